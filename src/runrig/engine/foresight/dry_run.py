@@ -25,7 +25,7 @@ class DryRun(NamedTuple):
     reasons: tuple[Reason, ...] = ()
 
 
-def dry_run(state: State, gangs: Sequence[Gang], now: float) -> tuple[DryRun, ...]:
+def dry_run(state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS) -> tuple[DryRun, ...]:
     """One for each of *gangs*; empty if a gang of that name has come meanwhile.  *state* is afterwards what it was."""
     ledger = state.ledger
     if any(gang.id in ledger.entries for gang in gangs):
@@ -45,7 +45,7 @@ def dry_run(state: State, gangs: Sequence[Gang], now: float) -> tuple[DryRun, ..
                     found[name] = DryRun(name, Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
                 case Preempt(name) if name in found:  # by its own sibling: it is as if it had not started
                     found[name] = DryRun(name, Verdict.NOT_PROVEN)
-            if looks > MOST_LOOKS or all(each.verdict.starts for each in found.values()):
+            if looks > most_looks or all(each.verdict.starts for each in found.values()):
                 break
         else:
             for name in [name for name, each in found.items() if each.verdict is Verdict.NOT_PROVEN]:

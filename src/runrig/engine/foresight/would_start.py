@@ -3,7 +3,7 @@
 Asked of a state as a whole, by name: the answer is a value, so that another process can give it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from runrig.domain.changes import Who
@@ -21,17 +21,18 @@ Foresight = tuple[tuple[str, Foreseen], ...]
 
 def starting_changes(
     state: State, workflow: str, pools: Sequence[str], who: Sequence[Who], depth: int, now: float
-) -> Foresight:
+) -> Generator[None, None, Foresight]:
     """*pools*: to which the one who asks may submit.  *who*: whose dials are turned.  *depth* 2: also pairs of the owner's changes.
 
-    Empty if the workflow is not known, or has ended.  The state is afterwards what it was.
+    Empty if the workflow is not known, or has ended.  Yields after each value that was tried: then, and afterwards, the state is
+    what it was.
     """
     if workflow not in state.workflows:
         return ()
     reach = Reach(
         tuple(name for name in pools if name in state.pools),
         frozenset(who),
-        _ends(state, workflow),
+        _ends(state, workflow) if Who.WAIT in who else None,
         lambda gang: _accepted(state, gang),
         lambda name: [group.gang_id for group in state.groups_of(name)],
     )
@@ -39,18 +40,9 @@ def starting_changes(
     for group in state.groups_of(workflow):
         entry = state.ledger.entries.get(group.gang_id)
         if entry is not None and entry.state is GangState.PENDING:
-            found.append((group.name, _searched(Search(state.ledger, entry, reach, now), depth)))
+            search = Search(state.ledger, entry, reach, now)
+            found.append((group.name, (yield from search.run(depth=depth))))
     return tuple(found)
-
-
-def _searched(search: Search, depth: int) -> Foreseen:
-    steps = search.run(depth=depth)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            found: Foreseen = ended.value
-            return found
 
 
 def _accepted(state: State, gang: Gang) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang
@@ -14,6 +15,11 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 
 MOST_NAMED = 4
 """How many nodes or gangs the sentence names."""
+
+MOST_LOOKS_HERE = 16
+"""How many gangs the server looks at itself, while others wait, before it says that it is not known yet."""
+
+_DRY_RUN_HERE = partial(dry_run, most_looks=MOST_LOOKS_HERE)
 
 _GRAVEST = (Verdict.WAITS, Verdict.NOT_PROVEN, Verdict.STARTS_AFTER_STOPS, Verdict.STARTS)
 
@@ -33,7 +39,7 @@ class DryRuns:
 
     def of(self, gangs: Sequence[Gang], visibility: Visibility) -> DryRunView | None:
         """What the next cycle would do with *gangs*; None if that is not known."""
-        found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now())
+        found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None
         names = Names(visibility, self._workflows.pool_of)

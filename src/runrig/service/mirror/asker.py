@@ -1,8 +1,9 @@
 """Who answers a question about the state: the mirror, or while there is none the server itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+from runrig.domain.errors import Unavailable
 from runrig.service.mirror.answering import Call, Question, in_branches
 from runrig.service.mirror.mirror import ANSWER_S, Absent, Asked, GivenUp, Mirror
 from runrig.service.runtime.metrics import Metrics
@@ -11,6 +12,17 @@ from runrig.service.runtime.transactor import Transactor
 T = TypeVar("T")
 Sent = Callable[[Asked[Any]], None]
 """Is told a question when it is on its way, so that somebody else can hang up."""
+
+
+SMALL = 2_000
+"""Nodes and gangs of a state that the server copies for somebody who asks, while there is no mirror: some 0.2 s of its interpreter."""
+
+MOST_FRESH_STARTS = 5
+"""How often a question that is answered in steps begins again because something else was stored."""
+
+
+class NoBranches(Unavailable):
+    """It takes a state of its own, which only a mirror has."""
 
 
 def _nobody(_: Asked[Any]) -> None:
@@ -29,8 +41,8 @@ class Asker:
         self._mirror = mirror
         self._metrics = metrics
 
-    def ask(self, ask: Callable[..., T], *args: Any) -> tuple[T, int]:
-        """What *ask*, which leaves the state as it is, finds there."""
+    def ask(self, ask: Callable[..., T], *args: Any, here: Callable[..., T] | None = None) -> tuple[T, int]:
+        """What *ask*, which leaves the state as it is, finds there.  *here*: what the server does instead, while others wait."""
         try:
             found = self._of_mirror(Question(ask, args, self._transactor.stored), ANSWER_S)
         except GivenUp:
@@ -38,18 +50,47 @@ class Asker:
         if found is not None:
             return found
         with self._transactor.reading() as state:
-            return ask(state, *args), state.revision
+            return (here or ask)(state, *args), state.revision
 
     def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = _nobody) -> tuple[list[T], int]:
         """What each of *calls* finds, which changes the state as it likes: it has one of its own.
 
-        Raises GivenUp where the mirror takes longer than *within_s*, or where it was told to stop.
+        Raises GivenUp where the mirror takes longer than *within_s*, or where it was told to stop; NoBranches where there is no
+        mirror, and the state is too large to be copied beside requests.
         """
         found = self._of_mirror(Question(in_branches, (calls,), self._transactor.stored, branch=True), within_s, sent)
         if found is not None:
             return found
+        with self._transactor.reading() as state:
+            size = len(state.nodes) + len(state.ledger.entries)
+        if size > SMALL:
+            raise self._no_branches(size)
         copy, revision = self._transactor.copies()
         return [ask(copy(), *args) for ask, args in calls], revision
+
+    def _no_branches(self, size: int) -> NoBranches:
+        large = f"the server itself answers this only for {SMALL:,} nodes and groups that run or wait, and has {size:,}"
+        if self._mirror is None:
+            return NoBranches(f"this takes a mirror: {large}; start it without --no-mirror")
+        return NoBranches(f"the mirror still reads the state: {large}; ask again in some seconds", {"retry_after_s": 5})
+
+    def ask_in_steps(self, ask: Callable[..., Generator[None, None, T]], *args: Any) -> tuple[T, int]:
+        """What *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
+
+        Begins again where something was stored meanwhile.  Raises Unavailable after MOST_FRESH_STARTS.
+        """
+        for _ in range(MOST_FRESH_STARTS):
+            with self._transactor.reading() as state:
+                revision, steps = state.revision, ask(state, *args)
+            while True:
+                with self._transactor.reading() as now:
+                    if now is not state or now.revision != revision:
+                        break
+                    try:
+                        next(steps)
+                    except StopIteration as ended:
+                        return ended.value, revision
+        raise Unavailable("the cluster changes faster than this is answered: ask again", {"retry_after_s": 2})
 
     def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = _nobody) -> tuple[T, int] | None:
         """The mirror's answer; None: there is no mirror, and the server answers.  Raises GivenUp."""
@@ -69,3 +110,13 @@ class Asker:
     def close(self) -> None:
         if self._mirror is not None:
             self._mirror.close()
+
+
+def drained(steps: Generator[None, None, T]) -> T:
+    """What *steps* return in the end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: T = ended.value
+            return found

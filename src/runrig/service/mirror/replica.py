@@ -9,6 +9,7 @@ from typing import Protocol
 
 from runrig.domain.plan import Decision, Submit
 from runrig.domain.records import Event
+from runrig.engine.quota.quota_node import REAL
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 from runrig.ports.store import Store
@@ -64,6 +65,8 @@ class Replica:
         for _ in range(looks):
             if next(looking, _END) is not None:  # the end, or what the server is about to carry out
                 self.settled = True
+                assert self._state is not None, "its ledger was looked at"
+                self._state.ledger.nodes.gpus(REAL)  # each branch of a plan counts them, from what is counted here
                 return
         self._looking = looking
 

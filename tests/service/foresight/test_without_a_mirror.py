@@ -1,0 +1,139 @@
+"""While there is no mirror: a small state is copied, of a large one only looks are to be had, and nothing is made up."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.errors import Unavailable
+from runrig.domain.gangs import Priority
+from runrig.engine.foresight.dry_run import dry_run
+from runrig.engine.state.state import State
+from runrig.service.commands.submissions import Submission
+from runrig.service.foresight import dry_runs
+from runrig.service.foresight.plans import Leaving
+from runrig.service.foresight.questions import OfQuota
+from runrig.service.mirror import asker
+from runrig.service.mirror.asker import NoBranches
+from runrig.service.queries.visibility import ALL
+from runrig.service.queries.would_start import ForeseenView
+from tests.worlds.service import Desk, desk, one_task
+
+ADMIN = Identity("ann", (Grant(Kind.ADMIN),))
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Iterator[Desk]:
+    """n0 is full of a-1, and b-1 waits for more than there is."""
+    with desk(tmp_path) as it:
+        it.submit("a", "pool1", gpus=2)
+        it.later(0)
+        it.submit("b", "pool1", gpus=2)
+        it.later(0)
+        yield it
+
+
+def would_start(it: Desk, *, others: bool = False, depth: int = 1) -> ForeseenView:
+    return it.service.change_queries.would_start("b-1", ADMIN, others=others, depth=depth)
+
+
+def plan(it: Desk) -> object:
+    return it.service.plans.plan(OfQuota("pool1", 1), user="u", visibility=ALL, leaving=Leaving())
+
+
+def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_copy, stored = would_start(it), it.store.load()
+    assert by_copy.answers
+    assert by_copy.at_rest
+    monkeypatch.setattr(asker, "SMALL", 0)
+    monkeypatch.setattr(it.service._transactor, "copies", None)
+    assert would_start(it) == by_copy
+    assert it.store.load() == stored
+
+
+def test_what_takes_a_state_of_its_own_is_refused_in_a_large_cluster(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plan(it)
+    monkeypatch.setattr(asker, "SMALL", 2)
+    monkeypatch.setattr(it.service._transactor, "copies", None)
+    says = "this takes a mirror: the server itself answers this only for 2 nodes and groups that run or wait, and has "
+    for asked in (
+        lambda: plan(it),
+        lambda: would_start(it, others=True),
+        lambda: would_start(it, depth=2),
+    ):
+        with pytest.raises(NoBranches, match=says):
+            asked()
+
+
+def test_looks_tell_nothing_while_somebody_else_has_not_been_looked_at(
+    it: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asker, "SMALL", 0)
+    it.submit("c", "pool2", Priority.LOW)
+    with pytest.raises(NoBranches):
+        would_start(it)
+
+
+def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(it: Desk) -> None:
+    """And nobody waits meanwhile: what comes between two steps is stored at once."""
+    seen: list[int] = []
+    submits = iter(("x", "y"))
+
+    def waiting(state: State) -> Generator[None, None, int]:
+        seen.append(len(state.workflows))
+        yield
+        yield
+        return len(state.workflows)
+
+    transactor = it.service._transactor
+    reading = transactor.reading
+
+    @contextmanager
+    def disturbed() -> Iterator[State]:
+        with reading() as state:
+            yield state
+        for name in submits if len(seen) in (1, 2) else ():
+            it.submit(name)
+            break
+
+    transactor.reading = disturbed  # type: ignore[method-assign]
+    found, revision = it.service.asker.ask_in_steps(waiting)
+    assert (found, revision) == (4, it.revision)
+    assert seen == [2, 4]
+
+
+def test_an_answer_that_is_never_done_in_time_ends(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    transactor = it.service._transactor
+    reading, number = transactor.reading, iter(range(100))
+
+    @contextmanager
+    def disturbed() -> Iterator[State]:
+        with reading() as state:
+            yield state
+        it.submit(f"x{next(number)}")
+
+    def endless(_: State) -> Generator[None, None, None]:
+        while True:
+            yield
+
+    monkeypatch.setattr(transactor, "reading", disturbed)
+    with pytest.raises(Unavailable, match="faster than this is answered"):
+        it.service.asker.ask_in_steps(endless)
+
+
+def test_the_server_looks_at_few_before_a_submission(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpus in (1, 2):
+        it.submit(f"before{gpus}", "pool1", gpus=gpus)
+    late = it.service.submissions.check(Submission(one_task("late", gpus=2), "pool1", "ann", priority=Priority.LOW))
+
+    def said() -> str:
+        view = it.service.dry_runs.of(late.gangs, ALL)
+        assert view is not None
+        return view.sentence
+
+    assert said().startswith("would start now")
+    monkeypatch.setattr(dry_runs, "_DRY_RUN_HERE", partial(dry_run, most_looks=0))
+    assert said() == "not known yet: too much is before it that nobody has looked at"
