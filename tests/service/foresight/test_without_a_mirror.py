@@ -1,6 +1,6 @@
 """While there is no mirror: a small state is copied, of a large one only looks are to be had, and nothing is made up."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,7 @@ def test_what_takes_a_state_of_its_own_is_refused_in_a_large_cluster(it: Desk, m
     monkeypatch.setattr(asker, "SMALL", 2)
     monkeypatch.setattr(it.service._transactor, "copies", None)
     says = "this takes a mirror: the server itself answers this only for 2 nodes and groups that run or wait, and has "
+    asked: Callable[[], object]
     for asked in (
         lambda: plan(it),
         lambda: would_start(it, others=True),

@@ -23,7 +23,9 @@ from runrig.domain.errors import InvalidInput
 @click.option("--check", is_flag=True, help="Only say what is wrong with the file.")
 @click.option("--init-admin", metavar="NAME", help="Make the first administrator, print the token, and end.")
 @click.option(
-    "--no-mirror", is_flag=True, help="One process only: long questions are answered in it, while others wait."
+    "--no-mirror",
+    is_flag=True,
+    help="One process only: a large cluster is not planned in it, and of what would start a workflow it knows little.",
 )
 def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> None:
     """Start a server for many people: tokens, roles, TLS, and a standby that takes over."""

@@ -45,7 +45,9 @@ DRAIN_SWEEP_S = 900
     help="Let USER in without a token, from this machine: `osmo login --method dev`. Never an administrator.",
 )
 @click.option(
-    "--no-mirror", is_flag=True, help="One process only: long questions are answered in it, while others wait."
+    "--no-mirror",
+    is_flag=True,
+    help="One process only: a large cluster is not planned in it, and of what would start a workflow it knows little.",
 )
 @click.pass_context
 def up(
