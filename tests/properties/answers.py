@@ -1,5 +1,7 @@
 """Do the answers of `why` agree with the next cycle?"""
 
+from collections.abc import Mapping
+
 from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
@@ -7,6 +9,7 @@ from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.why import GroupWhy, why
+from runrig.engine.foresight.next_cycle import why_next
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.placement.partial import least_counts
@@ -104,6 +107,17 @@ def _place_in_line(decided: Oracle, state: State, entry: Entry) -> tuple[int, bo
     return list(Priority).index(gang.priority), borrows, gang.submitted_at, gang.id
 
 
+def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str, Verdict]) -> None:
+    """Of those behind somebody who starts, too: what the next cycle does with them, and why it leaves them waiting."""
+    unknown = dict.fromkeys(gang.partition("/")[0] for gang, answer in told.items() if answer.verdict is None)
+    for workflow in unknown:
+        for each in why_next(state, workflow).groups:
+            gang = f"{workflow}/{each.group}"
+            if gang in told:
+                assert each.verdict is does.get(gang, Verdict.WAITS), f"{gang}: {each}, but {does.get(gang)}"
+                assert bool(each.reasons) is not each.verdict.starts, each
+
+
 def check_agreement(state: State, twin: State) -> None:
     """*twin*: the same, loaded from rows; spoilt afterwards."""
     told, resting = answers(state), at_rest(state.ledger)
@@ -112,6 +126,7 @@ def check_agreement(state: State, twin: State) -> None:
     for gang, answer in told.items():
         assert answer.verdict in (None, does.get(gang, Verdict.WAITS)), f"{gang}: {answer}, but {does.get(gang)}"
         assert bool(answer.reasons) == (answer.verdict is None or not answer.verdict.starts), answer
+    check_on_trial(state, told, does)
     if resting:
         assert does == {}
         assert all(answer.verdict is Verdict.WAITS for answer in told.values())

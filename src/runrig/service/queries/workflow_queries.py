@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
@@ -15,10 +16,11 @@ from runrig.domain.reasons import Code
 from runrig.domain.records import Event
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
-from runrig.engine.explain import report, why
+from runrig.engine.explain import report
 from runrig.engine.explain.pool_why import PoolWhy
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
+from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, LogFile
 from runrig.ports.clock import Clock
@@ -217,7 +219,7 @@ class WorkflowQueries:
     def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
-        alive = self._asker.ask(alive_in, workflow.id)[0]
+        alive = self._asker.ask(alive_in, workflow.id, here=_alive_here)[0]
         workflow, groups, hold, draining = alive or (workflow, (), None, False)
         names, events = self._events(workflow.id, visibility)
         groups = tuple(names.why(group) for group in groups)
@@ -278,13 +280,19 @@ class Alive(NamedTuple):
     draining: bool
 
 
-def alive_in(state: State, id: str) -> Alive | None:
-    """The workflow *id* in *state*; None if it has ended."""
+def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | None:
+    """The workflow *id* in *state*; None if it has ended.  *most_looks*: as of `why_next`."""
     workflow = state.workflows.get(id)
     if workflow is None:
         return None
     draining = state.pools[workflow.pool].state is PoolState.DELETING
-    return Alive(workflow, why.why(state, id).groups, report.hold(state, id), draining)
+    return Alive(workflow, why_next(state, id, most_looks).groups, report.hold(state, id), draining)
+
+
+MOST_LOOKS_HERE = 16
+"""How many gangs before one the server looks at itself, while others wait."""
+
+_alive_here = partial(alive_in, most_looks=MOST_LOOKS_HERE)
 
 
 def _when(event: Event | ClusterEvent) -> float:

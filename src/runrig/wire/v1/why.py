@@ -44,8 +44,8 @@ class GroupWhy(Shown):
     """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
     wait there; *ahead*: how many gangs of all pools are before it.
 
-    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*) or WAITS; null if it is not queued, or if somebody
-    before it has not been looked at yet.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
+    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*), WAITS, or NOT_PROVEN if too many are before it;
+    null if it is not queued.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
 
     Gangs of pools that you do not see appear as `work of another pool`, or as a count."""
 

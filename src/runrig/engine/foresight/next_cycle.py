@@ -1,0 +1,54 @@
+"""Why a workflow waits, where a look does not tell: whoever comes before it starts first, so the next cycle is run on trial."""
+
+from dataclasses import replace
+
+from runrig.domain.blockers import Verdict
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Admit, Nominate, Withdraw
+from runrig.engine.explain.why import GroupWhy, Why, explain, why
+from runrig.engine.foresight.on_trial import OnTrial
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.state.state import State
+
+MOST_LOOKS = 500
+"""How many gangs are looked at before it is not known what becomes of those behind them."""
+
+
+def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS) -> Why:
+    """`why`, with the verdict on each group that waits: NOT_PROVEN if more than *most_looks* gangs come before it.
+
+    Where it waits only because somebody before it starts, *reasons* are those that this cycle leaves, and *blockers* is empty:
+    nothing blocks it yet.  *state* is afterwards what it was.
+    """
+    found = why(state, workflow)
+    return replace(found, groups=tuple(_settled(state.ledger, workflow, each, most_looks) for each in found.groups))
+
+
+def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) -> GroupWhy:
+    entry = ledger.entries.get(f"{workflow}/{group.group}")
+    if group.verdict is not None or entry is None or entry.state not in (GangState.PENDING, GangState.NOMINATED):
+        return group
+    nominated = entry.state is GangState.NOMINATED
+    found = _on_trial(ledger, entry, group, most_looks)
+    if nominated and found.verdict is Verdict.WAITS:
+        return replace(group, verdict=Verdict.WAITS)  # for its targets, as it says
+    return found
+
+
+def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) -> GroupWhy:
+    looks = 0
+    with OnTrial(ledger, float("inf")) as trial:  # whoever starts in it has started last
+        for action in trial.cycle():
+            match action:
+                case None:
+                    looks += 1
+                case Admit(gang) if gang == entry.gang.id:
+                    return replace(group, verdict=Verdict.STARTS, reasons=(), blockers=())
+                case Nominate(gang, _, stops) if gang == entry.gang.id:
+                    return replace(group, verdict=Verdict.STARTS_AFTER_STOPS, stops=tuple(stops), reasons=())
+                case Withdraw(gang) if gang == entry.gang.id:
+                    break
+            if looks > most_looks:
+                return replace(group, verdict=Verdict.NOT_PROVEN)
+        return replace(group, verdict=Verdict.WAITS, reasons=explain(ledger, entry))

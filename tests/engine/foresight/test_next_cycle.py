@@ -1,0 +1,47 @@
+"""What `why` says of a gang behind somebody who starts: the next cycle, run on trial."""
+
+from runrig.domain.blockers import Verdict
+from runrig.engine.explain.why import GroupWhy, why
+from runrig.engine.foresight.next_cycle import why_next
+from tests.worlds.engine import LOW, NORMAL, World
+
+
+def told(world: World, name: str, most_looks: int = 500) -> tuple[Verdict | None, list[str], GroupWhy]:
+    before = world.state.rows()
+    (group,) = why_next(world.state, f"{name}-1", most_looks).groups
+    assert world.state.rows() == before
+    return group.verdict, [str(each) for each in group.reasons], group
+
+
+def test_behind_somebody_who_starts_it_is_told_what_is_left_for_it() -> None:
+    """P5: nothing blocks it as things stand."""
+    world = World({"a": 4}, {"n0": 4})
+    world.submit("first", "a", NORMAL, 3)
+    world.submit("w", "a", NORMAL, 2)
+    world.submit("small", "a", NORMAL, 1)
+    assert why(world.state, "w-1").groups[0].verdict is None
+    verdict, reasons, group = told(world, "w")
+    left = "a has 0 of its quota of default/gpu left, and it asks for 2; held by first-1/t-group, small-1/t-group"
+    assert (verdict, reasons, group.blockers) == (Verdict.WAITS, [left], ())
+    assert told(world, "small")[:2] == (Verdict.STARTS, [])
+    assert sorted(world.cycle()) == ["admit first", "admit small"]
+
+
+def test_behind_somebody_who_starts_it_may_start_after_others_have_stopped() -> None:
+    world = World({"a": 4, "b": 4}, {"n0": 8})
+    world.submit("low", "b", LOW, 7)
+    world.cycle()
+    world.submit("first", "a", NORMAL, 1)
+    world.submit("w", "a", NORMAL, 2)
+    verdict, reasons, group = told(world, "w")
+    assert (verdict, reasons, group.stops) == (Verdict.STARTS_AFTER_STOPS, [], ("low-1/t-group",))
+    assert world.cycle() == ["admit first", "nominate w", "preempt low for w (RECLAIM)"]
+
+
+def test_behind_more_than_are_looked_at_it_is_not_known() -> None:
+    world = World({"a": 4}, {"n0": 4})
+    for gpus in (1, 2):
+        world.submit(f"first{gpus}", "a", NORMAL, gpus)
+    world.submit("w", "a", NORMAL)
+    assert told(world, "w", most_looks=1)[:2] == (Verdict.NOT_PROVEN, ["is queued, and has not been looked at yet"])
+    assert told(world, "w")[0] is Verdict.STARTS
