@@ -65,7 +65,7 @@ format: .venv/.synced  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.synced  ## decisions, imported queues, replays, growth and latency, beside reference figures and a calibration loop
+bench: .venv/.synced  ## how fast everything is, section by section, beside reference figures, goals and a calibration loop; a summary at the end
 	$(BIN)/python -m bench
 
 soak: .venv/.synced  ## the long tests

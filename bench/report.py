@@ -1,7 +1,8 @@
 """What is run under which name, and the tables that come of it."""
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bench import (
     busy,
@@ -9,6 +10,7 @@ from bench import (
     decisions,
     edits,
     faults,
+    foresight,
     full,
     growth,
     kueue,
@@ -28,25 +30,36 @@ from bench.timing import timed
 from bench.waiting import ABOUT_POSITION, ABOUT_WAITING, position_rows, waiting_rows
 
 
-def run(names: Sequence[str], runs: int) -> Iterator[Section]:
-    """The sections of *names* in the order of the report, the calibration first."""
+class Job(NamedTuple):
+    """What is measured together."""
+
+    name: str
+    run: Callable[[], Iterable[Section]]
+
+
+def jobs(names: Sequence[str], runs: int) -> Iterator[Job]:
+    """The measurements of *names* in the order of the report, the calibration first."""
+    yield Job("calibration", lambda: [_calibration(runs)])
+    scenarios = [name for name in names if name in {**decisions.SCENARIOS, **kueue.SCENARIOS}]
+    if scenarios:
+        yield Job("decisions", lambda: [peer_tables.compared(scenarios, runs)])
+    replays = [name for name in names if name in REPLAYS]
+    if replays:
+        yield Job("replays", lambda: peer_tables.replayed(replays))
+    for name in names:
+        if name in SECTIONS:
+            yield Job(name, lambda name=name: [SECTIONS[name](runs)])  # type: ignore[misc]
+
+
+def _calibration(runs: int) -> Section:
     times = timed(calibration.once, max(runs, 10))
     best, middle = calibration.DECISIONS / times.least, calibration.DECISIONS / times.median
-    yield Section(
+    return Section(
         "calibration",
         f"a bare loop over such a tree, on Python {platform.python_version()}; 'normalised' is the median on a machine with "
         f"{calibration.DECISIONS / calibration.NOMINAL_S:,.0f} decisions a second, by the loop beside each run",
         [{"decisions a second, best": best, "median": middle}],
     )
-    scenarios = [name for name in names if name in {**decisions.SCENARIOS, **kueue.SCENARIOS}]
-    if scenarios:
-        yield peer_tables.compared(scenarios, runs)
-    replays = [name for name in names if name in REPLAYS]
-    if replays:
-        yield from peer_tables.replayed(replays)
-    for name in names:
-        if name in SECTIONS:
-            yield SECTIONS[name](runs)
 
 
 def _split(runs: int) -> Section:
@@ -115,26 +128,10 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "store_pool_list": store_tables.pool_lists,
     "edits": lambda runs: Section("edits", edits.ABOUT, edits.rows(runs)),
     "parts": lambda _runs: Section("parts", parts.ABOUT, parts.rows()),
+    "foresight": lambda runs: Section("foresight", foresight.ABOUT, foresight.rows(runs)),
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }
 NAMES = (*decisions.SCENARIOS, *kueue.SCENARIOS, *REPLAYS, *SECTIONS)
-LONG: tuple[str, ...] = (
-    "waiting",
-    "position",
-    "full",
-    "store_submit",
-    "submits",
-    "store_commit",
-    "store_group",
-    "store_pool_list",
-    "parts",
-    "questions",
-    "busy",
-    "faults",
-    "start",
-)
-"""Only run by name."""
-DEFAULT = tuple(name for name in NAMES if name not in LONG)

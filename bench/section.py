@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 Cell = str | float | int
 Rows = list[dict[str, Cell]]
+MET, MISSED = ("met", "yes"), ("MISSED", "NO")
+"""What a cell says of a goal."""
 
 
 @dataclass
@@ -16,6 +18,11 @@ class Section:
 
     def rows(self) -> Rows:
         return self.table
+
+    def verdicts(self) -> list[bool]:
+        """Whether each goal in it is met, in order."""
+        cells = [cell for row in self.table for cell in row.values() if isinstance(cell, str)]
+        return [cell in MET for cell in cells if cell in (*MET, *MISSED)]
 
     def text(self) -> str:
         """For a terminal or a log: plain, columns aligned, numbers to the right."""

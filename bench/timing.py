@@ -1,6 +1,7 @@
 """Runs of one measurement, and what is said about them."""
 
 import gc
+import resource
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter
@@ -27,6 +28,12 @@ class Times(NamedTuple):
     def normalised(self) -> float:
         """The median in seconds of a machine of nominal speed, whatever else ran on this one meanwhile."""
         return calibration.NOMINAL_S * median(each / bare for each, bare in zip(self.seconds, self.bare, strict=True))
+
+
+def processor_s() -> float:
+    """Seconds of processors that this process has used, and those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def timed(measure: Callable[[], float], runs: int, clock: Callable[[], float] = perf_counter) -> Times:

@@ -22,6 +22,7 @@ from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.queue_order import ahead_of
+from runrig.engine.state.state import State
 
 SIZES = ((1_000, 1_000), (1_000, 10_000), (10_000, 10_000), (10_000, 100_000))
 """Nodes, and gangs that wait."""
@@ -72,6 +73,11 @@ class Measured(NamedTuple):
 
 
 def world(nodes: int) -> Ledger:
+    return cluster(nodes).ledger
+
+
+def cluster(nodes: int) -> State:
+    """Nobody holds anything yet, and nobody waits."""
     each = nodes * GPUS // POOLS
     limit = {KEY: Quota(0, POOLS_PER_COHORT * each // 2)}
     inner = [Cohort(f"c{at}", f"top{at // 10}", limit if at % 2 else {}) for at in range(POOLS // POOLS_PER_COHORT)]
@@ -82,7 +88,7 @@ def world(nodes: int) -> Ledger:
     for at in range(POOLS):
         quota = Quota(each, None, each // 2 if at % 3 == 0 else None)
         state.apply(PutPool(Pool(f"p{at:04}", {KEY: quota}, f"c{at // POOLS_PER_COHORT}", topology_keys=KEYS)), 0)
-    return state.ledger
+    return state
 
 
 def gangs(count: int) -> Iterator[Gang]:

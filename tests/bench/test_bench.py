@@ -4,15 +4,39 @@ import json
 
 import pytest
 from bench.__main__ import main
+from bench.section import Section
 
-from bench import decisions, reference
+from bench import decisions, reference, report
 
 
 def test_a_scenario_checks_its_decisions_and_stands_beside_its_reference(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["Q3_reclaim_1", "--runs", "1", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert list(report) == ["calibration", "decisions"]
-    assert [(row["scenario"], row["reference"]) for row in report["decisions"]] == [("Q3_reclaim_1", 5.6)]
+    told = json.loads(capsys.readouterr().out)
+    assert list(told) == ["calibration", "decisions", "summary"]
+    assert [row["section"] for row in told["summary"]] == ["calibration", "decisions"]
+    assert [(row["scenario"], row["reference"]) for row in told["decisions"]] == [("Q3_reclaim_1", 5.6)]
+
+
+def test_a_section_that_fails_is_told_and_the_others_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: int) -> Section:
+        raise RuntimeError("a wrong answer")
+
+    good = Section("good", "", [{"is": "met"}, {"is": "MISSED"}, {"is": "met"}])
+    monkeypatch.setattr(report, "NAMES", ("bad", "good"))
+    monkeypatch.setattr(report, "SECTIONS", {"bad": fails, "good": lambda _: good})
+    monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
+    assert main(["--json"]) == 1
+    told = capsys.readouterr()
+    assert [(row["section"], row["goals"], row["met"], row["is"]) for row in json.loads(told.out)["summary"]] == [
+        ("calibration", 0, 0, ""),
+        ("bad", 0, 0, "FAILED"),
+        ("good", 3, 2, "1 MISSED"),
+    ]
+    assert "a wrong answer" in told.err
+    assert "[3/3] good" in told.err
+    assert main(["good"]) == 0
 
 
 def test_every_scenario_has_a_reference_figure() -> None:

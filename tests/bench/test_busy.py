@@ -2,11 +2,10 @@
 
 from bench.questions import World
 
-from bench import busy, report
+from bench import busy
 
 
 def test_a_small_busy_cluster_is_asked_everything() -> None:
     found = busy.rows(1, World(nodes=9, pools=9, running=72, waiting=20), settles_s=0.0)
     assert [(row["what"], row["before"]) for row in found] == list(busy.BEFORE.items())
     assert all(isinstance(row["here"], float) and row["here"] > 0 for row in found)
-    assert "busy" not in report.DEFAULT

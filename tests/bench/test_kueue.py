@@ -94,7 +94,6 @@ def test_a_small_baseline_comes_to_an_end(settings: Settings) -> None:
 def test_every_scenario_and_replay_has_reference_figures() -> None:
     assert set(SCENARIOS) == set(reference.IMPORTED)
     assert set(REPLAYS) == set(reference.REPLAYS)
-    assert set(report.NAMES) - set(report.DEFAULT) == set(report.LONG)
 
 
 def test_imported_queues_stand_beside_their_reference(
@@ -103,7 +102,7 @@ def test_imported_queues_stand_beside_their_reference(
     monkeypatch.setattr("bench.calibration.once", lambda *_: 0.02)
     assert main(["K3_reclaim_1", "--runs", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert list(printed) == ["calibration", "decisions"]
+    assert list(printed) == ["calibration", "decisions", "summary"]
     assert [(row["scenario"], row["reference"], row["target"]) for row in printed["decisions"]] == [
         ("K3_reclaim_1", 5.6, "1/10")
     ]
@@ -116,7 +115,7 @@ def test_a_replay_is_told_in_two_tables(monkeypatch: pytest.MonkeyPatch) -> None
     for module in ("report", "peer_tables"):
         monkeypatch.setattr(f"bench.{module}.REPLAYS", tiny)
     monkeypatch.setattr("bench.reference.REPLAYS", {"tiny": theirs})
-    sections = {section.name: section.rows() for section in report.run(["tiny"], 1)}
+    sections = {section.name: section.rows() for job in report.jobs(["tiny"], 1) for section in job.run()}
     assert [(row["figure"], row["reference"], row["here"], row["is"]) for row in sections["replay outcomes"]] == [
         ("makespan", 1100, 1200, "MISSED"),
         ("mean wait to first admission, large", "-", 0, ""),

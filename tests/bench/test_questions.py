@@ -1,6 +1,6 @@
 """What the benchmarks of questions and starts measure is what they say; each checks its own answers."""
 
-from bench import questions, report
+from bench import questions
 
 
 def test_every_question_is_asked_of_a_small_cluster() -> None:
@@ -18,7 +18,3 @@ def test_every_question_is_asked_of_a_small_cluster() -> None:
 def test_a_start_finds_all_that_waits() -> None:
     (start,) = questions.starts(1, sizes=(2_000,))
     assert (start.waiting, 0.5e3 < start.memory < 2.5e3) == (2_000, True)
-
-
-def test_questions_and_starts_are_run_by_name_only() -> None:
-    assert not {"questions", "start"} & set(report.DEFAULT)

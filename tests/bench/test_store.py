@@ -1,6 +1,6 @@
 """What the benchmarks of stores measure is what they say: everything is admitted, listed and stored, on both."""
 
-from bench import parts, report, store, submits
+from bench import parts, store, submits
 
 
 def test_a_cycle_admits_and_stores_all_that_wait() -> None:
@@ -47,9 +47,3 @@ def test_clients_at_once_are_all_answered_and_their_time_is_told_apart() -> None
     row = submits._row("sqlite", waiting=2, each=20, runs=1)
     assert (row["store"], row["waiting"]) == ("sqlite", 2)
     assert 0 < float(row["clients"]) < float(row["server"])
-
-
-def test_they_are_run_by_name_only() -> None:
-    names = {"store_submit", "store_commit", "store_group", "store_pool_list", "parts", "submits"}
-    assert names <= set(report.NAMES)
-    assert not names & set(report.DEFAULT)
