@@ -41,9 +41,14 @@ GPUS_PER_NODE = 8
 RESOURCES = {1_000: 1_200.0, 4_000: 37_000.0, 10_000: 314_000.0}
 """Nodes, and as many tasks and a tenth as many pools (at most 100) → ms of `GET /api/resources` as it was."""
 DESIRED, POOL_QUOTA, PRUNE_EVENT = 2_300.0, 347.0, 0.035
-"""ms as it was: 200 pools and 10,000 nodes with nothing running; 1,000 pools; each event of the log."""
+"""ms as it was: 200 pools and DESIRED_NODES nodes with nothing running; 1,000 pools; each event of the log."""
+DESIRED_NODES = 10_000
 DESIRED_GOAL, POOL_QUOTA_GOAL = 20.0, 50.0
-EVENTS = 100_000
+PAGE = 100
+RESOURCES_GOAL_EACH, PAGE_GOAL, GPUS_GOAL, PRUNE_GOAL = 0.1, 10.0, 5.0, 20.0
+"""ms: of each node that is streamed with up to 100 pools; of a page, of a count, and of what no longer reads the log, of any size."""
+LINES = (1_000, 10_000, 100_000)
+EVENTS = (1_000, 10_000, 100_000)
 STARTS = {1_000: None, 10_000: None, 100_000: 13.0}
 """Workflows that wait → s as it was."""
 START_GOAL, BYTES, BYTES_GOAL = 10.0, 2_910.0, 1_000.0
@@ -156,18 +161,31 @@ def watched(world: World) -> Iterator[Watched]:
 
 
 def questions(
-    runs: int, sizes: Sequence[int] = tuple(RESOURCES), pools: int = 1_000, events: int = EVENTS
+    runs: int,
+    sizes: Sequence[int] = tuple(RESOURCES),
+    pools: int = 1_000,
+    lines: Sequence[int] = LINES,
+    logs: Sequence[int] = EVENTS,
 ) -> Iterator[Asked]:
     for nodes in sizes:
-        with watched(World(nodes, min(100, nodes // 10), running=nodes)) as here:
-            yield _asked("resources", f"{nodes:,} nodes and tasks", here, _resources, runs, RESOURCES.get(nodes))
-    with watched(World(10 * pools, pools // 5)) as here:
-        at = f"{pools // 5:,} pools, {10 * pools:,} nodes"
-        yield _asked("desired, with queues", at, here, _desired, runs, DESIRED, DESIRED_GOAL)
-    with watched(World(pools, pools, running=pools, waiting=10 * pools)) as here:
-        at = f"{pools:,} pools, {10 * pools:,} waiting"
-        yield _asked("pool_quota", at, here, _pool_quota, runs, POOL_QUOTA, POOL_QUOTA_GOAL)
-    yield _prune(runs, events)
+        yield from _of_nodes(nodes, runs)
+        with watched(World(nodes, max(1, nodes // 50))) as here:
+            at, before = f"{nodes // 50:,} pools, {nodes:,} nodes", DESIRED if nodes == DESIRED_NODES else None
+            yield _asked("desired, with queues", at, here, _desired, runs, before, DESIRED_GOAL)
+    for many in lines:
+        with watched(World(pools, pools, running=pools, waiting=many)) as here:
+            at, before = f"{pools:,} pools, {many:,} waiting", POOL_QUOTA if many == 10 * pools else None
+            yield _asked("pool_quota", at, here, _pool_quota, runs, before, POOL_QUOTA_GOAL)
+    for events in logs:
+        yield _prune(runs, events)
+
+
+def _of_nodes(nodes: int, runs: int) -> Iterator[Asked]:
+    at, before = f"{nodes:,} nodes and tasks", RESOURCES.get(nodes)
+    with watched(World(nodes, min(100, nodes // 10), running=nodes)) as here:
+        yield _asked("resources, all at once", at, here, _resources, runs, before, nodes * RESOURCES_GOAL_EACH)
+        yield _asked(f"nodes, reading a page of {PAGE}", at, here, _page, runs, before, PAGE_GOAL)
+        yield _asked("counting GPUs", at, here, _gpus, runs, before, GPUS_GOAL)
 
 
 def _asked(
@@ -195,6 +213,18 @@ def _resources(here: Watched) -> int:
     return sum(len(part) for part in node_answers.resources(views, "bench", more=more))
 
 
+def _page(here: Watched) -> None:
+    views, more = ResourceQueries(here).nodes(limit=PAGE, after=_node(PAGE))
+    assert [view.node.name for view in views] == [_node(at) for at in range(PAGE + 1, PAGE + 1 + len(views))]
+    assert more is (len(views) == PAGE)
+
+
+def _gpus(here: Watched) -> None:
+    with here.reading() as state:
+        nodes = len(state.nodes)
+    assert ResourceQueries(here).gpus() == nodes * GPUS_PER_NODE
+
+
 def _desired(here: Watched) -> None:
     with here.reading() as state:
         assert len(Launches(queues=True).desired(state).pools) == len(state.pools)
@@ -220,7 +250,7 @@ def _prune(runs: int, events: int) -> Asked:
 
         prune()
         times = timed(partial(cpu_timed, prune), runs)
-    return Asked("apply --prune", f"{events:,} events", times, None, PRUNE_EVENT * events, None)
+    return Asked("apply --prune", f"{events:,} events", times, None, round(PRUNE_EVENT * events, 1), PRUNE_GOAL)
 
 
 def table(runs: int) -> list[dict[str, str | float | int]]:

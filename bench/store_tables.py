@@ -25,7 +25,7 @@ def commits(runs: int) -> Section:
     for cycle in store.commits(min(runs, 3)):
         whole = ms(cycle.whole.least)
         row: dict[str, Cell] = {"store": cycle.store, "admissions": cycle.admissions}
-        row |= {"reference": store.COMMIT_REFERENCE_MS if cycle.store == "sqlite" else "-", "min": whole}
+        row |= {"reference": store.COMMIT_REFERENCE_MS[cycle.store], "min": whole}
         row |= {"median": ms(cycle.whole.median), "normalised": ms(cycle.whole.normalised)}
         row |= {"storing": ms(median(cycle.storing)), "target": store.COMMIT_TARGET_MS}
         section.table.append(row | {"is": verdict(whole <= store.COMMIT_TARGET_MS)})

@@ -4,13 +4,16 @@ from bench import questions
 
 
 def test_every_question_is_asked_of_a_small_cluster() -> None:
-    found = list(questions.questions(1, sizes=(20,), pools=10, events=20))
+    found = list(questions.questions(1, sizes=(200,), pools=10, lines=(100,), logs=(20,)))
     assert [(each.what, each.at) for each in found] == [
-        ("resources", "20 nodes and tasks"),
-        ("desired, with queues", "2 pools, 100 nodes"),
+        ("resources, all at once", "200 nodes and tasks"),
+        ("nodes, reading a page of 100", "200 nodes and tasks"),
+        ("counting GPUs", "200 nodes and tasks"),
+        ("desired, with queues", "4 pools, 200 nodes"),
         ("pool_quota", "10 pools, 100 waiting"),
         ("apply --prune", "20 events"),
     ]
+    assert all(each.goal is not None for each in found)
     assert all(each.times.least > 0 for each in found)
     assert all(each.locked is None or 0 < each.locked < each.times.least for each in found)
 
