@@ -61,8 +61,8 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self.planned: float | None = None
 
-    async def ask(self, kind: str, method: str, path: str, body: object = None) -> Any:
-        """None after an error."""
+    async def ask(self, kind: str, method: str, path: str, body: object = None, *, busy: int | None = None) -> Any:
+        """None after an error.  *busy*: a status that is none; it is counted apart."""
         content = b"" if body is None else json.dumps(body).encode()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {self._token}\r\n"
@@ -77,6 +77,9 @@ class Client:
         except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError) as error:
             self._figures.errors.append(f"{kind}: {error!r}")
             self._streams = None
+            return None
+        if status == busy:
+            self._figures.seconds[f"{kind}: {busy}"].append(time.perf_counter() - start)
             return None
         self._figures.seconds[kind].append(time.perf_counter() - start)
         if status != 200:

@@ -27,12 +27,15 @@ workflow:
 class Plan:
     """*rates*: requests a second of each kind.  *size*: of the cluster.
 
+    *askers*: people who do nothing but ask why something waits and what would start it, the next as soon as they have an answer.
+
     *living*: ids that were submitted and not yet cancelled, oldest first.
     """
 
     rates: dict[str, float]
     seconds: float
     size: Size
+    askers: int = 0
     living: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
 
 
@@ -61,7 +64,17 @@ async def _resize(client: Client, plan: Plan, chance: random.Random) -> None:
 
 
 async def _why(client: Client, plan: Plan, chance: random.Random) -> None:
-    await client.ask("why", "GET", f"/api/v1/workflows/{chance.choice(list(SHAPES))}-{chance.randrange(1, 100)}-1/why")
+    await client.ask("why", "GET", f"/api/v1/workflows/{_waiting(chance)}/why")
+
+
+async def _would_start(client: Client, plan: Plan, chance: random.Random) -> None:
+    """The owner's changes, as `runrig why` asks for them; 503 to whom finds too many before them, and asks again."""
+    path = f"/api/v1/workflows/{_waiting(chance)}/would-start?changes=own"
+    await client.ask("would start", "GET", path, busy=503)
+
+
+def _waiting(chance: random.Random) -> str:
+    return f"{chance.choice(list(SHAPES))}-{chance.randrange(1, 100)}-1"
 
 
 async def _pools(client: Client, plan: Plan, chance: random.Random) -> None:
@@ -107,6 +120,15 @@ async def run(port: int, token: str, plan: Plan, *, clients: int) -> Figures:
             await ASKS[kind](client, plan, chance)
         client.close()
 
+    done = asyncio.Event()
+
+    async def keep_asking(number: int) -> None:
+        client, mine = Client(port, token, figures), random.Random(number)
+        while not done.is_set():
+            await mine.choice((_why, _would_start))(client, plan, mine)
+        client.close()
+
+    askers = [asyncio.create_task(keep_asking(number)) for number in range(plan.askers)]
     crowd = [asyncio.create_task(serve(Client(port, token, figures))) for _ in range(clients)]
     start = time.perf_counter()
     for at, kind in _moments(plan, chance):
@@ -115,4 +137,6 @@ async def run(port: int, token: str, plan: Plan, *, clients: int) -> Figures:
     for _ in crowd:
         due.put_nowait(None)
     await asyncio.gather(*crowd)
+    done.set()
+    await asyncio.gather(*askers)
     return figures
