@@ -39,6 +39,7 @@ from runrig.engine.foresight.would_start import Foresight, starting_changes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.lifecycle import pools
 from runrig.engine.scheduling.admission import decide
+from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 
 T = TypeVar("T")
@@ -287,12 +288,12 @@ def _unsettled(state: State, asked: Sequence[Gang]) -> Measured:
     def ask(each: Gang) -> tuple[float, float]:
         for at in range(SUBMITTED):
             _submit(state, gang(f"new{at}/g", 1, gpus=1 + at % 8, pool=f"p{at % waiting.POOLS:04}", at=NOW))
+        assert not at_rest(state.ledger)
         start = process_time()
         (headline,) = why(state, each.workflow).groups
         seconds = process_time() - start
-        ((_, found),) = _asked(state, each, (Who.OWNER,))
         assert headline.verdict is not Verdict.STARTS
-        assert not found.at_rest
+        assert _asked(state, each, (Who.OWNER,))
         return seconds, process_time() - start
 
     seconds, cut = [], 0

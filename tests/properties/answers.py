@@ -68,15 +68,26 @@ def check_blockers(state: State) -> None:
 
 
 def check_quota(decided: Oracle, entry: Entry, choice: Placement, told: list[Blocker]) -> None:
-    """With all quotas and limits lifted that are told, the others let it through; with all but one lifted that one does not."""
+    """With all quotas and limits lifted that are told, the others let it through; with all but one lifted that one does not.
+
+    And that one lets through what it is said to have left, and no more.
+    """
     lifts = {
         (blocker.reason.code, blocker.reason.where, blocker.reason.resource)
         for blocker in told
         if blocker.tier is Tier.QUOTA
     }
     assert decided.with_lifted(lifts).allows(entry.gang, choice), (entry.gang.id, told)
+    asked = {str(key): (key, amount) for key, amount in decided.quota_part(entry.gang, choice).items()}
     for one in lifts:
-        assert not decided.with_lifted(lifts - {one}).allows(entry.gang, choice), (entry.gang.id, one, told)
+        alone = decided.with_lifted(lifts - {one})
+        assert not alone.allows(entry.gang, choice), (entry.gang.id, one, told)
+        key, amount = asked[one[2]]
+        said = [each.reason for each in told if (each.reason.code, each.reason.where, each.reason.resource) == one]
+        assert {reason.need for reason in said} == {amount}
+        have = min(reason.have for reason in said)
+        assert have < 1 or alone.allows_amount(entry.gang, key, have), (entry.gang.id, one, told)
+        assert not alone.allows_amount(entry.gang, key, max(0, have) + 1), (entry.gang.id, one, told)
 
 
 def check_submission(empty: Oracle, entry: Entry, choice: Placement, told: list[Blocker]) -> None:

@@ -270,13 +270,13 @@ class Oracle:
 
     def allows(self, gang: Gang, placement: Placement) -> bool:
         """Laws Q4 and P2: the headroom is there, and firm work stays within every pool above it."""
+        return all(self.allows_amount(gang, key, amount) for key, amount in self.quota_part(gang, placement).items())
+
+    def allows_amount(self, gang: Gang, key: FlavorResource, amount: int) -> bool:
         leaf: Place = ("low" if gang.priority.may_borrow else "firm", gang.pool)
-        for key, amount in self.quota_part(gang, placement).items():
-            if amount > self.available(leaf, key):
-                return False
-            if leaf[0] == "firm" and not self.promised(gang.pool, key, amount):
-                return False
-        return True
+        if amount > self.available(leaf, key):
+            return False
+        return leaf[0] == "low" or self.promised(gang.pool, key, amount)
 
     def promised(self, pool: str, key: FlavorResource, amount: int) -> bool:
         """Firm work of *pool* may hold *amount* more by law P2, once nobody borrows."""

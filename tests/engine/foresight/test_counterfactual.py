@@ -9,9 +9,20 @@ from collections.abc import Sequence
 import pytest
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.changes import Change, Counterfactual, Ended, FewerPods, MoreNominal, MoveToPool, Tried
+from runrig.domain.changes import Change, Counterfactual, Ended, Fate, FewerPods, MoreNominal, MoveToPool, Tried
 from runrig.domain.gangs import GangState
-from runrig.domain.plan import Admit, DropCohort, DropNode, Nominate, Preempt, PutCohort, PutNode, PutPool
+from runrig.domain.plan import (
+    Admit,
+    Decision,
+    DropCohort,
+    DropNode,
+    Nominate,
+    Preempt,
+    PutCohort,
+    PutNode,
+    PutPool,
+    Withdraw,
+)
 from runrig.domain.pools import PoolState
 from runrig.engine.foresight.counterfactual import Foreseen, Search
 from runrig.engine.foresight.dials import Dial, Reach, dials, edits_of
@@ -26,8 +37,8 @@ pytestmark = pytest.mark.explored
 NOW = 99.0
 
 
-def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdict, tuple[int, ...], tuple[str, ...]]:
-    """What the next cycle does with *gang* on a ledger loaded from rows, edited: verdict, counts, and who is preempted for it."""
+def next_cycle(ledger: Ledger, gang: str, changes: Sequence[Change]) -> list[Decision]:
+    """What the next cycle decides on a ledger that is loaded from rows and edited."""
     twin = loaded(ledger)
     for edit in edits_of(twin, twin.entries[gang].gang, changes):
         match edit:
@@ -41,14 +52,39 @@ def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdi
                 raise AssertionError("no change means that")
             case _:
                 twin.apply(edit, NOW)
+    return cycle(twin, NOW)
+
+
+def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdict, tuple[int, ...], tuple[str, ...]]:
+    """What the next cycle does with *gang* after *changes*: verdict, counts, and who is preempted for it."""
     verdict, counts, stops = Verdict.WAITS, tuple[int, ...](), []
-    for action in cycle(twin, NOW):
+    for action in next_cycle(ledger, gang, changes):
         if isinstance(action, Admit | Nominate) and action.gang == gang:
             verdict = Verdict.STARTS if isinstance(action, Admit) else Verdict.STARTS_AFTER_STOPS
             counts = tuple(each.count for each in action.placement)
         if isinstance(action, Preempt) and action.by == gang:
             stops.append(action.gang)
     return verdict, counts, tuple(stops)
+
+
+def instead(ledger: Ledger, gang: str, told: Counterfactual) -> dict[str, Fate]:
+    """What becomes of others because of the changes: of those who stop for it, of itself and of what has ended nothing is told."""
+    before, after = (_fates(next_cycle(ledger, gang, changes)) for changes in ((), told.changes))
+    gone = {name for change in told.changes if isinstance(change, Ended) for name in change.workflows}
+    others = [name for name in {**before, **after} if name not in (gang, *told.stops) and name not in gone]
+    otherwise = {Fate.STARTS: Fate.WAITS, Fate.STOPS: Fate.STAYS, Fate.WAITS: Fate.STAYS}
+    return {
+        name: after[name] if name in after else otherwise[before[name]]
+        for name in sorted(others)
+        if before.get(name) is not after.get(name)
+    }
+
+
+def _fates(decisions: Sequence[Decision]) -> dict[str, Fate]:
+    kinds = {Admit: Fate.STARTS, Nominate: Fate.STARTS, Preempt: Fate.STOPS, Withdraw: Fate.WAITS}
+    return {
+        each.gang: kinds[type(each)] for each in decisions if isinstance(each, Admit | Nominate | Preempt | Withdraw)
+    }
 
 
 def first_answer(ledger: Ledger, gang: str, dial: Dial, reach: Reach) -> tuple[Verdict, Change | None]:
@@ -116,6 +152,7 @@ def check_dial(
 ) -> None:
     if answer is not None:
         assert decided(ledger, gang, answer.changes) == (answer.verdict, answer.counts, answer.stops)
+        assert {effect.gang: effect.fate for effect in answer.instead_of} == instead(ledger, gang, answer)
     if answer is not None and isinstance(answer.changes[0], Ended) and len(answer.changes[0].workflows) > 1:
         check_irreducible(ledger, gang, answer.changes[0])
         return
