@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for at, job in enumerate(jobs, 1):
         print(f"[{at}/{len(jobs)}] {job.name} ...", file=sys.stderr, flush=True)
-        summary.table.append(_carried_out(job, told, as_text=not chosen.json))
+        row = _carried_out(job, told, as_text=not chosen.json)
+        print(f"[{at}/{len(jobs)}] {job.name}: {row['s']:.0f} s {row['is']}", file=sys.stderr, flush=True)
+        summary.table.append(row)
     if chosen.json:
         json.dump({section.name: section.rows() for section in [*told, summary]}, sys.stdout, indent=1)
         print()
