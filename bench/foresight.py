@@ -18,7 +18,7 @@ from statistics import median
 from time import process_time
 from typing import NamedTuple, TypeVar
 
-from bench import waiting
+from bench import calibration, waiting
 from bench.racks import gang, node_name
 from bench.section import Rows, ms, verdict
 from bench.world import cycle
@@ -72,7 +72,9 @@ class Measured(NamedTuple):
 
 def rows(runs: int) -> Rows:
     found: Rows = []
+    bare = calibration.once(process_time)
     for each in measured(max(runs, 5)):
+        before, bare = bare, calibration.once(process_time)
         times = (ms(median(each.seconds)), ms(max(each.seconds)))
         goals = ["-" if goal is None else f"{goal:g}" for goal in each.goals]
         met = all(goal is None or time <= goal for time, goal in zip(times, each.goals, strict=True))
@@ -82,6 +84,7 @@ def rows(runs: int) -> Rows:
                 "asked": len(each.seconds),
                 "median": times[0],
                 "slowest": times[1],
+                "normalised": times[0] * calibration.NOMINAL_S * 2 / (before + bare),
                 "goals": " / ".join(goals),
                 "is": verdict(met and not each.cut),
                 "runs": "-" if each.runs is None else each.runs,
