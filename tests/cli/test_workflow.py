@@ -299,19 +299,19 @@ def test_workflow_list_is_a_table() -> None:
     """The GPUs of a workflow that runs with fewer pods are those that run."""
     entries = [
         entry("train-3", gpus=12, gpus_asked=17),
-        entry("train-2", status="PENDING", priority="LOW", gpus=4, gpus_asked=4),
+        entry("train-2", status="PENDING", priority="LOW", gpus=4, gpus_asked=4, why=v1.WorkflowHeadline.example()),
         entry("train-1", submitted_by="bob", gpus=None, gpus_asked=None),
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
-        "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs",
-        "-----  -----------  -------------------  -------  --------  ------  --------",
-        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17",
-        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4",
+        "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs      Why",
+        "-----  -----------  -------------------  -------  --------  ------  --------  ---------------------------------",
+        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  -",
+        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         quota: vision has 2 left, needs 4",
         "there are more: --count 4 or --offset 2 shows them",
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
-    assert lines(done.out)[2:] == ["bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -"]
+    assert lines(done.out)[2:] == ["bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -     -"]
 
 
 def test_workflow_list_asks_page_after_page() -> None:
@@ -323,8 +323,8 @@ def test_workflow_list_asks_page_after_page() -> None:
         done = at(server, "workflow", "list", "-c", "1500", "-t", "json")
     assert (len(done.json["workflows"]), done.json["more_entries"]) == (1001, False)
     assert [query for _, query, _ in server.asked] == [
-        [("mine", "True"), ("limit", "1000")],
-        [("mine", "True"), ("limit", "501"), ("cursor", "next")],
+        [("mine", "True"), ("why", "True"), ("limit", "1000")],
+        [("mine", "True"), ("why", "True"), ("limit", "501"), ("cursor", "next")],
     ]
 
 
@@ -340,6 +340,7 @@ def test_workflow_list_sends_its_filters() -> None:
         ("name", "tr"),
         ("pool", "a"),
         ("submitted_after", "2026-01-31T12:00:00"),
+        ("why", "True"),
         ("limit", "21"),
     ]
     assert [query for _, query, _ in server.asked] == [[("user", "bob"), *filters], filters]

@@ -1,14 +1,18 @@
 """docs/why.md shows answers as they are printed: each of its worlds is built here and asked."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runrig.api.v1.answers import workflows as as_answers
+from runrig.cli.commands.queries import table_of
 from runrig.cli.commands.why import told, told_of_pool
 from runrig.cli.printed import workflows
+from runrig.cli.rendering.tables import plain
 from runrig.domain.gangs import Priority
+from runrig.ports.store import WorkflowQuery
 from tests.worlds.service import Desk, desk
 
 PAGE = Path(__file__).parents[2] / "docs/why.md"
@@ -53,6 +57,20 @@ def strict(folder: Path) -> str:
         return asked(it, "small-1")
 
 
+def listed(folder: Path) -> str:
+    with desk(folder, cluster=STRICT) as it:
+        it.submit("runs", gpus=1)
+        it.later(0)
+        it.submit("head", gpus=2)
+        it.submit("small", gpus=1)
+        it.later(0)
+        queries = it.service.workflow_queries
+        page, _ = queries.workflows(WorkflowQuery(limit=9))
+        entries = [as_answers.entry(each, queries.now()) for each in queries.with_headlines(page)]
+        shown = [workflows.listed(each.model_dump(mode="json"), "") for each in entries]
+        return "$ runrig workflow list\n" + "\n".join(plain(table_of(shown)))
+
+
 def pool(folder: Path) -> str:
     with desk(folder) as it:
         it.submit("train", gpus=2)
@@ -66,6 +84,10 @@ def pool(folder: Path) -> str:
         return "$ runrig why --pool pool1\n" + "\n".join(told_of_pool(answer))
 
 
-@pytest.mark.parametrize("world", [quota, preempting, strict, pool])
-def test_an_answer_on_the_page_is_the_one_that_is_printed(world: Callable[[Path], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("world", [quota, preempting, strict, listed, pool])
+def test_an_answer_on_the_page_is_the_one_that_is_printed(
+    world: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     assert f"```console\n{world(tmp_path)}\n```" in PAGE.read_text(encoding="utf-8")

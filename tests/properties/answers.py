@@ -8,6 +8,8 @@ from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
 from runrig.engine.explain.blockers import BEST_CHOICES
+from runrig.engine.explain.headlines import Headline, first_of, headlines
+from runrig.engine.explain.report import hold
 from runrig.engine.explain.why import GroupWhy, why
 from runrig.engine.foresight.next_cycle import why_next
 from runrig.engine.ledger.options import flavor_choices
@@ -18,14 +20,16 @@ from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from tests.properties.oracle import Oracle
 
+Whys = dict[str, tuple[GroupWhy, ...]]
 
-def answers(state: State) -> dict[str, GroupWhy]:
+
+def answers(whys: Whys) -> dict[str, GroupWhy]:
     """Returns the answer for every gang that waits or is nominated."""
     return {
         f"{workflow}/{group.group}": group
-        for workflow in sorted(state.workflows)
-        for group in why(state, workflow).groups
-        if f"{workflow}/{group.group}" in state.ledger.entries and group.position is not None
+        for workflow, groups in whys.items()
+        for group in groups
+        if group.position is not None
     }
 
 
@@ -43,10 +47,10 @@ def starts(state: State) -> dict[str, Verdict]:
     return found
 
 
-def check_blockers(state: State) -> None:
+def check_blockers(state: State, answered: dict[str, GroupWhy]) -> None:
     """Asks the second opinion: each blocker is one, and with all of a choice lifted nothing is in its way any more."""
     decided, empty = Oracle.decided(state), Oracle(state, [])
-    for gang, answer in answers(state).items():
+    for gang, answer in answered.items():
         entry = state.ledger.entries[gang]
         told: dict[tuple[str, ...], list[Blocker]] = {}
         for blocker in answer.blockers:
@@ -119,7 +123,7 @@ def _place_in_line(decided: Oracle, state: State, entry: Entry) -> tuple[int, bo
 
 
 def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str, Verdict]) -> None:
-    """Of those behind somebody who starts, too: what the next cycle does with them, and why it leaves them waiting."""
+    """Compares gangs behind somebody who starts, too: what the next cycle does with them, and why it leaves them waiting."""
     unknown = dict.fromkeys(gang.partition("/")[0] for gang, answer in told.items() if answer.verdict is None)
     for workflow in unknown:
         for each in why_next(state, workflow).groups:
@@ -129,10 +133,22 @@ def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str
                 assert bool(each.reasons) is not each.verdict.starts, each
 
 
+def check_headlines(state: State, whys: Whys) -> None:
+    """What a list says, of all workflows at once, is the first that `why` says of each."""
+    found = headlines(state, sorted(state.workflows))
+    for workflow, groups in whys.items():
+        group = None if hold(state, workflow) is not None else first_of(groups)
+        expected = None if group is None else Headline(group.verdict, next(iter(group.reasons), None), group.stops)
+        assert found.get(workflow) == expected, workflow
+        assert expected is None or expected.words
+
+
 def check_agreement(state: State, twin: State) -> None:
     """*twin*: the same, loaded from rows; spoilt afterwards."""
-    told, resting = answers(state), at_rest(state.ledger)
-    check_blockers(state)
+    whys: Whys = {workflow: why(state, workflow).groups for workflow in sorted(state.workflows)}
+    told, resting = answers(whys), at_rest(state.ledger)
+    check_blockers(state, told)
+    check_headlines(state, whys)
     does = starts(twin)
     for gang, answer in told.items():
         assert answer.verdict in (None, does.get(gang, Verdict.WAITS)), f"{gang}: {answer}, but {does.get(gang)}"

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import GPU, format_quantity
 
 
 class Code(enum.Enum):
@@ -113,6 +113,20 @@ class Reason:
             **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
         )
 
+    @property
+    def headline(self) -> str:
+        """The same in a few words, for a list.  Empty for reasons of imported queues."""
+        kind = self.resource.partition("/")[2]
+        return _HEADLINES.get(self.code, "").format(
+            where=self.where,
+            have=self._shown(self.have),
+            need=f"{self._shown(self.need)}{'' if kind in ('', GPU) else f' {kind}'}",
+            platform=self.resource,
+            holders=f"{self.holders[0]} and {len(self.holders) - 1} more"
+            if len(self.holders) > 1
+            else "".join(self.holders) or "others",
+        )
+
     def _shown(self, amount: int) -> str:
         """*amount* in the unit of the resource, as people write it."""
         return format_quantity(self.resource.partition("/")[2], amount)
@@ -153,4 +167,25 @@ _SENTENCES = {
     Code.NO_TARGETS: "what may be stopped for it holds {have} of {resource}, and that does not make room for {need}",
     Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
+}
+
+_HEADLINES = {
+    Code.UPSTREAM: "after {holders}",
+    Code.QUOTA_FULL: "quota: {where} has {have} left, needs {need}",
+    Code.BORROWING_LIMIT: "borrowing limit: {where} has {have} left, needs {need}",
+    Code.NO_IDLE_TO_BORROW: "idle quota: {where} has {have}, needs {need}",
+    Code.COHORT_CYCLE: "cohorts in a circle: {where}",
+    Code.EXCEEDS_POTENTIAL: "never: {where} has {have} at most, needs {need}",
+    Code.NO_MATCHING_FLAVOR: "never: {where} has no {platform}",
+    Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods fit",
+    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods fit in one",
+    Code.NOT_ALL_GROUPS_FIT: "{where}: not all groups fit at once",
+    Code.KEYS_CHANGED: "topology keys of {where} changed",
+    Code.PLACEMENT_NOT_PROVEN: "no place found within the search budget",
+    Code.BEHIND_HEAD: "behind {holders}",
+    Code.KAI_NOT_PLACED: "not taken by the cluster's scheduler",
+    Code.WAITS_FOR_TARGETS: "until {holders} stops",
+    Code.NO_TARGETS: "nobody to preempt",
+    Code.NO_EMPTY_NODES: "never: empty nodes fit {have} of {need} pods",
+    Code.NOT_CONSIDERED: "not looked at yet",
 }

@@ -139,7 +139,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/version": Row("/api/v1/version"),
     "GET /api/v1/workflow-tags": Row("/api/v1/workflow-tags"),
     "PATCH /api/v1/workflows/{id}/tags": Row("/api/v1/workflows/{id}/tags", {"add": ["paper"]}),
-    "GET /api/v1/workflows": Row("/api/v1/workflows"),
+    "GET /api/v1/workflows": Row("/api/v1/workflows", None, {"why": True}),
     "GET /api/v1/workflows/{id}": Row("/api/v1/workflows/{id}"),
     "GET /api/v1/workflows/{id}/events": Row("/api/v1/workflows/{id}/events"),
     "GET /api/v1/workflows/{id}/logs": Row("/api/v1/workflows/{id}/logs"),

@@ -159,6 +159,43 @@ def test_workflows_are_filtered(tmp_path: Path) -> None:
         problem(it.http.get("/api/v1/workflows", params={"status": "STOPPED"}), 422, "USAGE")
 
 
+def test_a_list_says_why_each_waits_if_it_is_asked(tmp_path: Path) -> None:
+    """Only of those that wait: of the one that runs, and of the one that has ended, nothing."""
+    with api(tmp_path) as it:
+        for name, gpus in (("a", 2), ("b", 2), ("c", 1), ("d", 1)):
+            it.desk.time[0] += 1
+            it.http.post("/api/v1/workflows", json={"pool": "pool1", "file": one_task(name, gpus=gpus)})
+        it.http.post("/api/v1/workflows/d-1/cancel", json={})
+        it.desk.service.settle()
+
+        def whys(**query: Any) -> dict[str, Any]:
+            items = it.http.get("/api/v1/workflows", params=query).json()["items"]
+            return {each["id"]: each["why"] for each in items}
+
+        assert whys() == dict.fromkeys(("d-1", "c-1", "b-1", "a-1"))
+        told = whys(why=True, limit=1000)
+        assert (told.pop("a-1"), told.pop("d-1")) == (None, None)
+        assert told["c-1"] == {
+            "verdict": "WAITS",
+            "headline": "quota: pool1 has 0 left, needs 1",
+            "sentence": it.http.get("/api/v1/workflows/c-1/why").json()["groups"][0]["reasons"][0]["sentence"],
+            "code": "QuotaFull",
+            "law": "P2",
+        }
+        assert [each["headline"] for each in told.values()] == [f"quota: pool1 has 0 left, needs {n}" for n in (1, 2)]
+
+
+def test_a_page_with_reasons_is_a_short_one(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        for at in range(0, 102, 34):
+            batch = [{"file": one_task(f"w{at + n}", gpus=1)} for n in range(34)]
+            assert (
+                it.http.post("/api/v1/workflows:batch", json={"pool": "pool1", "workflows": batch}).status_code == 200
+            )
+        pages = list(page_through(it, "/api/v1/workflows", 1000, why=True))
+        assert [len(page) for page in pages] == [100, 2]
+
+
 def test_events_come_in_pages_that_agree_with_the_whole(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         _submit(it)

@@ -35,6 +35,21 @@ def test_a_terminal_that_is_too_narrow_folds_the_widest_columns() -> None:
     ]
 
 
+def test_a_table_that_yields_loses_columns_in_order_and_cuts_one_but_never_an_id() -> None:
+    columns, rows = ("Who", "Id", "Time", "Why"), [("ann", "train-1", "13:00:00", "quota: vision has 7 left, needs 24")]
+    table = Table(columns, rows, yields=("Time", "Who"), cut="Why")
+
+    def row(width: int) -> str:
+        return click.unstyle(drawn(table, width)[-1])
+
+    assert row(58) == "ann  train-1  13:00:00  quota: vision has 7 left, needs 24"
+    assert row(57) == "ann  train-1  13:00:00  quota: vision has 7 left, needs…"
+    assert row(47) == "ann  train-1  quota: vision has 7 left, needs…"
+    assert row(40) == "train-1  quota: vision has 7 left, need…"
+    assert row(8) == "train-1  quo…"
+    assert plain(table)[-1].endswith("needs 24")
+
+
 def test_statuses_have_colours_unless_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(("Status", "Name"), [("FAILED_CANCELED", "RUNNINGS")])
     assert drawn(table, 80)[2] == "\x1b[31mFAILED_CANCELED\x1b[0m  RUNNINGS"

@@ -25,6 +25,9 @@ from runrig.wire.render import RenderAnswer
 
 router = APIRouter(route_class=Route, tags=["workflows"])
 
+MOST_EXPLAINED = 100
+"""Workflows on a page that also says why they wait."""
+
 _SUBMIT = needs(Permission.SUBMIT, Sent("pool"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
@@ -166,6 +169,7 @@ def list_workflows(
     name: Annotated[str | None, Query(description="A part of the id")] = None,
     submitted_after: Annotated[At | None, Query(description="This time is still in it")] = None,
     submitted_before: Annotated[At | None, Query(description="This time is still in it")] = None,
+    why: Annotated[bool, Query(description="Also why each waits; a page then has at most 100 items")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> v1.WorkflowPage:
@@ -181,10 +185,12 @@ def list_workflows(
         name=name,
         submitted_after=None if submitted_after is None else submitted_after.timestamp(),
         submitted_before=None if submitted_before is None else submitted_before.timestamp(),
-        limit=limit,
+        limit=min(limit, MOST_EXPLAINED) if why else limit,
         behind=None if behind is None else (behind[0], behind[1], behind[2]),
     )
     found, more = service.workflow_queries.workflows(query, visibility)
+    if why:
+        found = service.workflow_queries.with_headlines(found, visibility)
     now = service.workflow_queries.now()
     last = found[-1].workflow if more else None
     following = None if last is None else cursor_of((float(last.submit_time), last.number, last.id))

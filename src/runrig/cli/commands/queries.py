@@ -84,6 +84,7 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
         "tag": filters["tags"],
         "submitted_after": filters["submitted_after"],
         "submitted_before": filters["submitted_before"],
+        "why": True,
     }
     client = session.client
     found = list(client.items(path("workflows"), query, most=offset + count + 1))[offset:]
@@ -94,13 +95,13 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
     if not entries:
         say("no workflows" + ("" if filters["all_users"] else ": --all shows those of all users"))
         return
-    show(_table(entries))
+    show(table_of(entries))
     if more:
         say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
 
 
-def _table(entries: list[dict[str, Any]]) -> Table:
-    columns = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Pool", "GPUs")
+def table_of(entries: list[dict[str, Any]]) -> Table:
+    columns = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Pool", "GPUs", "Why")
     rows = [
         (
             workflow["user"],
@@ -110,10 +111,22 @@ def _table(entries: list[dict[str, Any]]) -> Table:
             workflow["priority"],
             workflow.get("pool") or "-",
             _gpus(workflow),
+            workflow["why"]["headline"] if workflow["why"] else "-",
         )
         for workflow in entries
     ]
-    return Table(columns, rows)
+    waits = any(workflow["why"] for workflow in entries)
+    alone = len({workflow["user"] for workflow in entries}) == 1
+    yields = (
+        *(() if waits else ("Why",)),
+        *(("User",) if alone else ()),
+        "Priority",
+        "Submit Time",
+        "User",
+        "GPUs",
+        "Pool",
+    )
+    return Table(columns, rows, yields=yields, cut="Why" if waits else None)
 
 
 def _gpus(workflow: Mapping[str, Any]) -> str:

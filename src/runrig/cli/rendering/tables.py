@@ -5,7 +5,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -15,6 +15,8 @@ from runrig.cli.rendering import sanitize
 _GAP = "  "
 _NARROWEST = 4
 """Characters below which no column is folded: a terminal that is narrower yet folds it itself."""
+_LEAST_CUT = 30
+"""A column whose cells may be cut keeps so much, as long as others can go."""
 _COLOURS = {
     "ONLINE": "green",
     "ACTIVE": "green",
@@ -32,12 +34,18 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, and a last row of sums.  *widths*: minimum widths of columns, in characters."""
+    """Columns, rows of as many cells, and a last row of sums.  *widths*: minimum widths of columns, in characters.
+
+    On a terminal that is too narrow columns go in the order of *yields*, if there are any; nothing is folded then, and cells of the
+    column *cut* end in an ellipsis.
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     sums: tuple[str, ...] | None = None
     widths: Mapping[str, int] = field(default_factory=dict)
+    yields: tuple[str, ...] = ()
+    cut: str | None = None
 
 
 def styled(text: str, **how: Any) -> str:
@@ -60,7 +68,7 @@ def terminal() -> os.terminal_size:
 
 def show(table: Table) -> None:
     """Prints *table* as suits stdout."""
-    clean_table = Table(table.columns, [_cells(row) for row in table.rows], table.sums, table.widths)
+    clean_table = replace(table, rows=[_cells(row) for row in table.rows])
     lines = drawn(clean_table, terminal().columns) if on_terminal() else plain(clean_table)
     click.echo("\n".join(lines))
 
@@ -84,11 +92,13 @@ def plain(table: Table) -> list[str]:
 
 
 def drawn(table: Table, width: int) -> list[str]:
-    """The same for a terminal of *width* columns: the widest columns are folded until it fits, and statuses have colours."""
+    """The same for a terminal of *width* columns: it yields, or its widest columns are folded until it fits; statuses have colours."""
+    if table.yields:
+        table = _yielding(table, width)
     widths = _widths(table)
     room = width - len(_GAP) * (len(widths) - 1)
     widest = max(widths, default=0)
-    while widest > _NARROWEST and sum(min(each, widest) for each in widths) > room:
+    while not table.yields and widest > _NARROWEST and sum(min(each, widest) for each in widths) > room:
         widest -= 1
     widths = [min(each, widest) for each in widths]
     rule = styled(_GAP.join("─" * each for each in widths), dim=True)
@@ -96,6 +106,35 @@ def drawn(table: Table, width: int) -> list[str]:
     for row in table.rows:
         lines += _row(row, widths)
     return [*lines, rule, *_row(table.sums, widths, bold=True)] if table.sums else lines
+
+
+def _yielding(table: Table, width: int) -> Table:
+    """*table* without the columns that have to go so that the others have room."""
+    columns, rows, yields = table.columns, table.rows, list(table.yields)
+    while True:
+        widths = _widths(replace(table, columns=columns, rows=rows))
+        at = columns.index(table.cut) if table.cut in columns else None
+        others = sum(each for place, each in enumerate(widths) if place != at) + len(_GAP) * (len(widths) - 1)
+        room = width - others
+        if at is None and room >= 0:
+            break
+        gone = next((name for name in yields if name in columns), None)
+        if at is not None and (gone is None or room >= min(widths[at], _LEAST_CUT)):
+            rows = [(*row[:at], _shortened(row[at], max(room, _NARROWEST)), *row[at + 1 :]) for row in rows]
+            break
+        if gone is None:
+            break
+        yields.remove(gone)
+        place = columns.index(gone)
+        columns = (*columns[:place], *columns[place + 1 :])
+        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
+    return replace(table, columns=columns, rows=rows)
+
+
+def _shortened(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    return next(text[:at].rstrip() for at in range(len(text), -1, -1) if _width(text[:at]) < width) + "…"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], **how: Any) -> list[str]:

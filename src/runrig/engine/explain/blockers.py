@@ -35,7 +35,7 @@ def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
 
     Counts what is decided: nominated gangs as present, their targets as gone.
     """
-    found = [*_of_order(ledger, entry), *_of_waiting(entry)]
+    found = [*behind_head(ledger, entry), *_of_waiting(entry)]
     leaf = ledger.leaf(entry)
     if not leaf.active:
         found.append(Blocker(Tier.QUOTA, Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
@@ -45,7 +45,7 @@ def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     return tuple(sorted(found, key=lambda blocker: tiers.index(blocker.tier)))
 
 
-def headlines(found: Sequence[Blocker]) -> tuple[Reason, ...]:
+def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
     """The first of *found*; if that concerns one choice of flavors only, the first of each choice."""
     always = [blocker.reason for blocker in found if not blocker.flavors]
     if always:
@@ -62,11 +62,12 @@ def strict_head(ledger: Ledger, pool: str) -> Entry | None:
     return min(nominated, key=lambda entry: entry.order, default=head_of(ledger, pool))
 
 
-def _of_order(ledger: Ledger, entry: Entry) -> Iterator[Blocker]:
+def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+    """That *entry* stands behind the head of a STRICT_FIFO queue, if it does."""
     head = strict_head(ledger, entry.gang.pool)
-    if head is not None and head is not entry:
-        behind = Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))
-        yield Blocker(Tier.ORDER, behind)
+    if head is None or head is entry:
+        return ()
+    return (Blocker(Tier.ORDER, Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
 
 
 def _of_waiting(entry: Entry) -> Iterator[Blocker]:

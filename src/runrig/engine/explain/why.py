@@ -3,13 +3,14 @@
 Computed on demand from the live state, never stored.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from runrig.domain.blockers import Blocker, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
-from runrig.engine.explain.blockers import blockers, headlines
+from runrig.engine.explain.blockers import blockers, first_reasons
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.preemption.targets import Targets
@@ -55,6 +56,16 @@ def why(state: State, workflow: str) -> Why:
 
 
 def _group(state: State, group: Group) -> GroupWhy:
+    found = why_of(state, group, blockers)
+    entry = state.ledger.entries.get(group.gang_id)
+    if entry is None or entry.state is not GangState.PENDING:
+        return found
+    everywhere, in_pool = ahead_of(state.ledger, entry)
+    return replace(found, position=in_pool + 1, ahead=everywhere)
+
+
+def why_of(state: State, group: Group, blockers_of: Callable[[Ledger, Entry], tuple[Blocker, ...]]) -> GroupWhy:
+    """Why *group* waits, without its position, which costs a look at all buckets.  *blockers_of*: as of `blockers`."""
     if group.status is Status.WAITING:
         upstream = state.group_spec((group.workflow, group.name)).upstream
         before = tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
@@ -71,14 +82,13 @@ def _group(state: State, group: Group) -> GroupWhy:
         if turn.start is not None:
             return nominated
         return replace(_waits_for(nominated, Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left)), verdict=turn.verdict)
-    everywhere, in_pool = ahead_of(state.ledger, entry)
-    found = GroupWhy(group.name, group.status, in_pool + 1, everywhere, verdict=turn.verdict)
+    found = GroupWhy(group.name, group.status, verdict=turn.verdict)
     if turn.verdict is None:
         return replace(found, reasons=(Reason(Code.NOT_CONSIDERED, "P5"),))
     if turn.start is not None:
         return replace(found, stops=turn.start.gangs if isinstance(turn.start, Targets) else ())
-    blocked = blockers(state.ledger, entry)
-    return replace(found, reasons=headlines(blocked), blockers=blocked)
+    blocked = blockers_of(state.ledger, entry)
+    return replace(found, reasons=first_reasons(blocked), blockers=blocked)
 
 
 def _waits_for(group: GroupWhy, reason: Reason) -> GroupWhy:
@@ -91,4 +101,4 @@ def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
     open_to_it = not any(blocker.tier in (Tier.ORDER, Tier.WAITING_FOR) for blocker in found)
     if not found or (open_to_it and look_at(ledger, entry) is not None):
         return (Reason(Code.NOT_CONSIDERED, "P5"),)
-    return headlines(found)
+    return first_reasons(found)

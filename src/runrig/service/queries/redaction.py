@@ -8,6 +8,7 @@ from functools import cache
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
+from runrig.engine.explain.headlines import Headline
 from runrig.engine.explain.topology_values import DomainReport, TopologyReport
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import StoredWorkflow
@@ -81,6 +82,10 @@ class Names:
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
         )
+
+    def headline(self, found: Headline) -> Headline:
+        reason = None if found.reason is None else self.reason(found.reason)
+        return Headline(found.verdict, reason, self.several(found.stops))
 
     def reason(self, reason: Reason) -> Reason:
         """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""

@@ -7,16 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
-from runrig.domain.gangs import Priority
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU, format_quantity
-from runrig.domain.reasons import Code
 from runrig.domain.records import Event
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report
+from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import PoolWhy
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
@@ -32,15 +30,16 @@ from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
+from runrig.service.queries.sentences import deletion_in_words, failure_of, first_failed, sentence_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Reconciler, Standstill
 
-MOST_NODES = 4
-"""How many nodes a sentence names."""
+HEADLINES_AT_ONCE = 4
+"""Of so many workflows it is asked at once why they wait."""
 MOST_TAGS = 1_000
 """The most tags that are listed."""
 _MOST_REMEMBERED = 10_000
-_TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
+_MAY_WAIT = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
 
@@ -58,12 +57,13 @@ class WorkflowView:
 class Listed:
     """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *asked*: of all pods, at full count.
 
-    Both None: its specification was deleted by retention.
+    Both None: its specification was deleted by retention.  *headline*: why it waits; None if it does not, or nobody asked.
     """
 
     workflow: Workflow
     gpus: int | None
     asked: int | None
+    headline: Headline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,19 @@ class WorkflowQueries:
         page, more = self._store.workflows(seen)
         return tuple(self._listed(page)), more
 
+    def with_headlines(self, page: Sequence[Listed], visibility: Visibility = ALL) -> tuple[Listed, ...]:
+        """*page* with why each waits.
+
+        A few at a time: each question is some 3 ms for every kind of gang in it, of the mirror, or without one of the lock.
+        """
+        alive = [each.workflow.id for each in page if each.workflow.status in _MAY_WAIT]
+        found: dict[str, Headline] = {}
+        for at in range(0, len(alive), HEADLINES_AT_ONCE):
+            found |= self._asker.ask(headlines, tuple(alive[at : at + HEADLINES_AT_ONCE]))[0]
+        names = Names(visibility, self.pool_of)
+        shown = {id: names.headline(each) for id, each in found.items()}
+        return tuple(replace(each, headline=shown.get(each.workflow.id)) for each in page)
+
     def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
         """The tags of the workflows that *visibility* reaches, by name."""
         seen = within(WorkflowQuery(limit=MOST_TAGS), visibility)
@@ -226,11 +239,11 @@ class WorkflowQueries:
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)
-        sentence = "; ".join((_sentence(workflow, groups, hold), *self._backend.says(workflow.id)))
+        sentence = "; ".join((sentence_of(workflow, groups, hold), *self._backend.says(workflow.id)))
         if workflow.status.finished and workflow.status is not WorkflowStatus.COMPLETED:
-            sentence += "".join(map(_of_failure, first_failed(self._store.workflow(workflow.id).tasks)))
+            sentence += "".join(map(failure_of, first_failed(self._store.workflow(workflow.id).tasks)))
         if deletion is not None:
-            sentence += _of_deletion(workflow, deletion)
+            sentence += deletion_in_words(workflow, deletion)
         standstill = None if workflow.status.finished else self._reconciler.standstill
         if standstill is not None:
             sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
@@ -314,87 +327,3 @@ def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None
     if not visibility.tops or (query.pools and not pools):
         return None
     return replace(query, pools=pools, below=visibility.tops)
-
-
-# ---------------------------------------------------------------- sentences
-
-
-def _sentence(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None) -> str:
-    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
-    waiting = [group for group in groups if group.reasons and (hold is None or not _waits_for_upstream(group))]
-    if waiting:
-        group = waiting[0]
-        where = f" ({group.group} is number {group.position} in the queue)" if group.position else ""
-        return f"{workflow.id} waits: {group.reasons[0]}{where}"
-    starting = next((group for group in groups if group.verdict is not None and group.verdict.starts), None)
-    if starting is not None:
-        return f"{workflow.id} starts {_after(starting.stops) if starting.stops else 'in the next cycle'}"
-    preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
-    if preemptor is not None:
-        return f"{workflow.id} stops: it is preempted by {preemptor}"
-    if hold is not None:
-        status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
-        return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
-    reason = f": {workflow.failure_message}" if workflow.failure_message else ""
-    return f"{workflow.id} is {workflow.status.value}{reason}"
-
-
-def first_failed(tasks: Iterable[Task]) -> list[Task]:
-    """Returns the task that failed first, not counting tasks that were told to stop; an empty list if there is none."""
-    failed = [
-        task
-        for task in tasks
-        if task.status.failed
-        and task.status not in _TOLD_TO_STOP
-        and task.exit_code is not None
-        and task.end_time is not None
-    ]
-    return sorted(failed, key=lambda task: (task.end_time, task.key))[:1]
-
-
-def _of_failure(task: Task) -> str:
-    return (
-        f"; {task.name} ended with exit code {task.exit_code}, and what it wrote: "
-        f"`runrig workflow logs {task.workflow} --task {task.name} --retry {task.retry_id}`"
-    )
-
-
-def _of_deletion(workflow: Workflow, deletion: PoolDeletion) -> str:
-    """Law S3: who deleted its pool, and what that means for the workflow."""
-    if not workflow.status.finished:
-        return f"; pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"
-    later = "" if deletion.state is deletion.then else f", and {deletion.state.value} later"
-    return f"; pool {deletion.pool} became {deletion.then.value} with that{later}: {deletion}"
-
-
-def _after(stops: Sequence[str]) -> str:
-    return f"once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
-
-
-def _waits_for_upstream(group: GroupWhy) -> bool:
-    return group.reasons[0].code is Code.UPSTREAM
-
-
-def _held(hold: Hold) -> str:
-    gpus = _gpus_in_words(hold.gpus) if hold.gpus else "no GPU"
-    if not hold.nodes:
-        return gpus
-    return f"{gpus} on {', '.join(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'}"
-
-
-def _gpus_in_words(gpus: int) -> str:
-    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
-
-
-def _safety(hold: Hold, priority: Priority) -> str:
-    """Whether it could be preempted, and by whom (laws R1, R2, R3)."""
-    if not hold.preemptible:
-        return f"{priority.value} is never preempted"
-    if hold.borrower is None:
-        below = " and its subpools" if hold.subpools else ""
-        return f"{priority.value} within its pool's quota: only HIGH and NORMAL of its own pool{below} can preempt it"
-    borrowed = [
-        _gpus_in_words(amount) if key.resource == GPU else f"{format_quantity(key.resource, amount)} of {key}"
-        for key, amount in sorted(hold.borrowed.items())
-    ]
-    return f"pool {hold.borrower} borrows {' and '.join(borrowed)}: RECLAIM may take it back"

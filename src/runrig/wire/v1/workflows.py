@@ -219,14 +219,40 @@ class WorkflowHead(Shown):
     duration_s: float | None
 
 
+class WorkflowHeadline(Shown):
+    """Why a workflow waits, of all that blocks it the first: a few words, and the *sentence* of that reason.
+
+    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS or WAITS; null if somebody before it has not been looked at yet.
+    *code* and *law* are empty if it starts."""
+
+    model_config = example(
+        {
+            "verdict": "WAITS",
+            "headline": "quota: vision has 2 left, needs 4",
+            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
+            "code": "QuotaFull",
+            "law": "P2",
+        }
+    )
+
+    verdict: str | None
+    headline: str
+    sentence: str
+    code: str
+    law: str
+
+
 class WorkflowEntry(WorkflowHead):
     """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *gpus_asked*: of all its tasks, at full
-    count.  Both null: its file is no longer kept."""
+    count.  Both null: its file is no longer kept.
 
-    model_config = example(_ENTRY | {"gpus": 4, "gpus_asked": 6})
+    *why* null: nothing of it waits, or something of it runs, or it was not asked for."""
+
+    model_config = example(_ENTRY | {"gpus": 4, "gpus_asked": 6, "why": None})
 
     gpus: int | None
     gpus_asked: int | None
+    why: WorkflowHeadline | None
 
 
 class WorkflowPage(Page):

@@ -8,6 +8,7 @@ from runrig.api.shown import workflows as shared
 from runrig.domain.blockers import Blocker
 from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
+from runrig.engine.explain.headlines import Headline
 from runrig.engine.explain.pool_why import PoolWhy
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Accepted
@@ -45,7 +46,19 @@ def dry_run(view: DryRunView | None) -> v1.WorkflowDryRun | None:
 
 
 def entry(listed: Listed, now: float) -> v1.WorkflowEntry:
-    return v1.WorkflowEntry(**_head(listed.workflow, now), gpus=listed.gpus, gpus_asked=listed.asked)
+    why = None if listed.headline is None else _headline(listed.headline)
+    return v1.WorkflowEntry(**_head(listed.workflow, now), gpus=listed.gpus, gpus_asked=listed.asked, why=why)
+
+
+def _headline(found: Headline) -> v1.WorkflowHeadline:
+    reason = found.reason
+    return v1.WorkflowHeadline(
+        verdict=None if found.verdict is None else found.verdict.value,
+        headline=found.words,
+        sentence=found.sentence,
+        code="" if reason is None else reason.code.value,
+        law="" if reason is None else reason.law,
+    )
 
 
 def _head(it: Workflow, now: float) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""Why each of several workflows waits, in one reason: what a list shows.
+
+Asked of a state as a whole.  Gangs that get the same answer are asked about once, and nobody's position is worked out.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runrig.domain.blockers import Blocker, Verdict
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.explain.blockers import behind_head, blockers
+from runrig.engine.explain.report import hold
+from runrig.engine.explain.why import GroupWhy, why_of
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Bucket, Entry
+from runrig.engine.state.state import State
+
+
+class Headline(NamedTuple):
+    """*reason*: why it waits; None: it starts, after *stops* have stopped."""
+
+    verdict: Verdict | None
+    reason: Reason | None = None
+    stops: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        if self.reason is not None:
+            return self.reason.headline
+        return "starts once others have stopped" if self.stops else "starts next"
+
+    @property
+    def sentence(self) -> str:
+        return starts(self.stops) if self.reason is None else str(self.reason)
+
+
+def starts(stops: Sequence[str]) -> str:
+    """Of a gang that starts after *stops* have stopped."""
+    if not stops:
+        return "starts in the next cycle"
+    return f"starts once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
+
+
+def headlines(state: State, workflows: Sequence[str]) -> dict[str, Headline]:
+    """By workflow; those that hold something, have ended or wait for nothing are left out.
+
+    O(nodes) for each kind of gang among them, as `blockers`, and O(buckets awake) for each workflow.
+    """
+    known: dict[Bucket, tuple[Blocker, ...]] = {}
+
+    def blocked(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+        if behind := behind_head(ledger, entry):
+            return behind
+        if entry.bucket not in known:
+            known[entry.bucket] = blockers(ledger, entry)
+        return known[entry.bucket]
+
+    found = {}
+    for id in workflows:
+        if id in state.workflows and hold(state, id) is None:
+            first = first_of([why_of(state, group, blocked) for group in state.groups_of(id)])
+            if first is not None:
+                found[id] = Headline(first.verdict, next(iter(first.reasons), None), first.stops)
+    return found
+
+
+def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
+    """The group that a sentence about the workflow is about: one that waits in the queue, one that starts, one that waits for others."""
+    queued = [group for group in groups if group.reasons and group.reasons[0].code is not Code.UPSTREAM]
+    starting = [group for group in groups if group.verdict is not None and group.verdict.starts]
+    upstream = [group for group in groups if group.reasons and group not in queued]
+    return next(iter((*queued, *starting, *upstream)), None)

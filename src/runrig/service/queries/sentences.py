@@ -1,0 +1,92 @@
+"""Why a workflow waits, or how it stands, in one sentence."""
+
+from collections.abc import Iterable
+
+from runrig.domain.gangs import Priority
+from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.reasons import Code
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, Task, Workflow
+from runrig.engine.explain.headlines import first_of, starts
+from runrig.engine.explain.report import Hold
+from runrig.engine.explain.why import GroupWhy
+from runrig.service.queries.pool_deletions import PoolDeletion
+
+MOST_NODES = 4
+"""How many nodes a sentence names."""
+_TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
+
+
+def sentence_of(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None) -> str:
+    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
+    group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
+    if group is not None and group.reasons:
+        where = f" ({group.group} is number {group.position} in the queue)" if group.position else ""
+        return f"{workflow.id} waits: {group.reasons[0]}{where}"
+    if group is not None:
+        return f"{workflow.id} {starts(group.stops)}"
+    preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
+    if preemptor is not None:
+        return f"{workflow.id} stops: it is preempted by {preemptor}"
+    if hold is not None:
+        status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
+        return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
+    reason = f": {workflow.failure_message}" if workflow.failure_message else ""
+    return f"{workflow.id} is {workflow.status.value}{reason}"
+
+
+def first_failed(tasks: Iterable[Task]) -> list[Task]:
+    """Returns the task that failed first, not counting tasks that were told to stop; an empty list if there is none."""
+    failed = [
+        task
+        for task in tasks
+        if task.status.failed
+        and task.status not in _TOLD_TO_STOP
+        and task.exit_code is not None
+        and task.end_time is not None
+    ]
+    return sorted(failed, key=lambda task: (task.end_time, task.key))[:1]
+
+
+def failure_of(task: Task) -> str:
+    return (
+        f"; {task.name} ended with exit code {task.exit_code}, and what it wrote: "
+        f"`runrig workflow logs {task.workflow} --task {task.name} --retry {task.retry_id}`"
+    )
+
+
+def deletion_in_words(workflow: Workflow, deletion: PoolDeletion) -> str:
+    """Law S3: who deleted its pool, and what that means for the workflow."""
+    if not workflow.status.finished:
+        return f"; pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"
+    later = "" if deletion.state is deletion.then else f", and {deletion.state.value} later"
+    return f"; pool {deletion.pool} became {deletion.then.value} with that{later}: {deletion}"
+
+
+def _waits_for_upstream(group: GroupWhy) -> bool:
+    return bool(group.reasons) and group.reasons[0].code is Code.UPSTREAM
+
+
+def _held(hold: Hold) -> str:
+    gpus = _gpus_in_words(hold.gpus) if hold.gpus else "no GPU"
+    if not hold.nodes:
+        return gpus
+    return f"{gpus} on {', '.join(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'}"
+
+
+def _gpus_in_words(gpus: int) -> str:
+    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
+
+
+def _safety(hold: Hold, priority: Priority) -> str:
+    """Whether it could be preempted, and by whom (laws R1, R2, R3)."""
+    if not hold.preemptible:
+        return f"{priority.value} is never preempted"
+    if hold.borrower is None:
+        below = " and its subpools" if hold.subpools else ""
+        return f"{priority.value} within its pool's quota: only HIGH and NORMAL of its own pool{below} can preempt it"
+    borrowed = [
+        _gpus_in_words(amount) if key.resource == GPU else f"{format_quantity(key.resource, amount)} of {key}"
+        for key, amount in sorted(hold.borrowed.items())
+    ]
+    return f"pool {hold.borrower} borrows {' and '.join(borrowed)}: RECLAIM may take it back"
