@@ -36,6 +36,19 @@ class Tier(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """What *where* has left of *resource* (``flavor/resource``), whose quota is no blocker.
+
+    *of*: of so much that it was promised; None above the pool.
+    """
+
+    where: str
+    resource: str
+    have: int
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Blocker:
     """A condition that is not met, judged as if all others were.
 

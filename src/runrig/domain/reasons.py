@@ -38,13 +38,15 @@ class DomainRoom:
     """How much of a group a domain could hold.  *domain*: its label values, coarse to fine.  *have*: pods that would fit.
 
     *missing*: (resource, amount) that the whole domain lacks; empty if its sum is enough but spread over too many nodes.
-    *closed*: how many of its nodes of these flavors take no pods, because they are not ready or tainted.
+    *closed*: how many of its nodes of these flavors take no pods, because they are not ready or tainted.  *spoken*: (resource,
+    amount) on its nodes that is held for gangs that have a place and wait for others to stop (law R4).
     """
 
     domain: tuple[str, ...]
     have: int
     missing: tuple[tuple[str, int], ...] = ()
     closed: int = 0
+    spoken: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         lacks = " and ".join(f"{format_quantity(resource, amount)} {resource}" for resource, amount in self.missing)
@@ -80,6 +82,8 @@ class Reason:
     *domains*: the domains that come closest, if none of the level has enough room.  *shared*: (cohort, amount) that cohorts
     promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
     that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
+
+    *gangs*: how many hold *have*, of NO_TARGETS.
     """
 
     code: Code
@@ -94,6 +98,7 @@ class Reason:
     shared: tuple[tuple[str, int], ...] = ()
     at_least: bool = False
     concerned: tuple[Concerned, ...] = ()
+    gangs: int = 0
 
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
@@ -109,6 +114,7 @@ class Reason:
             holders=", ".join(self.holders) or "nobody",
             domains=", ".join(map(str, self.domains)),
             promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
+            gangs=f"{self.gangs} {'gang' if self.gangs == 1 else 'gangs'}",
             parts=own_and_shared(self.own, self.shared, self.resource),
             **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
         )
@@ -164,7 +170,7 @@ _SENTENCES = {
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
     Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
-    Code.NO_TARGETS: "what may be stopped for it holds {have} of {resource}, and that does not make room for {need}",
+    Code.NO_TARGETS: "what may be stopped for it holds {have} of {resource} in {gangs}, and that does not make room for {need}",
     Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
     Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
 }

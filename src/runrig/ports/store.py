@@ -254,4 +254,10 @@ class Store(Protocol):
         All of them until it is admitted, then those that it was admitted with (law A3).
         """
 
+    def started_later(self, than: Workflow, since: float, most: int) -> int:
+        """How many groups of its pool have started *since*, though they were submitted after *than*, with its priority or a lower one.
+
+        Those of ended workflows count as long as these are kept.  At most *most*; reads no workflow that waits.
+        """
+
     def close(self) -> None: ...

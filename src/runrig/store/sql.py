@@ -12,6 +12,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, Delete, Select, and_, bindparam, delete, func, or_, select, update
 
 from runrig.domain.errors import NotFound, Unavailable
+from runrig.domain.gangs import Priority
 from runrig.domain.plan import Preempt
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflow_status import WorkflowStatus
@@ -54,6 +55,7 @@ _PODS = (
     .where(or_(_GROUP.attempt == 0, _TASK.end_time.is_(None), _TASK.end_time > _GROUP.queued_time))
     .group_by(_TASK.workflow, _TASK.spec)
 )
+_NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
 _ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
 _ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
 _HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
@@ -211,6 +213,23 @@ class SqlStore:
         with self.transactions.reading() as connection:
             for workflow, task, pods in connection.execute(_PODS, {"ids": sorted(ids)}):
                 found.setdefault(workflow, {})[task] = pods
+        return found
+
+    def started_later(self, than: Workflow, since: float, most: int) -> int:
+        behind = [each for each in Priority if each.rank <= than.priority.rank]
+        started = (
+            select(_GROUP.workflow)
+            .join(schema.workflows, _WORKFLOW.id == _GROUP.workflow)
+            .where(
+                _WORKFLOW.pool == than.pool,
+                _WORKFLOW.status.in_(_NOT_PENDING),
+                _WORKFLOW.submit_time > than.submit_time,
+            )
+            .where(_WORKFLOW.priority.in_(behind), _GROUP.start_time >= since)
+            .limit(most)
+        )
+        with self.transactions.reading() as connection:
+            found: int = connection.execute(select(func.count()).select_from(started.subquery())).scalar_one()
         return found
 
 

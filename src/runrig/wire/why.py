@@ -6,15 +6,19 @@ from runrig.wire.base import Answer, example
 class DomainRoomAnswer(Answer):
     """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered.
 
-    *closed*: how many of its nodes take no pods, because they are not ready or tainted.
+    *closed*: how many of its nodes take no pods, because they are not ready or tainted.  *spoken*: of what is missing, what is held
+    there for gangs that have a place and wait for others to stop.
     """
 
-    model_config = example({"domain": ["zone-a", "rack-3"], "have": 6, "missing": {"gpu": 16}, "closed": 2})
+    model_config = example(
+        {"domain": ["zone-a", "rack-3"], "have": 6, "missing": {"gpu": 16}, "closed": 2, "spoken": {"gpu": 8}}
+    )
 
     domain: list[str]
     have: int
     missing: dict[str, int]
     closed: int
+    spoken: dict[str, int]
 
 
 class ConcernedAnswer(Answer):
@@ -35,6 +39,7 @@ class ReasonAnswer(Answer):
     """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
     *domains*: the best of the level, where no domain has enough.  *shared*: cohort → what it promises beyond *own*, the pool's quota.
+    *gangs*: how many hold *have*, where the reason is who could be preempted; else 0.
     """
 
     model_config = example(
@@ -50,6 +55,7 @@ class ReasonAnswer(Answer):
             "own": 0,
             "shared": {},
             "concerned": [],
+            "gangs": 0,
             "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
         }
     )
@@ -65,4 +71,5 @@ class ReasonAnswer(Answer):
     own: int
     shared: dict[str, int]
     concerned: list[ConcernedAnswer]
+    gangs: int
     sentence: str

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.blockers import Blocker, Tier, Verdict
+from runrig.domain.blockers import Blocker, Left, Tier, Verdict
+from runrig.domain.gangs import Requirement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode
-from runrig.domain.pools import Cohort, Pool, Quota
+from runrig.domain.pools import Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Status
@@ -412,3 +413,60 @@ def test_nodes_that_could_never_hold_it_are_told_as_that() -> None:
         ("shape", "NoEmptyNodes"),
         ("preemption", "NoTargets"),
     ]
+
+
+def test_a_gang_that_may_shrink_is_told_what_all_of_its_pods_lack_too() -> None:
+    """A1."""
+    world = World({"a": 5}, {"n0": 5})
+    world.submit("big", "a", NORMAL, 3)
+    world.cycle()
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=5, minimum=3)))
+    world.submit("rigid", "a", NORMAL, 3)
+    world.cycle()
+    (found,) = why(world.state, "w-1").groups
+    (rigid,) = why(world.state, "rigid-1").groups
+    told = [(each.tier, each.reason.code, each.reason.have, each.reason.need) for each in found.in_full]
+    assert told == [
+        (Tier.QUOTA, Code.QUOTA_FULL, 2, 5),
+        (Tier.QUOTA, Code.NO_IDLE_TO_BORROW, 2, 5),
+        (Tier.SHAPE, Code.NO_ROOM_ON_NODES, 2, 5),
+    ]
+    assert not any(each.reason.at_least for each in found.in_full)
+    assert rigid.in_full == ()
+
+
+def test_where_no_quota_is_in_the_way_it_is_told_what_they_leave() -> None:
+    """P2, Q3: of the promise of the own pool, and above it where the least is left; LOW has no promise."""
+    world = World(
+        {"a": Pool("a", gpu_quota(6), "c"), "b": Pool("b", gpu_quota(2), "c")},
+        {"n0": 2} | {f"n{at}": 1 for at in range(1, 7)},
+    )
+    world.do(PutCohort(Cohort("c")))
+    world.submit("one", "a", NORMAL, 2)
+    world.cycle()
+    world.submit("wide", "a", NORMAL, 2)
+    world.submit("low", "a", LOW, 2)
+    world.cycle()
+    left = [why(world.state, f"{name}-1").groups[0].left for name in ("wide", "low")]
+    cluster = Left("the cluster", "default/gpu", 6)
+    assert left == [(Left("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
+
+
+def test_room_that_is_held_for_others_that_start_there_is_told_with_what_may_be_stopped() -> None:
+    """R4, T1: a nominated gang has the rack that comes closest; its targets count as gone."""
+    racks = [TopologyKey("rack", "rack")]
+    nodes = {"n0": 4, "n1": 2}
+    world = World({"a": Pool("a", gpu_quota(6), topology_keys=tuple(racks))}, {})
+    world.do(*(PutNode(Node(name, {GPU: gpus}, labels={"rack": name})) for name, gpus in nodes.items()))
+    world.submit("low", "a", LOW, 4)
+    world.cycle()
+    world.submit("first", "a", NORMAL, 3)
+    world.cycle()
+    near = (Requirement("rack"),)
+    world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=3, topology=near)))
+    (found,) = why(world.state, "w-1").groups
+    (shape,) = [each.reason for each in found.blockers if each.reason.code is Code.NO_DOMAIN_FITS]
+    assert {room.domain: (room.have, room.missing, room.spoken) for room in shape.domains} == {
+        ("n1",): (2, ((GPU, 1),), ()),
+        ("n0",): (1, ((GPU, 2),), ((GPU, 3),)),
+    }

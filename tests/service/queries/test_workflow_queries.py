@@ -176,3 +176,35 @@ def test_a_pool_is_told_what_waits_in_it_and_another_is_not_there(tmp_path: Path
         ]
         with pytest.raises(NotFound, match="there is no pool 'pool9': there are"):
             it.service.workflow_queries.pool_why("pool9")
+
+
+def test_who_was_passed_in_the_queue_is_told_by_how_many_also_after_a_restart(tmp_path: Path) -> None:
+    """P4: of its pool, submitted later, started since; that they have ended changes nothing."""
+    with desk(tmp_path) as it:
+        it.submit("runs", gpus=1)
+        it.later(0)
+        it.submit("head", gpus=2)
+        it.submit("high", gpus=1, priority=Priority.HIGH, duration=5)
+        it.later(0)
+        it.later(10)
+        for name in ("one", "two"):
+            it.submit(name, gpus=1, duration=5)
+            it.later(0)
+            it.later(10)
+        assert it.status("two-1") == "COMPLETED"
+        told = it.service.workflow_queries.why("head-1")
+        assert told.groups[0].passed == 2
+        now = it.time[0]
+    with desk(tmp_path, cluster=None, time=now) as it:
+        assert it.service.workflow_queries.why("head-1") == told
+
+
+def test_nobody_is_passed_in_a_strict_queue(tmp_path: Path) -> None:
+    """P4: those that passed it before the pool became STRICT_FIFO are no reason any more."""
+    with desk(tmp_path, cluster="pools: [{name: pool1, quota: 2, queueing: STRICT_FIFO}]") as it:
+        it.submit("runs", gpus=1)
+        it.later(0)
+        it.submit("head", gpus=2)
+        it.submit("small", gpus=1)
+        it.later(0)
+        assert [it.service.workflow_queries.why(id).groups[0].passed for id in ("head-1", "small-1")] == [0, 0]

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from runrig.domain.gangs import Priority
+from runrig.domain.records import RowChange
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, LabelSelector, Status, Task, left_out
 from runrig.ports.store import Store, WorkflowQuery
@@ -109,3 +111,31 @@ def test_pods_are_those_of_the_latest_attempt_of_their_group(store: Store) -> No
     latest = {each.name: each for each in sorted(tasks, key=lambda each: each.retry_id) if each.group == "again"}
     assert [name for name, each in latest.items() if left_out(again, each)] == ["a-2"]
     assert store.pods(()) == {}
+
+
+def test_those_that_started_later_are_of_its_pool_behind_it_and_have_started_since(store: Store) -> None:
+    """Ended ones count too; who is before it by submission, by priority or in another pool does not, nor who started before *since*."""
+    fill(store)
+    mine = workflow("train", 50, pool="team--a")
+    since = T0 + 60
+
+    def other(name: str, number: int, start: float | None, **fields: Any) -> list[RowChange]:
+        status = WorkflowStatus.RUNNING if start else WorkflowStatus.PENDING
+        it = workflow(name, number, **{"pool": "team--a", "status": status, "spec_hash": mine.spec_hash, **fields})
+        return [put(it), put(Group(it.id, "g", Status.RUNNING if start else Status.SCHEDULING, start_time=start))]
+
+    rows = [
+        *other("counts", 51, since),
+        *other("ended", 52, since + 1, status=WorkflowStatus.COMPLETED),
+        *other("low", 53, since + 2, priority=Priority.LOW),
+        *other("early", 54, since - 1),
+        *other("waits", 55, None),
+        *other("high", 56, since + 2, priority=Priority.HIGH),
+        *other("before", 49, since + 2),
+        *other("elsewhere", 57, since + 2, pool="team--b"),
+    ]
+    make_commit(6, (), put(mine), *rows).to(store)
+    assert store.started_later(mine, since, 100) == 3
+    assert store.started_later(mine, since, 2) == 2
+    assert store.started_later(replace(mine, priority=Priority.LOW), since, 100) == 1
+    assert store.started_later(replace(mine, priority=Priority.HIGH), since, 100) == 4

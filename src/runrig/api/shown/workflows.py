@@ -95,7 +95,11 @@ def reason_shown(reason: Reason) -> wire.ReasonAnswer:
         holders=list(reason.holders),
         domains=[
             wire.DomainRoomAnswer(
-                domain=list(domain.domain), have=domain.have, missing=dict(domain.missing), closed=domain.closed
+                domain=list(domain.domain),
+                have=domain.have,
+                missing=dict(domain.missing),
+                closed=domain.closed,
+                spoken=dict(domain.spoken),
             )
             for domain in reason.domains
         ],
@@ -105,5 +109,6 @@ def reason_shown(reason: Reason) -> wire.ReasonAnswer:
             wire.ConcernedAnswer(part=each.part.value, name=each.name or None, amount=each.amount)
             for each in reason.concerned
         ],
+        gangs=reason.gangs,
         sentence=str(reason),
     )

@@ -13,7 +13,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import GPU, format_quantity
 
 WIDTH = 80
 TIERS = {
@@ -25,6 +25,9 @@ TIERS = {
     "waiting_for": "waits for",
 }
 """How the tiers are called in the first column."""
+
+_ALWAYS_TOLD = ("order", "quota", "shape")
+"""Tiers that are said to be in order, if they are."""
 
 PARTS = {
     "holds": "held by {}",
@@ -139,7 +142,12 @@ def _group(group: Answer) -> Iterator[str]:
     if group["stops"]:
         yield from _row("starts", "", f"once stopped: {', '.join(group['stops'])}")
     if group["blockers"]:
-        yield from _tiers(group["blockers"])
+        yield from _tiers(group)
+        if group["in_full"]:
+            yield "  with all of its pods:"
+            for each in group["in_full"]:
+                told = _sentence(each["reason"]).partition("; held by ")[0]
+                yield from _row(TIERS[each["tier"]], each["reason"]["law"], told)
     else:
         for reason in group["reasons"]:
             yield from _row("", reason["law"], _sentence(reason))
@@ -155,8 +163,9 @@ def _position(group: Answer) -> str:
     return f"  number {group['position']} in its pool{ahead}"
 
 
-def _tiers(blockers: Sequence[Answer]) -> Iterator[str]:
+def _tiers(group: Answer) -> Iterator[str]:
     """Per choice of flavors, if there are several, those that block it; what is in order is said only where all is looked at."""
+    blockers: Sequence[Answer] = group["blockers"]
     choices = list(dict.fromkeys(tuple(each["flavors"]) for each in blockers if each["flavors"]))
     always = [each for each in blockers if not each["flavors"]]
     for each in always:
@@ -165,10 +174,29 @@ def _tiers(blockers: Sequence[Answer]) -> Iterator[str]:
         if len(choices) > 1:
             yield f"  with {', '.join(dict.fromkeys(choice))}:"
         here = [each for each in blockers if tuple(each["flavors"]) == choice]
-        met = {each["tier"] for each in (*always, *here)}
-        yield from (f"  {tier:11}ok" for tier in ("order", "quota") if tier not in met)
-        for each in here:
-            yield from _blocker(each)
+        told = {each["tier"] for each in (*always, *here)}
+        for tier in TIERS:
+            if tier in _ALWAYS_TOLD and tier not in told:
+                yield from _row(TIERS[tier], "ok", _met(tier, group))
+            for each in here:
+                if each["tier"] == tier:
+                    yield from _blocker(each)
+
+
+def _met(tier: str, group: Answer) -> str:
+    """What is to be known of a tier that is in order."""
+    if tier == "order" and group["passed"]:
+        passed = group["passed"]
+        return f"{passed} submitted later {'has' if passed == 1 else 'have'} started since: STRICT_FIFO would hold its place"
+    if tier == "quota":
+        return "; ".join(map(_left, group["left"]))
+    return ""
+
+
+def _left(each: Answer) -> str:
+    kind = str(each["resource"]).rpartition("/")[2]
+    of = f" of {format_quantity(kind, each['of'])}" if each["of"] is not None else ""
+    return f"{each['where']} has {format_quantity(kind, each['have'])}{of} {'' if kind == GPU else f'{kind} '}{'left' if of else 'idle'}"
 
 
 def _blocker(blocker: Answer) -> Iterator[str]:
@@ -178,7 +206,8 @@ def _blocker(blocker: Answer) -> Iterator[str]:
 
 
 def _row(tier: str, law: str, text: str) -> Iterator[str]:
-    yield from _wrapped(text, f"  {tier:11}{law:4}", 17)
+    first = f"  {tier:11}{law:4}"
+    yield from _wrapped(text, first, 17) if text else [first.rstrip()]
 
 
 def _wrapped(text: str, first: str, indent: int) -> list[str]:
@@ -212,4 +241,7 @@ def _details(reason: Answer) -> Iterator[str]:
         lacks = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["missing"].items()]
         short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
         closed = f", {each['closed']} nodes take no pods" if each["closed"] else ""
-        yield from _row("", "", f"{'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods, {short}{closed}")
+        spoken = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["spoken"].items()]
+        held = f", {' and '.join(spoken)} held for others that start there" if spoken else ""
+        room = f"{'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods, {short}{closed}{held}"
+        yield from _row("", "", room)

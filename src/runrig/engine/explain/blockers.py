@@ -40,9 +40,17 @@ def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     if not leaf.active:
         found.append(Blocker(Tier.QUOTA, Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
     else:
-        found += _of_choices(ledger, entry)
+        found += _of_choices(ledger, entry, least_counts(entry.gang.pod_sets))
     tiers = list(Tier)
     return tuple(sorted(found, key=lambda blocker: tiers.index(blocker.tier)))
+
+
+def blockers_in_full(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+    """What blocks all pods of *entry*; empty if it accepts no fewer (law A1)."""
+    counts = entry.bucket.counts
+    if counts == least_counts(entry.gang.pod_sets) or not ledger.leaf(entry).active:
+        return ()
+    return tuple(each for each in _of_choices(ledger, entry, counts) if each.tier is not Tier.WAITING_FOR)
 
 
 def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
@@ -78,9 +86,8 @@ def _of_waiting(entry: Entry) -> Iterator[Blocker]:
 # ---------------------------------------------------------------- per choice of flavors
 
 
-def _of_choices(ledger: Ledger, entry: Entry) -> list[Blocker]:
-    least = least_counts(entry.gang.pod_sets)
-    choices = list(islice(flavor_choices(ledger, entry, least), MOST_CHOICES))
+def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> list[Blocker]:
+    choices = list(islice(flavor_choices(ledger, entry, counts), MOST_CHOICES))
     if not choices:
         platforms = ", ".join(sorted({each.platform or "" for each in entry.gang.pod_sets}))
         none = Reason(Code.NO_MATCHING_FLAVOR, "P3", f"pool {entry.gang.pool}", platforms)
@@ -90,13 +97,13 @@ def _of_choices(ledger: Ledger, entry: Entry) -> list[Blocker]:
     if not all(judged):
         return list(_of_stopping(ledger))
     found = [
-        replace(blocker, flavors=tuple(each.flavor for each in choice), reason=_sized(entry, least, blocker.reason))
+        replace(blocker, flavors=tuple(each.flavor for each in choice), reason=_sized(entry, counts, blocker.reason))
         for choice, each_found in zip(choices, judged, strict=True)
         if any(each_found is kept for kept in best)
         for blocker in each_found
     ]
     if choices_left_out(ledger, entry):
-        found.append(Blocker(Tier.SHAPE, Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(least)), ("",)))
+        found.append(Blocker(Tier.SHAPE, Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(counts)), ("",)))
     return found
 
 
@@ -132,13 +139,14 @@ def _no_targets(ledger: Ledger, entry: Entry, choice: Placement, request: Reques
     short = [index for index, amount in request if amount > headroom(leaf, index)]
     index, amount = next(each for each in request if not short or each[0] in short)
     candidates = Candidates(ledger, entry, choice, request)
-    goes, safe = 0, []
+    goes, gangs, safe = 0, 0, []
     for pool, held in ledger.preemptible.items():
         holds = ledger.tree.low[pool].usage[CHARGED][index] if held else 0
         if holds and candidates.may_take(held[0][1]):
             goes += holds
+            gangs += len(held)
         elif holds:
             safe.append((-holds, pool))
     concerned = tuple(Concerned(Part.SAFE, pool, -holds) for holds, pool in sorted(safe)[:MOST_CONCERNED])
     key = str(ledger.tree.keys[index])
-    return Reason(Code.NO_TARGETS, "R2", f"pool {entry.gang.pool}", key, goes, amount, concerned=concerned)
+    return Reason(Code.NO_TARGETS, "R2", f"pool {entry.gang.pool}", key, goes, amount, concerned=concerned, gangs=gangs)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 
+from runrig.domain.blockers import Left
 from runrig.domain.pools import PoolState
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.engine.ledger.ledger import Ledger
@@ -39,6 +40,17 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
         code = Code.NO_IDLE_TO_BORROW if node is root else Code.BORROWING_LIMIT
         concerned = (*_holders(node, index), *_keepers(node, leaf, index))
         yield Reason(code, "Q3", name_of(node), key, have, amount, concerned=concerned)
+
+
+def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Left]:
+    """What the own pool has left of its promise, for firm work; then the node above that has the least left."""
+    key = str(ledger.tree.keys[index])
+    if leaf.kind is Kind.FIRM:
+        yield Left(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
+    root = leaf.path[-1]
+    above = [node for node in dict.fromkeys((*leaf.limits[index], root)) if node.kind is not Kind.FIRM]
+    tightest = min(above, key=lambda node: left_at(leaf, node, index))
+    yield Left(name_of(tightest), key, left_at(leaf, tightest, index))
 
 
 def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:

@@ -1,9 +1,10 @@
 """What the nodes lack for a gang, its quota left aside (law T1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from runrig.domain.gangs import Placement
-from runrig.domain.reasons import Code, Reason
+from runrig.domain.reasons import Code, DomainRoom, Reason
 from runrig.engine.explain.shortage import shortages
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
@@ -36,10 +37,26 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
             yield Reason(Code.NOT_ALL_GROUPS_FIT, "T1", where=key, need=need)
         else:
             have = short.best[0].have if short.best else 0
-            yield Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=short.best)
+            best = tuple(_spoken_for(ledger, constraints.labels, room) for room in short.best)
+            yield Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=best)
     if short is None:
         have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (layer,)) for request in requests))
         yield Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
+
+
+def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> DomainRoom:
+    """*room* with what nominated gangs have on its nodes, of what it lacks."""
+    held = {resource: 0 for resource, _ in room.missing}
+    for nominated in ledger.nominated.values():
+        for pod_set, assignment in zip(nominated.gang.pod_sets, nominated.placement, strict=True):
+            for share in assignment.shares:
+                known = ledger.nodes.by_name.get(share.node)
+                path = () if known is None else tuple(known.node.labels.get(label) for label in labels)
+                if path[: len(room.domain)] == room.domain:
+                    for resource, amount in pod_set.requests:
+                        if resource in held:
+                            held[resource] += amount * share.count
+    return replace(room, spoken=tuple((resource, amount) for resource, amount in held.items() if amount))
 
 
 def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:

@@ -3,16 +3,20 @@
 Computed on demand from the live state, never stored.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from runrig.domain.blockers import Blocker, Tier, Verdict
+from runrig.domain.blockers import Blocker, Left, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.workflows import Group, Status
-from runrig.engine.explain.blockers import blockers, first_reasons
+from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
+from runrig.engine.explain.quota_reasons import quota_left
 from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.placement.partial import least_counts
 from runrig.engine.preemption.targets import Targets
 from runrig.engine.scheduling.admission import look_at
 from runrig.engine.scheduling.queue_order import ahead_of
@@ -29,6 +33,9 @@ class GroupWhy:
     *position*: in its pool's queue, 1 for the head, 0 if nominated; None if it is not queued.  *ahead*: gangs before it in all pools.
     *blockers*: everything that blocks it, by tier, for the smallest size that it accepts; *reasons*: the first, per choice of
     flavors.  Both are empty if it starts.
+    *in_full*: what blocks it with all of its pods, if it accepts fewer.  *left*: what the quotas leave, if none of them blocks it, of
+    the first choice of flavors.  *passed*: how many that were submitted later have started since; the engine does not know it.
+    *queued_time*: of one that is queued.
     *waits_for*: gangs that must stop first.  *preempted_by*: the gang that preempted it; None if it was not preempted.
     """
 
@@ -42,6 +49,10 @@ class GroupWhy:
     verdict: Verdict | None = None
     stops: tuple[str, ...] = ()
     blockers: tuple[Blocker, ...] = ()
+    in_full: tuple[Blocker, ...] = ()
+    left: tuple[Left, ...] = ()
+    passed: int = 0
+    queued_time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,18 @@ def _group(state: State, group: Group) -> GroupWhy:
     if entry is None or entry.state is not GangState.PENDING:
         return found
     everywhere, in_pool = ahead_of(state.ledger, entry)
-    return replace(found, position=in_pool + 1, ahead=everywhere)
+    found = replace(found, position=in_pool + 1, ahead=everywhere, queued_time=group.queued_time)
+    if not found.blockers:
+        return found
+    left = () if any(each.tier is Tier.QUOTA for each in found.blockers) else tuple(_left(state.ledger, entry))
+    return replace(found, in_full=blockers_in_full(state.ledger, entry), left=left)
+
+
+def _left(ledger: Ledger, entry: Entry) -> Iterator[Left]:
+    leaf = ledger.leaf(entry)
+    for choice in islice(flavor_choices(ledger, entry, least_counts(entry.gang.pod_sets)), 1):
+        for index, _ in ledger.request_of(entry, choice):
+            yield from quota_left(ledger, leaf, index)
 
 
 def why_of(state: State, group: Group, blockers_of: Callable[[Ledger, Entry], tuple[Blocker, ...]]) -> GroupWhy:

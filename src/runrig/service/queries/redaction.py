@@ -78,6 +78,7 @@ class Names:
             group,
             reasons=tuple(self.reason(reason) for reason in group.reasons),
             blockers=tuple(replace(each, reason=self.reason(each.reason)) for each in group.blockers),
+            in_full=tuple(replace(each, reason=self.reason(each.reason)) for each in group.in_full),
             waits_for=self.several(group.waits_for),
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.records import Event
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
@@ -36,6 +36,8 @@ from runrig.service.runtime.reconciler import Reconciler, Standstill
 
 HEADLINES_AT_ONCE = 4
 """Of so many workflows it is asked at once why they wait."""
+MOST_PASSED = 1_000
+"""So many that have passed somebody are counted."""
 MOST_TAGS = 1_000
 """The most tags that are listed."""
 _MOST_REMEMBERED = 10_000
@@ -233,7 +235,9 @@ class WorkflowQueries:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
         alive = self._asker.ask(alive_in, workflow.id, here=_alive_here)[0]
-        workflow, groups, hold, draining = alive or (workflow, (), None, False)
+        workflow, groups, hold, draining, passable = alive or (workflow, (), None, False, False)
+        if passable:
+            groups = tuple(map(partial(self._passed, workflow), groups))
         names, events = self._events(workflow.id, visibility)
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
@@ -250,6 +254,11 @@ class WorkflowQueries:
         if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
             sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
         return WhyView(workflow, groups, preempted, sentence, deletion, standstill)
+
+    def _passed(self, workflow: Workflow, group: GroupWhy) -> GroupWhy:
+        if not group.position or group.queued_time is None:
+            return group
+        return replace(group, passed=self._store.started_later(workflow, group.queued_time, MOST_PASSED))
 
     def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
         """Why everything waits that waits in the pool *name*.  Raises NotFound."""
@@ -285,12 +294,13 @@ class WorkflowQueries:
 
 
 class Alive(NamedTuple):
-    """A workflow that has not ended.  *draining*: its pool is to go."""
+    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it."""
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...]
     hold: Hold | None
     draining: bool
+    passable: bool
 
 
 def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | None:
@@ -298,8 +308,10 @@ def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | Non
     workflow = state.workflows.get(id)
     if workflow is None:
         return None
-    draining = state.pools[workflow.pool].state is PoolState.DELETING
-    return Alive(workflow, why_next(state, id, most_looks).groups, report.hold(state, id), draining)
+    pool = state.pools[workflow.pool]
+    draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
+    groups = why_next(state, id, most_looks).groups
+    return Alive(workflow, groups, report.hold(state, id), draining, passable)
 
 
 MOST_LOOKS_HERE = 16

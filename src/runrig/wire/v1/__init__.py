@@ -68,7 +68,17 @@ from runrig.wire.v1.sign_in import (
     SignInOffer,
     SignInRenewal,
 )
-from runrig.wire.v1.why import Blocker, GroupWhy, Held, PoolEnding, PoolWhy, Preemption, Standstill, WorkflowWhy
+from runrig.wire.v1.why import (
+    Blocker,
+    GroupWhy,
+    Held,
+    PoolEnding,
+    PoolWhy,
+    Preemption,
+    QuotaLeft,
+    Standstill,
+    WorkflowWhy,
+)
 from runrig.wire.v1.workflows import (
     GroupDryRun,
     PriorityName,
@@ -156,6 +166,7 @@ __all__ = [
     "PriorityName",
     "ProblemDetails",
     "ProblemPart",
+    "QuotaLeft",
     "QuotaTree",
     "Resealed",
     "Role",

@@ -40,12 +40,27 @@ class Blocker(Shown):
     reason: ReasonAnswer
 
 
+class QuotaLeft(Shown):
+    """What *where* has left of *resource*, where no quota is in the way.  *of*: of so much that it was promised; null above the pool."""
+
+    model_config = example({"where": "pool vision", "resource": "default/gpu", "have": 8, "of": 32})
+
+    where: str
+    resource: str
+    have: int
+    of: int | None
+
+
 class GroupWhy(Shown):
     """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
     wait there; *ahead*: how many gangs of all pools are before it.
 
     *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*), WAITS, or NOT_PROVEN if too many are before it;
     null if it is not queued.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
+
+    Blockers are judged at the smallest size that it accepts; *in_full*: those of all its pods, if it accepts fewer.  *left*: what the
+    quotas leave, if none is among the blockers.  *passed*: how many of its pool that were submitted later, with its priority or a lower
+    one, have started since it is queued, 1,000 at most; 0 where the queue is STRICT_FIFO.
 
     Gangs of pools that you do not see appear as `work of another pool`, or as a count."""
 
@@ -59,6 +74,9 @@ class GroupWhy(Shown):
             "stops": [],
             "reasons": [ReasonAnswer.example()],
             "blockers": [Blocker.example()],
+            "in_full": [],
+            "left": [],
+            "passed": 12,
             "waits_for": [],
             "preempted": [Preemption.example()],
         }
@@ -72,6 +90,9 @@ class GroupWhy(Shown):
     stops: list[str]
     reasons: list[ReasonAnswer]
     blockers: list[Blocker]
+    in_full: list[Blocker]
+    left: list[QuotaLeft]
+    passed: int
     waits_for: list[str]
     preempted: list[Preemption]
 

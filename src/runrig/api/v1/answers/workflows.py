@@ -152,6 +152,11 @@ def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
         stops=list(group.stops),
         reasons=[shared.reason_shown(each) for each in group.reasons],
         blockers=[_blocker(each) for each in group.blockers],
+        in_full=[_blocker(each) for each in group.in_full],
+        left=[
+            v1.QuotaLeft(where=each.where, resource=each.resource, have=each.have, of=each.of) for each in group.left
+        ],
+        passed=group.passed,
         waits_for=list(group.waits_for),
         preempted=[_preemption(each) for each in view.preempted if each.gang == gang],
     )
