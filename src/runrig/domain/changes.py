@@ -181,12 +181,13 @@ class NodeBack:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """These workflows have ended.  Of several none can be left out."""
+    """These workflows have ended.  Of several none can be left out.  ``2 gangs ...`` stands for several that are not named."""
 
     workflows: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{' and '.join(self.workflows)} {'ends' if len(self.workflows) == 1 else 'end'}"
+        several = len(self.workflows) > 1 or self.workflows[0].partition(" ")[0].isdigit()
+        return f"{' and '.join(self.workflows)} {'end' if several else 'ends'}"
 
 
 @dataclass(frozen=True, slots=True)

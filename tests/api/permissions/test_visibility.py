@@ -13,11 +13,13 @@ from runrig.domain.access import Grant, Identity, Kind, role_named
 from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Law, Priority
 from runrig.domain.plan import Action, MoveTask, Nominate, Preempt, Submit
+from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import WorkflowQuery
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.queries import would_start
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
@@ -156,7 +158,7 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
         address = f"/api/v1/workflows/{waits}/would-start"
         toms, adas = it.get("tom", address), it.get("ada", address)
         ended = [each["changes"] for each in toms["would_start"] if each["kinds"] == ["Ended"]]
-        assert ended == [["work of another pool ends"]]
+        assert ended == [["work of another pool (6 GPUs) ends"]]
         assert ["uwelow-1 ends"] in [each["changes"] for each in adas["would_start"]]
         assert "uwe" not in str(toms)
         assert {each["who"] for each in toms["tried"]} == {"owner", "wait"}
@@ -164,6 +166,29 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
         own = it.get("tom", f"{address}?changes=own")
         assert {each["who"] for each in own["tried"]} == {"owner"}
         assert own["would_start"] == []  # all GPUs are held
+
+
+def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> None:
+    """S1: the subpool `a` holds 1 of the 4 GPUs of `team`, which has a STRICT_FIFO queue."""
+    with two_teams(tmp_path) as it:
+        it.api.desk.service.declarations.update_pool("team", PoolEdit(queueing=Queueing.STRICT_FIFO), user="ada")
+        it.submit("tom", "runs", "team--a")
+        waits = it.submit("tom", "waits", "team--a")
+
+        def dials(actor: str) -> dict[str, int]:
+            found = it.get(actor, f"/api/v1/workflows/{waits}/would-start")
+            return {each["dial"]: each["values"] for each in found["tried"] if each["who"] == "admin"}
+
+        of_the_pool = {"quota of pool team--a (default/gpu)": 1, "queue": 1}
+        assert dials("tina") == of_the_pool
+        assert dials("tom") == dials("tess") == dials("vera") == {}
+        assert dials("ada").keys() > of_the_pool.keys()
+        found = it.get("tina", f"/api/v1/workflows/{waits}/would-start")
+        (more,) = [each["changes"] for each in found["would_start"] if each["kinds"] == ["MoreNominal"]]
+        assert more == ["pool team--a has 2 of default/gpu as its quota, not 1"]
+        done = it.send("tina", "PATCH", "/api/v1/pools/team--a", {"quota": 2})
+        it.api.desk.service.settle()
+        assert (done.status_code, it.api.desk.status(waits)) == (200, "RUNNING")
 
 
 def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
 from runrig.domain.nodes import REPELLING_EFFECTS, Node
 from runrig.domain.plan import Decision, PutCohort, PutNode, PutPool, Queue, Release
 from runrig.domain.pools import HOSTNAME, Cohort, Pool, PoolState, Queueing, Quota
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.quantities import GPU, LARGEST, FlavorResource
 from runrig.engine.foresight.on_trial import TrialEdit
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import flavors_of, options
@@ -56,7 +56,8 @@ class Dial(NamedTuple):
 class Reach:
     """What the one who asks may turn.  *pools*: those that they may submit to.  *ends*: workflow → when it has to end at the latest.
 
-    *accepts*: whether the gate would take the gang so (law P3).  *gangs_of* None: all gangs are looked through.
+    *accepts*: whether the gate would take the gang so (law P3).  *gangs_of* None: all gangs are looked through.  *makes*: whether they
+    may make this change of the administrators'.
     """
 
     pools: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ class Reach:
     ends: Mapping[str, float] | None = None
     accepts: Callable[[Gang], bool] = lambda _: True
     gangs_of: GangsOf | None = None
+    makes: Callable[[Change], bool] = lambda _: True
 
 
 def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
@@ -71,8 +73,8 @@ def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
     if Who.OWNER in reach.who:
         yield from own_dials(ledger, entry, reach)
     if Who.ADMIN in reach.who:
-        yield from _quota_dials(ledger, entry)
-        yield from _node_dials(ledger, entry)
+        administrators = (*_quota_dials(ledger, entry), *_node_dials(ledger, entry))
+        yield from (dial for dial in administrators if dial.size and reach.makes(dial.at(0)))
     if Who.WAIT in reach.who:
         yield _ended(ledger, entry, reach)
         yield from _drains(ledger, entry)
@@ -156,7 +158,7 @@ def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
         for index, amount in asked.items():
             more = max(amount, amount + node.usage[CHARGED][index] - node.subtree[index])
             key, nominal, limit = str(keys[index]), node.nominal[index], node.borrowing[index]
-            yield _ladder(MoreNominal, node, key, nominal, more, endless=False)
+            yield _ladder(MoreNominal, node, key, nominal, min(more, _unallocated(ledger, node, index)), endless=False)
             if limit is not None:
                 yield _ladder(MoreBorrowing, node, key, limit, more, endless=True)
     for parent in nodes:
@@ -168,6 +170,16 @@ def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
                         yield _ladder(MoreLending, sibling, str(keys[index]), lends, amount, endless=True)
     if pool.queueing is Queueing.STRICT_FIFO:
         yield from _listed(Who.ADMIN, "queue", [BestEffort(pool.parent or pool.name)])
+
+
+def _unallocated(ledger: Ledger, node: QuotaNode, index: int) -> int:
+    """The most that the quota of *node* can grow: a subpool takes what its parent has not given to others (law S1)."""
+    pool = ledger.pools[node.name] if node.kind is Kind.POOL else None
+    if pool is None or pool.parent is None:
+        return LARGEST
+    key = ledger.tree.keys[index]
+    given = sum(each.quotas.get(key, Quota()).nominal for each in ledger.pools.values() if each.parent == pool.parent)
+    return max(0, ledger.pools[pool.parent].quotas.get(key, Quota()).nominal - given)
 
 
 Limited = type[MoreNominal] | type[MoreBorrowing] | type[MoreLending]

@@ -3,10 +3,10 @@
 Asked of a state as a whole, by name: the answer is a value, so that another process can give it.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
-from runrig.domain.changes import Who
+from runrig.domain.changes import Change, Who
 from runrig.domain.errors import Refused
 from runrig.domain.gangs import Gang, GangState
 from runrig.engine.foresight.counterfactual import Foreseen, Search
@@ -20,9 +20,16 @@ Foresight = tuple[tuple[str, Foreseen], ...]
 
 
 def starting_changes(
-    state: State, workflow: str, pools: Sequence[str], who: Sequence[Who], depth: int, now: float
+    state: State,
+    workflow: str,
+    pools: Sequence[str],
+    who: Sequence[Who],
+    depth: int,
+    now: float,
+    makes: Callable[[Change], bool] = lambda _: True,
 ) -> Generator[None, None, Foresight]:
-    """*pools*: to which the one who asks may submit.  *who*: whose dials are turned.  *depth* 2: also pairs of the owner's changes.
+    """*pools*: to which the one who asks may submit.  *makes*: as of `Reach`.  *who*: whose dials are turned.
+    *depth* 2: also pairs of the owner's changes.
 
     Empty if the workflow is not known, or has ended.  Yields after each value that was tried: then, and afterwards, the state is
     what it was.
@@ -35,6 +42,7 @@ def starting_changes(
         _ends(state, workflow) if Who.WAIT in who else None,
         lambda gang: _accepted(state, gang),
         lambda name: [group.gang_id for group in state.groups_of(name)],
+        makes,
     )
     found = []
     for group in state.groups_of(workflow):

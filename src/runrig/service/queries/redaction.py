@@ -1,7 +1,7 @@
 """Shows the work of pools that the asker does not see as amounts only: in reasons, events, messages, and on the map of nodes."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -26,13 +26,20 @@ class Names:
     """Replaces names of gangs that *visibility* does not reach.
 
     *pool_of*: workflow → its pool, None if it is no longer kept.  *preemptors*: gangs that preempted the work that is shown.
-    Stored messages may name these, in any words, but no other gang of another workflow.
+    Stored messages may name these, in any words, but no other gang of another workflow.  *gpus*: of gangs and workflows, told where
+    their names are not.
     """
 
     def __init__(
-        self, visibility: Visibility, pool_of: Callable[[str], str | None], preemptors: Iterable[str] = ()
+        self,
+        visibility: Visibility,
+        pool_of: Callable[[str], str | None],
+        preemptors: Iterable[str] = (),
+        *,
+        gpus: Mapping[str, int] | None = None,
     ) -> None:
         self._visibility = visibility
+        self._gpus = gpus or {}
         self._pool_of = cache(pool_of)
         gangs = () if visibility.whole else tuple(preemptors)
         self._mentioned = _any_mention(gangs) if gangs else None
@@ -49,10 +56,12 @@ class Names:
     def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
         """The names that are seen, in their order, then the number of the others."""
         seen = tuple(gang for gang in gangs if self.shows(gang))
-        others = len(gangs) - len(seen)
+        others = [gang for gang in gangs if gang not in seen]
         if not others:
             return seen
-        return (*seen, ANOTHER if others == 1 else f"{others} gangs of other pools")
+        amount = sum(self._gpus.get(gang, 0) for gang in others)
+        held = f" ({amount} {'GPU' if amount == 1 else 'GPUs'})" if amount else ""
+        return (*seen, (ANOTHER if len(others) == 1 else f"{len(others)} gangs of other pools") + held)
 
     def text(self, message: str) -> str:
         """A stored message without the names of preemptors that are not seen."""

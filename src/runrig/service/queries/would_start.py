@@ -1,13 +1,16 @@
 """What would let a workflow start: asked of the mirror, told as far as the one who asks may see and do it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from runrig.domain.access import Identity, Permission, allows
-from runrig.domain.changes import Change, Counterfactual, Effect, Ended, Tried, Who
+from runrig.domain.changes import BestEffort, Change, Counterfactual, Effect, Ended, Fate, MoreNominal, Tried, Who
 from runrig.domain.errors import Unavailable
-from runrig.domain.pools import PoolState
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.engine.foresight.outcome import Party
 from runrig.engine.foresight.would_start import Foresight, starting_changes
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
@@ -21,6 +24,10 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 WITHIN_S = 30.0
 AT_ONCE = 4
 """Searches at once: each has a branch of the mirror."""
+
+
+Searched = tuple[Foresight, dict[str, int]]
+"""What was found, and the GPUs of the work that it mentions, by the name of a workflow or gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +54,18 @@ class ChangeQueries:
         """
         visibility = Visibility(identity)
         workflow = self._workflows.place(id, visibility).id
-        who = [Who.OWNER, Who.WAIT] if others else [Who.OWNER]
-        if others and allows(identity, Permission.CHANGE_CLUSTER):
-            who.append(Who.ADMIN)
+        who = tuple(Who) if others else (Who.OWNER,)
         try:
             with self._turns.one():
-                answer, revision = self._search(workflow, identity, tuple(who), depth)
+                answer, revision = self._search(workflow, identity, who, depth)
         except GivenUp as error:
             raise Unavailable(
                 f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
             ) from error
-        names = Names(visibility, self._workflows.pool_of)
-        return _told(workflow, revision, answer, names)
+        found, gpus = answer
+        return _told(workflow, revision, found, Names(visibility, self._workflows.pool_of, gpus=gpus))
 
-    def _search(self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int) -> tuple[Foresight, int]:
+    def _search(self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int) -> tuple[Searched, int]:
         """Raises NoBranches if there is no mirror, and looks at the gangs of *workflow* alone do not tell."""
         now = self._clock.now()
         try:
@@ -77,12 +82,12 @@ class ChangeQueries:
         return answers[0], revision
 
 
-def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float) -> Foresight:
-    """`starting_changes`, with the pools that *identity* may submit to."""
+def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float) -> Searched:
+    """`starting_changes`, with what *identity* may do."""
     return drained(_foresee(state, workflow, identity, who, depth, now))
 
 
-def look(state: State, workflow: str, identity: Identity, now: float) -> Generator[None, None, Foresight | None]:
+def look(state: State, workflow: str, identity: Identity, now: float) -> Generator[None, None, Searched | None]:
     """The owner's changes, for which at rest a look at the gang is enough; None: the next cycle has somebody else to look at first."""
     if not at_rest(state.ledger):
         return None
@@ -91,10 +96,40 @@ def look(state: State, workflow: str, identity: Identity, now: float) -> Generat
 
 def _foresee(
     state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float
-) -> Generator[None, None, Foresight]:
+) -> Generator[None, None, Searched]:
     active = sorted(name for name, pool in state.pools.items() if pool.state is PoolState.ACTIVE)
     pools = [name for name in active if allows(identity, Permission.SUBMIT, pool=name)]
-    return starting_changes(state, workflow, pools, who, depth, now)
+    found = yield from starting_changes(state, workflow, pools, who, depth, now, partial(may_make, identity))
+    return found, dict(_mentioned(state, found))
+
+
+def may_make(identity: Identity, change: Change) -> bool:
+    """As the routes have it: a pool's admin cuts its quota into subpools and says how its queue goes; what it is promised costs others."""
+    if allows(identity, Permission.CHANGE_CLUSTER):
+        return True
+    match change:
+        case BestEffort(pool):
+            return allows(identity, Permission.CHANGE_POOL, pool=pool)
+        case MoreNominal(node):
+            kind, _, name = node.partition(" ")
+            return kind == "pool" and SUBPOOL_DELIMITER in name and allows(identity, Permission.CHANGE_POOL, pool=name)
+    return False
+
+
+def _mentioned(state: State, found: Foresight) -> Iterator[tuple[str, int]]:
+    for _, foreseen in found:
+        for answer in foreseen.answers:
+            for gang in (*answer.stops, *(effect.gang for effect in answer.instead_of)):
+                yield gang, _gpus(state.ledger.entries[gang])
+            for change in answer.changes:
+                if isinstance(change, Ended):
+                    for each in change.workflows:
+                        held = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(each)]
+                        yield each, sum(_gpus(entry) for entry in held if entry is not None and entry.held)
+
+
+def _gpus(entry: Entry) -> int:
+    return Party.of(entry.gang, entry.placement).gpus
 
 
 def _told(workflow: str, revision: int, found: Foresight, names: Names) -> ForeseenView:
@@ -108,7 +143,10 @@ def _told(workflow: str, revision: int, found: Foresight, names: Names) -> Fores
 
 
 def _shown(answer: Counterfactual, names: Names) -> Counterfactual:
-    effects = dict.fromkeys(Effect(names.one(each.gang), each.fate) for each in answer.instead_of)
+    by_fate: dict[Fate, list[str]] = {}
+    for effect in answer.instead_of:
+        by_fate.setdefault(effect.fate, []).append(effect.gang)
+    effects = [Effect(name, fate) for fate, gangs in by_fate.items() for name in names.several(gangs)]
     return replace(
         answer,
         changes=tuple(_change(each, names) for each in answer.changes),
