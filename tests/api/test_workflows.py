@@ -184,12 +184,13 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "resource": "default/gpu",
             "have": 0,
             "need": 2,
-            "holders": ["a-1/main-group"],
+            "holders": ["a-1"],
             "domains": [],
             "own": 0,
             "shared": {},
             "concerned": [],
-            "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1/main-group",
+            "gangs": 0,
+            "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1",
         }
         assert it.get("/api/v1/workflows/b-1/why") == {
             "id": "b-1",
@@ -204,11 +205,14 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
                     "stops": [],
                     "reasons": [reason],
                     "blockers": [{"tier": "quota", "flavors": ["default"], "reason": reason}],
+                    "in_full": [],
+                    "left": [],
+                    "passed": 0,
                     "waits_for": [],
                     "preempted": [],
                 }
             ],
-            "sentence": f"b-1 waits: {reason['sentence']} (main-group is number 1 in the queue)",
+            "sentence": f"b-1 waits: {reason['sentence']} (number 1 in the queue)",
             "ending": None,
             "standstill": None,
         }
@@ -237,13 +241,16 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                     "stops": [],
                     "reasons": [],
                     "blockers": [],
+                    "in_full": [],
+                    "left": [],
+                    "passed": 0,
                     "waits_for": [],
                     "preempted": [
                         {
                             "at": answer["groups"][0]["preempted"][0]["at"],
-                            "by": "b-1/main-group",
+                            "by": "b-1",
                             "law": "RECLAIM",
-                            "sentence": "was preempted by b-1/main-group, whose pool takes back what was borrowed (law R2)",
+                            "sentence": "was preempted by b-1, whose pool takes back what was borrowed (law R2)",
                         }
                     ],
                 }

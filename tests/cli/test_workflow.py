@@ -435,14 +435,16 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
     assert lines(done.out) == [
         "train-3  PENDING",
         "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
-        "held by train-1/main-group (main-group is number 2 in the queue)",
+        "held by train-1 (number 2 in the queue)",
         "",
-        "main-group  SCHEDULING  number 2 in its pool, 4 ahead in all pools",
-        "  order      ok",
+        "SCHEDULING  number 2 in its pool, 4 ahead in all pools",
+        "  order      ok  12 submitted later have started since: STRICT_FIFO would hold",
+        "                 its place",
         "  quota      P2  vision has 2 of its quota of default/gpu left, and it asks for",
-        "                 4; held by train-1/main-group",
-        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1/main-group, which took",
-        "    back what was borrowed (law R2)",
+        "                 4; held by train-1",
+        "  nodes      ok",
+        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1, which took back what",
+        "    was borrowed (law R2)",
         "",
         "WOULD START IF",
         "  you    main has 7 pods, not 8; instead eval-5/main waits",
@@ -460,8 +462,8 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
             "vision  14 wait, for 40 GPUs",
             "",
             "   14  P2  vision has 2 of its quota of default/gpu left, and it asks for 4;",
-            "           held by train-1/main-group",
-            "           train-3/main-group and 13 more",
+            "           held by train-1",
+            "           train-3 and 13 more",
         ]
 
 

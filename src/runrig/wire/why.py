@@ -50,13 +50,13 @@ class ReasonAnswer(Answer):
             "resource": "default/gpu",
             "have": 2,
             "need": 4,
-            "holders": ["train-1/main-group"],
+            "holders": ["train-1"],
             "domains": [],
             "own": 0,
             "shared": {},
             "concerned": [],
             "gangs": 0,
-            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
+            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1",
         }
     )
 

@@ -45,9 +45,9 @@ def test_a_plan_of_a_quota_says_what_the_edit_then_does(tmp_path: Path) -> None:
         it.desk.submit("waits", gpus=2)
         it.desk.service.settle()
         found = _plan(it, pool="pool1", quota=4).json()
-        assert _gangs(found["starts"]) == ["waits-1/main-group"]
+        assert _gangs(found["starts"]) == ["waits-1"]
         assert found["starts"][0] | {"nodes": None} == {
-            "gang": "waits-1/main-group",
+            "gang": "waits-1",
             "pool": "pool1",
             "priority": "NORMAL",
             "gpus": 2,
@@ -81,8 +81,8 @@ def test_what_a_cluster_file_takes_back_is_preempted_as_planned(tmp_path: Path) 
         found = _plan(it, file=text).json()
         (stops,) = found["preempted"]
         assert (stops["gang"], stops["by"], stops["law"], stops["again"]) == (
-            "low-1/main-group",
-            "large-1/main-group",
+            "low-1",
+            "large-1",
             "RECLAIM",
             False,
         )
@@ -101,7 +101,7 @@ def test_draining_and_losing_a_rack_are_told_alike(tmp_path: Path) -> None:
         drained, down = _plan(it, drain=[task.node]).json(), _plan(it, down=rack).json()
         assert drained == down
         assert drained["nodes"] == [task.node]
-        assert [(each["gang"], each["then"]) for each in drained["loses"]] == [("one-1/main-group", "FAILED")]
+        assert [(each["gang"], each["then"]) for each in drained["loses"]] == [("one-1", "FAILED")]
 
 
 def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> No
         it.desk.submit("low", "pool1", Priority.LOW, gpus=4)
         it.desk.service.settle()
         found = _plan(it, submission={"pool": "pool2", "file": one_task("new", gpus=2)}).json()
-        assert (_gangs(found["starts"]), _gangs(found["preempted"])) == (["new-1/main-group"], ["low-1/main-group"])
+        assert (_gangs(found["starts"]), _gangs(found["preempted"])) == (["new-1"], ["low-1"])
         problem(_plan(it, submission={"pool": "pool2", "file": one_task("new", gpus=99)}), 400, "RESOURCE")
 
 

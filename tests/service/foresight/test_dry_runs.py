@@ -71,13 +71,13 @@ def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
         it.later(0)
         assert told(it, one_task("c", gpus=2), "pool2") == (
             "STARTS_AFTER_STOPS",
-            "would start once a-1/main-group has stopped",
+            "would start once a-1 has stopped",
         )
         it.submit("d", "pool1", gpus=2)
         it.later(30)
         assert told(it, one_task("c", gpus=1)) == (
             "WAITS",
-            "would wait: pool1 has 0 of its quota of default/gpu left, and it asks for 1; held by d-1/main-group",
+            "would wait: pool1 has 0 of its quota of default/gpu left, and it asks for 1; held by d-1",
         )
 
 

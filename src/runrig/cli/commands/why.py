@@ -129,16 +129,17 @@ def told(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
     yield from _wrapped(answer["sentence"], "", 0)
     for group in answer["groups"]:
-        if len(answer["groups"]) > 1 and not any(
-            group[each] for each in ("reasons", "stops", "preempted", "waits_for")
-        ):
+        alone = len(answer["groups"]) == 1
+        waits = any(group[each] for each in ("reasons", "stops", "preempted", "waits_for"))
+        if not waits and not (alone and group["position"]):
             continue  # of a workflow that runs in part only what waits is told
         yield ""
-        yield from _group(group)
+        yield from _group(group, alone=alone)
 
 
-def _group(group: Answer) -> Iterator[str]:
-    yield f"{group['group']}  {group['state']}{_position(group)}"
+def _group(group: Answer, *, alone: bool) -> Iterator[str]:
+    """*alone*: it is all of its workflow, which is named already."""
+    yield ("" if alone else f"{group['group']}  ") + f"{group['state']}{_position(group)}"
     if group["stops"]:
         yield from _row("starts", "", f"once stopped: {', '.join(group['stops'])}")
     if group["blockers"]:

@@ -9,7 +9,6 @@ from runrig.domain.gangs import Gang
 from runrig.engine.foresight.dry_run import DryRun, dry_run
 from runrig.ports.clock import Clock
 from runrig.service.mirror.asker import Asker
-from runrig.service.queries.redaction import Names
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 
@@ -42,7 +41,7 @@ class DryRuns:
         found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None
-        names = Names(visibility, self._workflows.pool_of)
+        names = self._workflows.names(visibility)
         shown = tuple(
             each._replace(stops=names.several(each.stops), reasons=tuple(map(names.reason, each.reasons)))
             for each in found

@@ -17,8 +17,8 @@ from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference
 from runrig.service.commands.submissions import Submissions
-from runrig.service.foresight.questions import Deed, OfNodes, Question, Reader, edit_of
-from runrig.service.foresight.seen import Seen, seen
+from runrig.service.foresight.questions import Deed, OfNodes, OfSubmission, Question, Reader, edit_of
+from runrig.service.foresight.seen import Seen, seen, told
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Asked, GivenUp
 from runrig.service.mirror.turns import Turns
@@ -90,16 +90,26 @@ class Plans:
             with self._transactor.reading() as state:
                 revision = state.revision
                 deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
-            told = (concerns_nodes(edit), now, self._budget, leaving)
+            params = (concerns_nodes(edit), now, self._budget, leaving)
             found, _ = self._asker.ask_branches(
-                (outcome_without, told), (outcome_with, (deed, *told)), within_s=LONGEST_S, sent=leaving.sent
+                (outcome_without, params), (outcome_with, (deed, *params)), within_s=LONGEST_S, sent=leaving.sent
             )
             without, with_it = found
             if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
                 raise Unavailable(f"the cluster has just been changed ({with_it}): plan again", {"retry_after_s": 1})
             differ = consequences(without, with_it)
             asked = deed.names if isinstance(deed, OfNodes) else ()
-            return Planned(changes, asked, seen(replace(differ, revision=min(revision, differ.revision)), visibility))
+            as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
+            with self._transactor.reading() as state:
+                shown = told(as_seen.consequences, lambda id: _groups(state, id, deed) == 1)
+            return Planned(changes, asked, replace(as_seen, consequences=shown))
+
+
+def _groups(state: State, id: str, deed: Deed) -> int:
+    """How many groups the workflow *id* has; 0 if it has gone.  One that is not there yet is what *deed* would submit."""
+    if id in state.workflows:
+        return len(state.groups_of(id))
+    return len(deed.parsed.spec.spec.groups) if isinstance(deed, OfSubmission) else 0
 
 
 # ---------------------------------------------------------------- in a branch

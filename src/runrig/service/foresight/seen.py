@@ -1,6 +1,6 @@
 """The consequences of an edit as somebody sees them: of other pools only amounts, without names."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import Visibility
 
 Told = TypeVar("Told", Party, Start, Preempted, Loss, Never)
+About = TypeVar("About", Start, Preempted, Loss, Never)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,36 @@ def seen(found: Consequences, visibility: Visibility) -> Seen:
             pools=tuple(each for each in found.pools if visibility.sees(each.pool)),
         ),
         others,
+    )
+
+
+def told(found: Consequences, alone: Callable[[str], bool]) -> Consequences:
+    """*found* with gangs called as in other answers.  *alone*: whether a workflow has one group."""
+
+    def name(gang: str) -> str:
+        workflow, slash, _ = gang.partition("/")
+        return workflow if slash and alone(workflow) else gang
+
+    def party(each: Party) -> Party:
+        return replace(each, gang=name(each.gang))
+
+    def of_all(several: tuple[About, ...]) -> tuple[About, ...]:
+        return tuple(replace(each, party=party(each.party)) for each in several)
+
+    def preempted(several: tuple[Preempted, ...]) -> tuple[Preempted, ...]:
+        return tuple(replace(each, by=name(each.by)) for each in of_all(several))
+
+    return replace(
+        found,
+        starts=of_all(found.starts),
+        waits=of_all(found.waits),
+        preempted=preempted(found.preempted),
+        spared=preempted(found.spared),
+        moves=tuple(map(party, found.moves)),
+        loses=of_all(found.loses),
+        cancels=tuple(map(party, found.cancels)),
+        exposed=tuple(replace(each, gangs=tuple(map(party, each.gangs))) for each in found.exposed),
+        never=of_all(found.never),
     )
 
 

@@ -42,10 +42,14 @@ def _was_admitted(task: Task) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GpusAsked:
-    """*total*: of all tasks with their full counts.  *per_pod*: of each task that accepts fewer pods, (pods, GPUs of one)."""
+    """*total*: of all tasks with their full counts.  *per_pod*: of each task that accepts fewer pods, (pods, GPUs of one).
+
+    *groups*: how many task groups the workflow has.
+    """
 
     total: int
     per_pod: Mapping[str, tuple[int, int]]
+    groups: int
 
     def of_pods(self, pods: Mapping[str, int]) -> int:
         """What *pods* ask for, by task as written; a task that is not there has all of its pods."""
@@ -55,7 +59,7 @@ class GpusAsked:
 def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
     tasks = [task for group in spec.groups for task in group.tasks]
     fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
-    return GpusAsked(sum(task.pods * _gpus(task) for task in tasks), fewer)
+    return GpusAsked(sum(task.pods * _gpus(task) for task in tasks), fewer, len(spec.groups))
 
 
 def _gpus(task: TaskSpec) -> int:

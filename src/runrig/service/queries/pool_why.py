@@ -19,4 +19,5 @@ def waiting_in(state: State, name: str, visibility: Visibility) -> PoolWhy | str
 
 
 def seen(found: PoolWhy, names: Names) -> PoolWhy:
-    return replace(found, held=tuple(replace(each, reason=names.reason(each.reason)) for each in found.held))
+    held = (replace(each, reason=names.reason(each.reason), first=names.several(each.first)) for each in found.held)
+    return replace(found, held=tuple(held))

@@ -27,7 +27,7 @@ class Names:
 
     *pool_of*: workflow → its pool, None if it is no longer kept.  *preemptors*: gangs that preempted the work that is shown.
     Stored messages may name these, in any words, but no other gang of another workflow.  *gpus*: of gangs and workflows, told where
-    their names are not.
+    their names are not.  *alone*: whether a workflow has one group; its gang is then told by the name of the workflow.
     """
 
     def __init__(
@@ -37,9 +37,11 @@ class Names:
         preemptors: Iterable[str] = (),
         *,
         gpus: Mapping[str, int] | None = None,
+        alone: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._visibility = visibility
         self._gpus = gpus or {}
+        self._alone = cache(alone)
         self._pool_of = cache(pool_of)
         gangs = () if visibility.whole else tuple(preemptors)
         self._mentioned = _any_mention(gangs) if gangs else None
@@ -51,12 +53,17 @@ class Names:
         return pool is not None and self._visibility.sees(pool)
 
     def one(self, gang: str) -> str:
-        return gang if self.shows(gang) else ANOTHER
+        return self.told(gang) if self.shows(gang) else ANOTHER
+
+    def told(self, gang: str) -> str:
+        """How *gang*, which is seen, is called."""
+        workflow, slash, _ = gang.partition("/")
+        return workflow if slash and self._alone(workflow) else gang
 
     def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
         """The names that are seen, in their order, then the number of the others."""
-        seen = tuple(gang for gang in gangs if self.shows(gang))
-        others = [gang for gang in gangs if gang not in seen]
+        seen = tuple(self.told(gang) for gang in gangs if self.shows(gang))
+        others = [gang for gang in gangs if not self.shows(gang)]
         if not others:
             return seen
         amount = sum(self._gpus.get(gang, 0) for gang in others)

@@ -21,7 +21,8 @@ def sentence_of(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | N
     """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
     group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
     if group is not None and group.reasons:
-        where = f" ({group.group} is number {group.position} in the queue)" if group.position else ""
+        who = f"{group.group} is " if len(groups) > 1 else ""
+        where = f" ({who}number {group.position} in the queue)" if group.position else ""
         return f"{workflow.id} waits: {group.reasons[0]}{where}"
     if group is not None:
         return f"{workflow.id} {starts(group.stops)}"

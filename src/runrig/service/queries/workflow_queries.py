@@ -1,7 +1,7 @@
 """Questions about workflows: where they are, why they wait, what happened to them, what they print."""
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -131,6 +131,21 @@ class WorkflowQueries:
         except NotFound:
             return None
 
+    def names(
+        self, visibility: Visibility, preemptors: Iterable[str] = (), *, gpus: Mapping[str, int] | None = None
+    ) -> Names:
+        """As answers to why something waits call gangs."""
+        return Names(visibility, self.pool_of, preemptors, gpus=gpus, alone=self._alone)
+
+    def _alone(self, id: str) -> bool:
+        """The workflow *id* has one group; False if it is no longer kept."""
+        try:
+            hash = self._store.head(id).spec_hash
+        except NotFound:
+            return False
+        asked = self._asked_by({hash}).get(hash)
+        return asked is not None and asked.groups == 1
+
     def workflow(self, id: str, visibility: Visibility = ALL) -> WorkflowView:
         """Returns the workflow with this id or uuid.  Raises NotFound."""
         stored = self._store.workflow(id)
@@ -160,7 +175,7 @@ class WorkflowQueries:
         found: dict[str, Headline] = {}
         for at in range(0, len(alive), HEADLINES_AT_ONCE):
             found |= self._asker.ask(headlines, tuple(alive[at : at + HEADLINES_AT_ONCE]))[0]
-        names = Names(visibility, self.pool_of)
+        names = self.names(visibility)
         shown = {id: names.headline(each) for id, each in found.items()}
         return tuple(replace(each, headline=shown.get(each.workflow.id)) for each in page)
 
@@ -213,19 +228,19 @@ class WorkflowQueries:
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(workflow.id, visibility)[1]
+        ours: Iterable[Event] = self._events(workflow.id, partial(Names, visibility, self.pool_of))[1]
         theirs: Iterable[ClusterEvent] = self._backend.events(workflow.id)
         if task is not None or retry_id is not None:
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
             theirs = (event for event in theirs if asked(event.key))
         return tuple(heapq.merge(ours, theirs, key=_when))
 
-    def _events(self, id: str, visibility: Visibility) -> tuple[Names, tuple[Event, ...]]:
-        """The workflow's log as far as *visibility* reaches, and the names that it may show.  Raises NotFound."""
+    def _events(self, id: str, named: Callable[[Iterable[str]], Names]) -> tuple[Names, tuple[Event, ...]]:
+        """The workflow's log with the names that it may show, and these.  *named*: them, by preemptors.  Raises NotFound."""
         events = self._store.log.events(workflow=id)
         if not events:  # pruned just now: without its log nobody knows whom its messages name
             raise no_workflow(id)
-        names = Names(visibility, self.pool_of, preemptors(events))
+        names = named(preemptors(events))
         events = tuple(names.event(event) for event in events)
         if self._backend.queues:  # its nodes choose the devices
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
@@ -238,7 +253,7 @@ class WorkflowQueries:
         workflow, groups, hold, draining, passable = alive or (workflow, (), None, False, False)
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
-        names, events = self._events(workflow.id, visibility)
+        names, events = self._events(workflow.id, partial(self.names, visibility))
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(events))
@@ -265,7 +280,7 @@ class WorkflowQueries:
         found = self._asker.ask(waiting_in, name, visibility)[0]
         if isinstance(found, str):
             raise NotFound(found)
-        return seen(found, Names(visibility, self.pool_of))
+        return seen(found, self.names(visibility))
 
     # ------------------------------------------------------------ logs
 

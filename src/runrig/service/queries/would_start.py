@@ -63,7 +63,7 @@ class ChangeQueries:
                 f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
             ) from error
         found, gpus = answer
-        return _told(workflow, revision, found, Names(visibility, self._workflows.pool_of, gpus=gpus))
+        return _told(workflow, revision, found, self._workflows.names(visibility, gpus=gpus))
 
     def _search(self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int) -> tuple[Searched, int]:
         """Raises NoBranches if there is no mirror, and looks at the gangs of *workflow* alone do not tell."""

@@ -16,9 +16,9 @@ class Preemption(Shown):
     model_config = example(
         {
             "at": _STARTED,
-            "by": "train-1/main-group",
+            "by": "train-1",
             "law": "RECLAIM",
-            "sentence": "was preempted by train-1/main-group, which took back what was borrowed (law R2)",
+            "sentence": "was preempted by train-1, which took back what was borrowed (law R2)",
         }
     )
 
@@ -129,7 +129,7 @@ class WorkflowWhy(Shown):
             "id": "train-3",
             "status": "PENDING",
             "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
-            "held by train-1/main-group (main-group is number 2 in the queue)",
+            "held by train-1 (number 2 in the queue)",
             "groups": [GroupWhy.example()],
             "ending": None,
             "standstill": None,
@@ -149,7 +149,7 @@ class Held(Shown):
 
     The numbers of *reason* are those of the first."""
 
-    model_config = example({"reason": ReasonAnswer.example(), "gangs": 14, "gpus": 40, "first": ["train-3/main-group"]})
+    model_config = example({"reason": ReasonAnswer.example(), "gangs": 14, "gpus": 40, "first": ["train-3"]})
 
     reason: ReasonAnswer
     gangs: int

@@ -229,7 +229,7 @@ class WorkflowHeadline(Shown):
         {
             "verdict": "WAITS",
             "headline": "quota: vision has 2 left, needs 4",
-            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1/main-group",
+            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1",
             "code": "QuotaFull",
             "law": "P2",
         }
