@@ -102,6 +102,8 @@ class Reason:
 
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
+        if self.code is Code.NO_TARGETS and not self.gangs:
+            sentence = "nobody who may be stopped for it holds any {resource}"
         if self.code is Code.QUOTA_FULL and self.holders:
             sentence += "; held by {holders}"
         if self.domains:
