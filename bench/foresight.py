@@ -41,6 +41,7 @@ from runrig.engine.lifecycle import pools
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
+from runrig.service.mirror.asker import drained
 
 T = TypeVar("T")
 
@@ -200,7 +201,7 @@ def _asked(state: State, each: Gang, who: Sequence[Who]) -> Foresight:
     """What somebody is told who may submit to ten pools."""
     own = int(each.pool[1:]) // 10 * 10
     reach = [f"p{at:04}" for at in range(own, own + 10)]
-    return starting_changes(state, each.workflow, reach, who, 1, NOW)
+    return drained(starting_changes(state, each.workflow, reach, who, 1, NOW))
 
 
 def _searches(
