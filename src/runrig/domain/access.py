@@ -164,6 +164,23 @@ class Profile:
         return tops[0] if len(tops) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """A browser that is signed in.  *hash*: SHA-256 of its cookie, in hexadecimal.  *seen_at*: about when it last asked.
+
+    *token*: the id of the access token with which it began and with which it ends; "" for the owner of `up` and after a sign-in.
+    *roles*: what the provider of identities gave; None: there was none.
+    """
+
+    hash: str = field(repr=False)
+    user: str
+    token: str
+    roles: tuple[str, ...] | None
+    created_at: float
+    seen_at: float
+    ends_at: float
+
+
 class AccessEventKind(enum.Enum):
     USER_CREATED = "user created"
     USER_DISABLED = "user disabled"

@@ -1,10 +1,10 @@
 """Storage of users, roles and tokens, and of the trail of their changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from runrig.domain.access import AccessEvent, GrantRow, Profile, TokenRow, User
+from runrig.domain.access import AccessEvent, BrowserSession, GrantRow, Profile, TokenRow, User
 from runrig.domain.credentials import Credential
 
 
@@ -44,6 +44,12 @@ class AccessStore(Protocol):
 
     def write(self, change: AccessChange) -> None:
         """Writes *change* in one transaction."""
+
+    def sessions(self) -> tuple[BrowserSession, ...]:
+        """By hash."""
+
+    def put_sessions(self, sessions: Iterable[BrowserSession], ended: Iterable[str]) -> None:
+        """Writes *sessions*, and deletes those with a hash of *ended*."""
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
         """Stores when tokens were last used: id → time."""

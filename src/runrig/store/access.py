@@ -1,12 +1,12 @@
-"""Users, roles, tokens and their audit trail: small tables, read whole at the start and written one change at a time."""
+"""Users, roles, tokens, sessions and the audit trail: small tables, read whole at the start and written one change at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields, replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
 
-from runrig.domain.access import AccessEvent, Grant, GrantRow, Profile, TokenRow, User
+from runrig.domain.access import AccessEvent, BrowserSession, Grant, GrantRow, Profile, TokenRow, User
 from runrig.domain.credentials import Credential
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
@@ -22,6 +22,9 @@ _TOKEN_FIELDS = tuple(field.name for field in fields(TokenRow))
 _CREDENTIAL = schema.credentials.c
 _CREDENTIAL_FIELDS = tuple(field.name for field in fields(Credential))
 assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored field by field"
+_SESSION = schema.browser_sessions.c
+_SESSION_FIELDS = tuple(field.name for field in fields(BrowserSession))
+assert tuple(schema.browser_sessions.columns.keys()) == _SESSION_FIELDS, "and so is a session"
 assert tuple(schema.credentials.columns.keys()) == _CREDENTIAL_FIELDS, "so is a credential"
 
 
@@ -64,6 +67,18 @@ class AccessTables:
                 for number, event in enumerate(change.events, start=last + 1)
             ]
             insert_rows(connection, schema.access_events, events)
+
+    def sessions(self) -> tuple[BrowserSession, ...]:
+        with self._transactions.reading() as connection:
+            found = connection.execute(select(schema.browser_sessions).order_by(_SESSION.hash)).mappings()
+            return tuple(BrowserSession(**row) for row in found)
+
+    def put_sessions(self, sessions: Iterable[BrowserSession], ended: Iterable[str]) -> None:
+        with self._transactions.writing() as connection:
+            for hash in ended:
+                connection.execute(delete(schema.browser_sessions).where(_SESSION.hash == hash))
+            rows = [_values(each, _SESSION_FIELDS) for each in sessions]
+            put_rows(connection, schema.browser_sessions, rows)
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
         with self._transactions.writing() as connection:
@@ -116,7 +131,7 @@ def _user_row(user: User) -> tuple[Any, ...]:
     return user.name, user.created_at, user.disabled, user.account
 
 
-def _values(record: TokenRow | Credential, names: tuple[str, ...]) -> tuple[Any, ...]:
+def _values(record: TokenRow | Credential | BrowserSession, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(getattr(record, name) for name in names)
 
 

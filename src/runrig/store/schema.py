@@ -30,7 +30,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0010"
+HEAD = "0011"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -315,6 +315,19 @@ credentials = Table(
     Column("profile", Prose, nullable=False),
     Column("changed_at", UtcDateTime, nullable=False),
     Column("sealed", Prose, nullable=False),
+)
+
+# Browsers that are signed in; only the hash of a cookie is kept.  *user* may be the owner of `up`, who has no row.
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("hash", Words, primary_key=True),
+    Column("user", Words, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("roles", Encoded(Texts)),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("ends_at", UtcDateTime, nullable=False),
 )
 
 # The audit trail of users, roles and tokens, kept for ever.

@@ -1,4 +1,4 @@
-"""Who may get in, in three parts: authentication, users with their roles, and tokens.
+"""Who may get in, in four parts: authentication, users with their roles, tokens, and browsers that are signed in.
 
 All of it is kept in memory and stored at each change, so a request needs no database: only the server that answers
 writes.  Every change is in the audit trail.
@@ -13,6 +13,7 @@ from runrig.domain.errors import NotFound
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses
+from runrig.service.access.browser_sessions import BrowserSessions
 from runrig.service.access.credentials import Credentials
 from runrig.service.access.dev_login import DevLogin
 from runrig.service.access.logins import FailedLogins
@@ -51,6 +52,7 @@ class Access:
         self.credentials = Credentials(accounts, KeyFile(credential_key))
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
         self.authentication.signs_in = oidc is not None
+        self.browsers = BrowserSessions(store, accounts, self.authentication)
 
     @property
     def sign_ins(self) -> SignIns:

@@ -7,12 +7,12 @@ import secrets
 import threading
 from dataclasses import replace
 
-from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind, SignIn, TokenRow
-from runrig.domain.errors import NotLoggedIn, RunrigError, TooMany
+from runrig.domain.access import DEV_LOGIN, BrowserSession, Grant, Identity, Kind, SignIn, TokenRow, role_named
+from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError, TooMany
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts, Owner, hash_of
-from runrig.service.access.dev_login import DevLogin
+from runrig.service.access.dev_login import BY_TOKEN, DevLogin
 from runrig.service.access.logins import FailedLogins
 from runrig.service.runtime import logs
 
@@ -20,6 +20,9 @@ NOTE_USE_S = 60.0
 """How often the last use of tokens is stored."""
 OWNER = "owner"
 """Stands in a JWT for the id of the token of `up`."""
+
+OWNED = "up:"
+"""Stands in a session before the hash of the token of `up`, with which it ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +87,13 @@ class Authentication:
         identity = Identity(user, (Grant(Kind.ADMIN),), speaks_for_others=True)
         self._accounts.owner = Owner(hash_of(token), identity)
 
+    @property
+    def owner(self) -> Identity:
+        """Who started this server with `up`."""
+        owner = self._accounts.owner
+        assert owner is not None, "nobody started it with up"
+        return owner.identity
+
     def authenticate(self, bearer: str | None, source: str) -> Identity:
         """The identity behind *bearer*, an access token or a JWT.  *source*: the client's address, for the limit of failures.
 
@@ -128,6 +138,31 @@ class Authentication:
         if identity.token:
             self._uses.note(identity.token, now)
         return jwts.signed(self.key, identity, identity.token or OWNER, now)
+
+    def begun_with(self, session: BrowserSession) -> Identity | None:
+        """The identity of a session with the roles that it has by now; None if what it began with is no longer good."""
+        owner, now = self._accounts.owner, self._accounts.now()
+        if session.roles is not None:
+            grants = tuple(role_named(each) for each in session.roles)
+            found = self._signed_in(session.user, SignIn(grants, session.ends_at), now)
+        elif session.token.startswith(OWNED):
+            good = owner is not None and session.token == OWNED + owner.hash and session.user == owner.identity.user
+            return owner.identity if good and owner is not None else None
+        else:
+            row = self._accounts.rows.tokens.get(session.token)
+            found = "unknown" if row is None else self._behind(row, now)
+        return None if isinstance(found, str) else found
+
+    def root_of(self, identity: Identity) -> tuple[str, tuple[str, ...] | None]:
+        """(*token*, *roles*) of a session that *identity* begins, as `begun_with` reads them.  Raises NotAllowed for who has no token."""
+        if identity.sign_in is not None:
+            return "", tuple(str(each) for each in identity.sign_in.grants)
+        owner = self._accounts.owner
+        if owner is not None and identity == owner.identity:
+            return OWNED + owner.hash, None
+        if not identity.keeps_tokens:
+            raise NotAllowed(f"{identity.user} got in without a token, and so cannot sign a browser in: {BY_TOKEN}")
+        return identity.token, None
 
     def still(self, identity: Identity) -> Identity | None:
         """What *identity*, which got in before, may do now; None if its token does not work any more."""
