@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runrig.api.guard import LARGEST_BODY
-from tests.api.client import AUTHORIZED, TOKEN, api
+from tests.api.client import AUTHORIZED, PORT, TOKEN, Api, api
 from tests.worlds.service import one_task
 
 SUBMIT = "/api/pool/pool1/workflow"
@@ -150,3 +151,94 @@ def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pyte
                 "details": {"request_id": "r1"},
             },
         )
+
+
+# ---------------------------------------------------------------- browsers
+
+
+class Browser:
+    """What a browser sends that is signed in as ann."""
+
+    def __init__(self, it: Api) -> None:
+        self.cookie = it.desk.service.access.browsers.enter(TOKEN, "127.0.0.1")
+        self.csrf = it.desk.service.access.browsers.csrf(self.cookie)
+        self._http = it.http
+
+    def ask(self, method: str, path: str, **headers: str) -> Any:
+        sent = {"Authorization": "", "Cookie": f"runrig-{PORT}={self.cookie}", "Accept": "*/*"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        del sent["Authorization"]
+        with_token = self._http.headers.pop("Authorization")
+        try:
+            return self._http.request(
+                method, path, headers=sent, json={} if method == "POST" else None, follow_redirects=False
+            )
+        finally:
+            self._http.headers["Authorization"] = with_token
+
+
+def test_a_cookie_alone_reads_and_changes_nothing_of_the_interface(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.submit(one_task("a"))
+        browser, before = Browser(it), it.desk.revision
+        for method, path in (
+            ("GET", "/api/v1/workflows"),
+            ("GET", "/api/version"),
+            ("GET", "/metrics"),
+            ("GET", "/openapi.json"),
+            ("POST", "/api/v1/workflows/a-1:cancel"),
+            ("POST", "/api/workflow/a-1/cancel"),
+            ("POST", "/api/v1/browser-codes"),
+            ("DELETE", "/api/v1/pools/pool1"),
+            ("POST", "/page/anything"),
+        ):
+            for sent in (
+                {},
+                {"X_CSRF_Token": ""},
+                {"X_CSRF_Token": browser.csrf[:-1]},
+                {"X_CSRF_Token": browser.cookie},
+            ):
+                assert browser.ask(method, path, **sent).status_code == 401, (method, path, sent)
+        assert it.desk.revision == before
+        assert browser.ask("GET", "/api/v1/workflows", X_CSRF_Token=browser.csrf).status_code == 200
+        assert browser.ask("POST", "/api/v1/browser-codes", X_CSRF_Token=browser.csrf).status_code == 200
+
+
+def test_a_cookie_of_another_server_of_this_machine_is_not_ours(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        browser = Browser(it)
+        for cookie in (
+            f"runrig-8701={browser.cookie}",
+            f"runrig={browser.cookie}",
+            f"__Host-runrig={browser.cookie}",
+            f"runrig-{PORT}={browser.cookie}; runrig-{PORT}=another",
+            f"runrig-{PORT}=",
+            f"runrig-{PORT}",
+        ):
+            assert browser.ask("GET", "/page/state", Cookie=cookie).status_code == 401
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+def test_what_another_page_loads_from_here_comes_without_a_session(tmp_path: Path, site: str) -> None:
+    with api(tmp_path) as it:
+        browser = Browser(it)
+        assert browser.ask("GET", "/page/state", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status_code == 401
+        assert (
+            browser.ask("GET", "/page/state", Sec_Fetch_Site="cross-site", Origin="https://evil.example").status_code
+            == 403
+        )
+
+
+def test_who_looks_at_a_page_without_a_session_is_sent_to_the_login_and_back(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.http.headers.pop("Authorization")
+        for path, login in (
+            ("/", "/login"),
+            ("/workflow/a-1", "/login?next=/workflow/a-1"),
+            ("/waiting?pool=a%26b&law=P2", "/login?next=/waiting%3Fpool%3Da%2526b%26law%3DP2"),
+        ):
+            answer = it.http.get(path, headers={"Accept": "text/html,*/*"}, follow_redirects=False)
+            assert (answer.status_code, answer.headers["location"]) == (303, login)
+            assert it.http.get(path, follow_redirects=False).status_code == 401
+        assert it.http.get("/api/v1/pools", headers={"Accept": "text/html"}, follow_redirects=False).status_code == 401
+        assert it.http.get("/waiting", headers={"Accept": "text/html", "Host": "evil.example"}).status_code == 403

@@ -79,6 +79,7 @@ def create_app(
         Guard,
         authenticate=access.authentication.authenticate,
         enter=access.dev_login.enter,
+        visiting=access.browsers.visiting,
         hosts=hosts,
         scheme=scheme,
     )

@@ -8,16 +8,18 @@ import ipaddress
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
+from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runrig.api import browsers
 from runrig.api.crowd import Guest
 from runrig.api.failures import headers_of, status_of
 from runrig.api.problems import written
 from runrig.domain.access import Identity
-from runrig.domain.errors import NotAllowed, NotFound, RunrigError
+from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes.  Larger workflow files are refused by their reader anyway."""
@@ -53,10 +55,14 @@ _SECURITY_HEADERS = {
 }
 _SECURITY_RAW = {name.lower().encode(): value.encode() for name, value in _SECURITY_HEADERS.items()}
 """As they are sent."""
+_OF_ROUTES = (b"cache-control", b"content-security-policy", b"referrer-policy")
+"""Those of which a route may send its own."""
 
 
 Authenticate = Callable[[str | None, str], Identity]
 """(bearer token or None, client address) → identity.  Raises NotLoggedIn, TooMany."""
+Visiting = Callable[[str, str | None], Identity]
+"""(cookie, its second secret or None if the cookie alone counts) → identity.  Raises NotLoggedIn."""
 
 
 class Enters(Protocol):
@@ -72,11 +78,20 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, authenticate: Authenticate, enter: Enters, hosts: Collection[str], scheme: str = "http"
+        self,
+        app: ASGIApp,
+        *,
+        authenticate: Authenticate,
+        enter: Enters,
+        visiting: Visiting,
+        hosts: Collection[str],
+        scheme: str = "http",
     ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._enter = enter
+        self._visiting = visiting
+        self._scheme = scheme
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts)
 
@@ -92,13 +107,19 @@ class Guard:
             self._check_place(headers)
             if guest is not None:
                 guest.asks(source(scope))
-            if path not in OPEN_PATHS:
-                state["identity"] = identity = self._identity(headers, source(scope))
+            if path not in OPEN_PATHS and not browsers.is_open(path):
+                state["identity"] = identity = self._identity(scope.get("method", ""), path, headers, source(scope))
                 if guest is not None:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
             if scope["type"] == "websocket" and not path.startswith(SOCKETS):
                 raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {' or '.join(SOCKETS)}")
+        except NotLoggedIn as error:
+            if browsers.is_page(path) and browsers.wants_page(scope.get("method", ""), headers):
+                await _send_to_login(scope, send, path)
+            else:
+                await _refuse(scope, send, path, *_as_answer(error))
+            return
         except RunrigError as error:
             await _refuse(scope, send, path, *_as_answer(error))
             return
@@ -112,9 +133,13 @@ class Guard:
         else:
             await self._app(scope, _limited(receive), _secured(send))
 
-    def _identity(self, headers: Headers, address: str) -> Identity:
-        """Raises as `Authenticate` and `Enters`."""
+    def _identity(self, method: str, path: str, headers: Headers, address: str) -> Identity:
+        """Raises as `Authenticate`, `Enters` and `Visiting`."""
         names = headers.getlist(USER_HEADER)
+        if "authorization" not in headers and (cookie := browsers.cookie(headers, self._scheme)) is not None:
+            if browsers.counts_alone(method, path, headers):
+                return self._visiting(cookie, None)
+            return self._visiting(cookie, headers.get(browsers.CSRF_HEADER, ""))
         if "authorization" in headers or len(names) != 1:
             return self._authenticate(_bearer(headers), address)
         return self._enter(names[0], direct=_is_direct(headers, address))
@@ -195,8 +220,10 @@ def _limited(receive: Receive) -> Receive:
 def _secured(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = [pair for pair in message["headers"] if pair[0] not in _SECURITY_RAW]
-            message = {**message, "headers": [*own, *_SECURITY_RAW.items()]}
+            sent = [pair for pair in message["headers"] if pair[0] in _OF_ROUTES or pair[0] not in _SECURITY_RAW]
+            said = {name for name, _ in sent}
+            ours = [pair for pair in _SECURITY_RAW.items() if pair[0] not in said]
+            message = {**message, "headers": [*sent, *ours]}
         await send(message)
 
     return with_headers
@@ -205,6 +232,21 @@ def _secured(send: Send) -> Send:
 def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object], Mapping[str, str]]:
     """(status, message, code, details, headers)"""
     return status_of(error), error.message, error.code, error.details, headers_of(error)
+
+
+async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
+    """A browser without a session; afterwards it comes back to *path*."""
+    query = scope.get("query_string", b"")
+    asked = path + (f"?{query.decode('latin-1')}" if query else "")
+    headers = {
+        "location": "/login" if asked == "/" else f"/login?next={quote(asked, safe='/')}",
+        "content-length": "0",
+        "connection": "close",
+        **{name.lower(): value for name, value in _SECURITY_HEADERS.items()},
+    }
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": 303, "headers": raw})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(
