@@ -160,6 +160,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/pool/{pool}/workflow/{id}/restart",
         "POST /api/profile/settings",
         "POST /api/v1/apply",
+        "POST /api/v1/browser-codes",
         "POST /api/v1/clock/accept",
         "POST /api/v1/cohorts",
         "POST /api/v1/credentials:reseal",

@@ -16,6 +16,7 @@ LEFT_OUT = {
     "/sign-in/device": "the same",
     "/sign-in/device/token": "the same",
     "/sign-in/renewal": "the same",
+    "/browser-codes": "people do that with `runrig open`",
     "/workflows/{}/tasks/{}:exec": "a terminal is a matter of the command line",
     "/workflows/{}/tasks/{}:port-forward": "the same",
     "/workflows/{}/tasks/{}:rsync": "the same",

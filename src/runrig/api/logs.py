@@ -171,6 +171,11 @@ class Follower:
             while data := await _read(partial(next, rest, b"")):
                 yield data
 
+    def written(self) -> Iterator[bytes]:
+        """Yields all that is there now, without waiting."""
+        for tail in self._tails.values():
+            yield from tail.rest()
+
     def _attempts(self) -> tuple[Task, ...]:
         request = self._request
         return self._service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)

@@ -38,6 +38,7 @@ class _Root(LazyGroup):
         "up": ("runrig.cli.commands.up:up", "Start a server with everything in one process."),
         "serve": ("runrig.cli.commands.serve:serve", "Start a server for many people, as a file says."),
         "version": ("runrig.cli.commands.version:version", "The versions of this program and of the server."),
+        "open": ("runrig.cli.commands.open:open_page", "Look at the server: an address that signs a browser in."),
         "login": ("runrig.cli.commands.login:login", "Log in to a server, and remember its token."),
         "logout": ("runrig.cli.commands.login:logout", "Forget the token of a server."),
         "token": ("runrig.cli.commands.token:token", "Tokens: what lets a person or a program in."),

@@ -25,6 +25,7 @@ from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
+from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
 from runrig.service.queries.pool_revisions import PoolRevisions
@@ -58,7 +59,7 @@ class Service:
 
     *plans*: what a command would do.
 
-    *queries*, *topology*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
+    *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
     *feed*: questions.  `start` begins to reconcile.
     """
 
@@ -107,6 +108,7 @@ class Service:
         self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions)
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
+        self.boards = Boards(self._transactor)
         self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)
         self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)

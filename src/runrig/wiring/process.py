@@ -238,4 +238,8 @@ def _nothing() -> None:
 
 def announce(verb: str, url: str, details: str) -> None:
     """Prints the ready line, which scripts wait for."""
-    print(f"runrig {__version__} {verb} at {url} ({details})", flush=True)  # noqa: T201
+    say(f"runrig {__version__} {verb} at {url} ({details})")
+
+
+def say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201

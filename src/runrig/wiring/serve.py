@@ -34,6 +34,7 @@ from runrig.service.service import Service
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec
 from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
+from runrig.web.install import install
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.process import (
     SHUTDOWN_S,
@@ -174,9 +175,9 @@ class ServerRuntime:
         )
         try:
             self._declare(service)
-            app = create_app(
-                service, port=self.port, hosts=hosts(spec, self.port), scheme="https" if spec.https else "http"
-            )
+            scheme = "https" if spec.https else "http"
+            app = create_app(service, port=self.port, hosts=hosts(spec, self.port), scheme=scheme)
+            install(app, service, scheme=scheme)
             keep_what_is_loaded()
             service.start()
         except BaseException:

@@ -31,6 +31,7 @@ from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from runrig.web.install import install
 from runrig.wiring.mirror import mirror_of
 from runrig.wiring.process import (
     SHUTDOWN_S,
@@ -42,6 +43,7 @@ from runrig.wiring.process import (
     keep_what_is_loaded,
     listening,
     logging_to,
+    say,
     server_clock,
     share_memory,
 )
@@ -99,6 +101,7 @@ def up(
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
         app = create_app(service, token=_token(folder), port=port, user=user)
+        install(app, service)
         if dev_login is not None:
             _allow_dev_login(service, dev_login, user)
         keep_what_is_loaded()
@@ -279,3 +282,6 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
     amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
     announce("is up", url, f"backend {backend}, {amount}, data {folder}")
+    if sys.stdout.isatty():  # only somebody who reads it now can use it, and no log is to keep it
+        code = service.access.browsers.make_code(service.access.authentication.owner)
+        say(f"look at it: {url}/login#{code} (once, within 5 minutes; `runrig open` gives another)")

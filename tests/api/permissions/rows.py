@@ -149,6 +149,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/workflows/{id}/would-start": Row("/api/v1/workflows/{id}/would-start"),
     "PATCH /api/v1/users/{name}": Row("/api/v1/users/uwe", {"disabled": True}),
     "POST /api/v1/apply": Row("/api/v1/apply", {"file": CLUSTER_FILE}),
+    "POST /api/v1/browser-codes": Row("/api/v1/browser-codes"),
     "POST /api/v1/clock/accept": Row("/api/v1/clock/accept"),
     "POST /api/v1/plan": Row("/api/v1/plan", {"pool": "{pool}--{sub}", "quota": 1}),
     "POST /api/v1/roles": Row("/api/v1/roles", {"user": "nina", "role": "team2-user"}),

@@ -39,6 +39,7 @@ QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
 COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
     "POST /api/configs/history/rollback",  # to what there is
+    "POST /api/v1/browser-codes",
     "POST /api/v1/clock/accept",
     "POST /api/v1/plan",
     "POST /api/v1/workflows:render",

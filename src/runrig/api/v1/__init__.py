@@ -2,6 +2,7 @@
 
 from runrig.api.v1 import (
     access,
+    browsers,
     cohorts,
     credentials,
     events,
@@ -27,6 +28,7 @@ MODULES = (
     access,
     credentials,
     sign_in,
+    browsers,
     server,
     plans,
     sessions,

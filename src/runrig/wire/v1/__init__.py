@@ -61,6 +61,7 @@ from runrig.wire.v1.problems import ProblemDetails, ProblemPart
 from runrig.wire.v1.server import ClockAccepted, ClusterFile, Version
 from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Session, Terminal
 from runrig.wire.v1.sign_in import (
+    BrowserCode,
     DeviceStarted,
     SignedIn,
     SignInByCode,
@@ -110,6 +111,7 @@ __all__ = [
     "AccessEvent",
     "AccessEventPage",
     "Blocker",
+    "BrowserCode",
     "ClockAccepted",
     "ClusterEvent",
     "ClusterEventPage",

@@ -106,3 +106,12 @@ class SignedIn(Shown):
     expires_at: datetime
     expires_in_s: int
     refresh_token: str | None
+
+
+class BrowserCode(Shown):
+    """Open `/login#CODE` of this server with it: that signs a browser in, once, within *expires_in_s*."""
+
+    model_config = example({"code": "a-code-of-chance-of-43-characters", "expires_in_s": 300})
+
+    code: str
+    expires_in_s: int

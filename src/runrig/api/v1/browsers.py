@@ -1,0 +1,22 @@
+"""Browsers: who is logged in on a command line signs one in."""
+
+from fastapi import APIRouter
+
+from runrig.api.permissions import needs
+from runrig.api.routing import Route, Serving, Who
+from runrig.api.v1.frame import shows
+from runrig.domain.access import Permission
+from runrig.service.access.browser_sessions import CODE_S
+from runrig.wire import v1
+
+router = APIRouter(route_class=Route, tags=["access"])
+
+
+@router.post(
+    "/api/v1/browser-codes",
+    summary="A code with which a browser signs in as you, once, within five minutes",
+    dependencies=[needs(Permission.OWN_TOKENS)],
+    responses=shows(v1.BrowserCode),
+)
+def make_browser_code(service: Serving, who: Who) -> v1.BrowserCode:
+    return v1.BrowserCode(code=service.access.browsers.make_code(who), expires_in_s=int(CODE_S))

@@ -1,0 +1,18 @@
+"""`runrig open`: an address that signs a browser in."""
+
+import click
+
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
+
+
+@click.command("open", epilog=examples("runrig open", "xdg-open $(runrig open)"))
+@with_session
+def open_page(session: Session) -> None:
+    """Print an address that opens the page, signed in as you: once, within five minutes."""
+    answer = session.client.call("POST", path("browser-codes"))
+    url = f"{session.client.url}/login#{answer['code']}"
+    if not session.show({"url": url, "expires_in_s": answer["expires_in_s"]}):
+        say(url)

@@ -1,0 +1,154 @@
+"""The board as a browser gets it: where nodes stand, who holds what, and what has changed since.
+
+Pure.  There is one form for who holds what, now and in changes: a gang and its runs.  `[first, count, mask]` are *count* nodes from
+the place *first* on, in the order of the layout, of each of which it holds the GPUs of the bits of *mask*; a mask below zero is a
+number of GPUs of which nobody says which ones they are.  What the asker does not see is one gang without a name.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from runrig.domain.gangs import GangState
+from runrig.service.queries.board import Board, BoardGang, BoardNode
+
+Record = list[Any]
+"""[id, pool, priority, state, runs]; id and pool are "" for what the asker does not see."""
+
+PRIORITIES = ("HIGH", "NORMAL", "LOW")
+STATES = (GangState.NOMINATED, GangState.ADMITTED, GangState.STOPPING)
+NOBODY: Record = ["", "", 1, 1]
+
+
+def layout(board: Board) -> dict[str, Any]:
+    """*levels*: names of the domains; *tree*: domains as [label, first, count, below], places in the order of nodes.
+
+    *names*: of the nodes, as [head, first number, its digits, how many]; no digits: the head is the name.  *gpus*: [GPUs, how many].
+    *closed*: places of nodes that take no new pods.  *tag* changes with all else.
+    """
+    found = {
+        "levels": list(board.levels),
+        "tree": list(_tree(board.nodes, 0, 0)),
+        "names": list(_names(node.name for node in board.nodes)),
+        "gpus": [[gpus, len(list(same))] for gpus, same in groupby(node.gpus for node in board.nodes)],
+        "closed": [place for place, node in enumerate(board.nodes) if not node.open],
+    }
+    return {"tag": tag_of(found), **found}
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
+
+
+def _names(names: Iterable[str]) -> Iterator[list[Any]]:
+    """Yields runs of names that count on."""
+    run: list[Any] | None = None
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        head, number, digits = (match[1], int(match[2]), len(match[2])) if match else (name, 0, 0)
+        if run is not None and digits and run[0] == head and run[2] == digits and run[1] + run[3] == number:
+            run[3] += 1
+            continue
+        if run is not None:
+            yield run
+        run = [head, number, digits, 1]
+    if run is not None:
+        yield run
+
+
+def names_of(layout: Mapping[str, Any]) -> list[str]:
+    """The names in a layout again."""
+    return [
+        f"{head}{number:0{digits}}" if digits else head
+        for head, first, digits, count in layout["names"]
+        for number in range(first, first + count)
+    ]
+
+
+def tag_of(value: object) -> str:
+    return hashlib.sha256(as_json(value).encode()).hexdigest()[:16]
+
+
+def _tree(nodes: Sequence[BoardNode], depth: int, first: int) -> Iterator[list[Any]]:
+    at = first
+    for label, group in groupby(nodes, lambda node: node.path[depth] if len(node.path) > depth else None):
+        members = list(group)
+        if label is not None:
+            yield [label, at, len(members), list(_tree(members, depth + 1, at))]
+        at += len(members)
+
+
+def state(board: Board, tag: str) -> dict[str, Any]:
+    """*tag*: of the layout that the places are those of."""
+    return {"r": board.revision, "layout": tag, "gangs": list(records(board).values())}
+
+
+def records(board: Board) -> dict[str, Record]:
+    """By id."""
+    places = {node.name: place for place, node in enumerate(board.nodes)}
+    found: dict[str, Record] = {}
+    others: list[tuple[int, int]] = []
+    for gang in board.gangs:
+        held = sorted(_masks(gang, places))
+        if gang.id:
+            found[gang.id] = [
+                gang.id,
+                gang.pool,
+                PRIORITIES.index(gang.priority),
+                STATES.index(gang.state),
+                _runs(held),
+            ]
+        else:
+            others += held
+    if others:
+        found[""] = [*NOBODY, _runs(sorted(others))]
+    return found
+
+
+def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    """Yields (place, mask).  A node that is gone has no place."""
+    for share in gang.shares:
+        if share.node in places:
+            yield places[share.node], sum(1 << index for index in share.indices) if share.indices else -share.amount
+
+
+def _runs(held: Iterable[tuple[int, int]]) -> list[int]:
+    """*held* ascends by place."""
+    runs: list[list[int]] = []
+    for place, mask in held:
+        if runs and runs[-1][2] == mask and runs[-1][0] + runs[-1][1] == place:
+            runs[-1][1] += 1
+        else:
+            runs.append([place, 1, mask])
+    return [number for run in runs for number in run]
+
+
+def held_by(record: Record) -> Iterator[tuple[int, int]]:
+    """Yields (place, mask) of a record again."""
+    runs = record[4]
+    for first, count, mask in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
+        yield from ((place, mask) for place in range(first, first + count))
+
+
+# ---------------------------------------------------------------- changes
+
+
+def delta(
+    before: Mapping[str, Record], after: Mapping[str, Record], since: int, revision: int
+) -> dict[str, Any] | None:
+    """What turns *before* into *after*; None: nothing."""
+    new = [record for id, record in after.items() if before.get(id) != record]
+    gone = [id for id in before if id not in after]
+    return {"r": revision, "from": since, "+": new, "-": gone} if new or gone else None
+
+
+def changed(before: Mapping[str, Record], change: Mapping[str, Any]) -> dict[str, Record]:
+    """*before* with *change*, as a browser does it."""
+    left = {id: record for id, record in before.items() if id not in change["-"]}
+    return left | {record[0]: record for record in change["+"]}
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,203 @@
+"""Pictures that need no script, as SVG: bars of the quota tree, the graph of a workflow, the attempts of its groups.
+
+Pure: values to text.  Colours are classes of the style sheet, since the page allows no style in attributes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+# What is put together here are numbers, names of classes, and words that went through `escape`.
+_drawn = Markup
+
+# ---------------------------------------------------------------- a bar
+
+PROMISED, BEYOND, HIGH = 84, 44, 10
+"""Width of the part that is promised and of what is borrowed, and the height of a bar, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """GPUs of a pool or cohort.  *promised*: with what its subpools have; *firm*, *low*: held by HIGH and NORMAL, by LOW.
+
+    *borrowed*: of what it holds; *lent*: of what it was promised, held by others.
+    """
+
+    promised: int
+    firm: int
+    low: int
+    borrowed: int
+    lent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Parts of a bar as (class, x, width).  *more*: it borrows more than fits."""
+
+    parts: tuple[tuple[str, float, float], ...]
+    more: bool
+
+
+def bar_of(share: Share) -> Bar:
+    """The parts left of the line at `PROMISED`, in order, and what is borrowed right of it, in the same scale.
+
+    A share that nothing is promised to borrows all that it has, and fills the right part.
+    """
+    scale = PROMISED / share.promised if share.promised else BEYOND / max(1, share.borrowed)
+    inside = share.firm + share.low - share.borrowed
+    firm = min(share.firm, max(0, inside))
+    low = max(0, inside - firm)
+    parts, at = [], 0.0
+    for kind, amount in (("firm", firm), ("low", low)):
+        width = _round(min(amount * scale, PROMISED - at))
+        if width > 0:
+            parts.append((kind, _round(at), width))
+        at += width
+    lent = _round(min(share.lent * scale, PROMISED - at))
+    if lent > 0:
+        parts.append(("lent", _round(PROMISED - lent), lent))
+    beyond = share.borrowed * scale
+    if beyond > 0:
+        parts.append(("over", float(PROMISED), _round(max(1.0, min(beyond, BEYOND)))))
+    return Bar(tuple(parts), beyond > BEYOND)
+
+
+def bar(share: Share, words: str) -> Markup:
+    """*words* say the same, for whoever does not see it."""
+    drawn = bar_of(share)
+    width = PROMISED + BEYOND
+    rects = [f'<rect class="ground" x="0" y="2" width="{PROMISED if share.promised else 0}" height="{HIGH}"/>']
+    rects += [f'<rect class="{kind}" x="{x:g}" y="2" width="{w:g}" height="{HIGH}"/>' for kind, x, w in drawn.parts]
+    if drawn.more:
+        rects.append(f'<path class="more" d="M{width - 5} 3l4 4l-4 4"/>')
+    rects.append(f'<path class="line" d="M{PROMISED} 0v{HIGH + 4}"/>')
+    return _drawn(
+        f'<svg class="bar" width="{width}" height="{HIGH + 4}" viewBox="0 0 {width} {HIGH + 4}" role="img">'
+        f"<title>{escape(words)}</title>{''.join(rects)}</svg>"
+    )
+
+
+def _round(value: float) -> float:
+    return round(value, 1)
+
+
+# ---------------------------------------------------------------- a graph
+
+BOX_W, BOX_H, GAP_X, GAP_Y = 168, 54, 40, 14
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A group.  *kind*: of its state, a class.  *lines*: what stands below its name."""
+
+    name: str
+    kind: str
+    status: str
+    line: str
+    upstream: tuple[str, ...] = ()
+
+
+def columns(boxes: Sequence[Box]) -> list[list[Box]]:
+    """The boxes, each right of all that it waits for, in their order."""
+    by_name = {box.name: box for box in boxes}
+    depth: dict[str, int] = {}
+
+    def depth_of(box: Box) -> int:
+        if box.name not in depth:
+            depth[box.name] = 0  # what waits for itself is refused at submission
+            above = [depth_of(by_name[name]) for name in box.upstream if name in by_name]
+            depth[box.name] = max(above, default=-1) + 1
+        return depth[box.name]
+
+    found: list[list[Box]] = [[] for _ in range(max(map(depth_of, boxes), default=-1) + 1)]
+    for box in boxes:
+        found[depth[box.name]].append(box)
+    return found
+
+
+def graph(boxes: Sequence[Box]) -> Markup:
+    """The groups of a workflow, each right of those that it waits for, with a line from each of these."""
+    placed = columns(boxes)
+    at = {box.name: (x, y) for x, column in enumerate(placed) for y, box in enumerate(column)}
+    width = len(placed) * (BOX_W + GAP_X) - GAP_X + 2
+    height = max(map(len, placed), default=0) * (BOX_H + GAP_Y) - GAP_Y + 2
+    lines = [_line(at[name], at[box.name]) for box in boxes for name in box.upstream if name in at]
+    drawn = [_box(box, *at[box.name]) for box in boxes]
+    return _drawn(
+        f'<svg class="graph" width="{max(width, 0)}" height="{max(height, 0)}" viewBox="0 0 {max(width, 0)} {max(height, 0)}" '
+        f'role="img" aria-label="Groups, from left to right in their order">{"".join(lines + drawn)}</svg>'
+    )
+
+
+def _line(one: tuple[int, int], other: tuple[int, int]) -> str:
+    x1, y1 = one[0] * (BOX_W + GAP_X) + BOX_W + 1, one[1] * (BOX_H + GAP_Y) + BOX_H // 2 + 1
+    x2, y2 = other[0] * (BOX_W + GAP_X) + 1, other[1] * (BOX_H + GAP_Y) + BOX_H // 2 + 1
+    half = (x2 - x1) // 2
+    return f'<path class="edge" d="M{x1} {y1}C{x1 + half} {y1} {x2 - half} {y2} {x2} {y2}"/>'
+
+
+def _box(box: Box, column: int, row: int) -> str:
+    x, y = column * (BOX_W + GAP_X) + 1, row * (BOX_H + GAP_Y) + 1
+    texts = (
+        f'<text class="name" x="{x + 12}" y="{y + 22}">{escape(_cut(box.name, 20))}<title>{escape(box.name)}</title></text>'
+        f'<text class="note" x="{x + 12}" y="{y + 41}">{escape(_cut(f"{box.status} · {box.line}" if box.line else box.status, 28))}</text>'
+    )
+    return (
+        f'<g class="box {escape(box.kind)}"><rect x="{x}" y="{y}" width="{BOX_W}" height="{BOX_H}" rx="6"/>'
+        f'<rect class="edge-mark" x="{x}" y="{y}" width="4" height="{BOX_H}" rx="2"/>{texts}</g>'
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# ---------------------------------------------------------------- times
+
+SPAN = 1000
+"""The width of a row, in its own units: it is stretched to the room that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a group, in seconds since the epoch.  *start* None: it waits; *end* None: it goes on.
+
+    *outcome*: a class; *said*: in words.
+    """
+
+    group: str
+    number: int
+    queued: float
+    start: float | None
+    end: float | None
+    outcome: str
+    said: str
+
+
+def times(attempt: Attempt, begin: float, end: float) -> Markup:
+    """A row of the attempts between *begin* and *end*: thin while it waits, thick while it runs."""
+    parts = []
+    for kind, since, until, y, height in (
+        ("waits", attempt.queued, attempt.start or attempt.end or end, 6, 4),
+        (attempt.outcome, attempt.start, attempt.end or end, 1, 14),
+    ):
+        if since is not None and until > since:
+            x, width = _scaled(since, begin, end), _scaled(until, begin, end) - _scaled(since, begin, end)
+            parts.append(f'<rect class="{escape(kind)}" x="{x}" y="{y}" width="{max(width, 2)}" height="{height}"/>')
+    return _drawn(
+        f'<svg class="times" viewBox="0 0 {SPAN} 16" preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
+    )
+
+
+def _scaled(at: float, begin: float, end: float) -> int:
+    return round((at - begin) / max(end - begin, 1e-6) * SPAN)
+
+
+# ---------------------------------------------------------------- colours
+
+
+def colours(pools: Iterable[str], *, delimiter: str = "--", hues: int = 9) -> Mapping[str, str]:
+    """A class for each pool, by name: subpools have that of their parent, and who comes late shares grey."""
+    tops = sorted({pool.partition(delimiter)[0] for pool in pools})
+    return {top: f"c{place}" if place < hues else "grey" for place, top in enumerate(tops)}

@@ -1,0 +1,61 @@
+"""Files that browsers keep: style and script, under a name that changes with what is in them."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+
+from runrig.api.browsers import STATIC
+from runrig.api.permissions import OPEN
+from runrig.api.routing import Found, Route
+from runrig.domain.errors import NotFound
+
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    plain: bytes
+    zipped: bytes
+    media_type: str
+
+
+def zipped(text: bytes) -> bytes:
+    return gzip.compress(text, 6, mtime=0)
+
+
+def _read() -> dict[str, File]:
+    found = sorted(
+        (each.name, each.read_bytes()) for each in files(__package__).joinpath("static").iterdir() if each.is_file()
+    )
+    return {name: File(text, zipped(text), _TYPES[name[name.rindex(".") :]]) for name, text in found}
+
+
+_FILES = _read()
+TAG = hashlib.sha256(b"\0".join(name.encode() + b"\0" + each.plain for name, each in _FILES.items())).hexdigest()[:12]
+"""Another one with each release that changes any of the files."""
+
+
+def address(name: str) -> str:
+    """Where a browser finds the file *name*."""
+    assert name in _FILES, name
+    return f"{STATIC}{TAG}/{name}"
+
+
+Zips = Annotated[bool, Found(lambda request: "gzip" in request.headers.get("accept-encoding", ""))]
+"""Whether the browser reads gzip."""
+
+
+@router.get("/static/{tag}/{name}", dependencies=[OPEN])
+def static_file(zips: Zips, tag: str, name: str) -> Response:
+    file = _FILES.get(name)
+    if file is None or tag != TAG:
+        raise NotFound(f"there is no file {name!r:.80} of this version: load the page again")
+    headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if zips else {})
+    return Response(file.zipped if zips else file.plain, headers=headers, media_type=file.media_type)

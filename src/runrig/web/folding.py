@@ -1,0 +1,53 @@
+"""Events for people: what happens to many tasks at once is one line.
+
+Pure.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from runrig.wire import v1
+
+LONG = 140
+"""Characters from which on a line is shown in part."""
+_OF_A_TASK = re.compile(r"task (\S+) \(attempt (\d+)\) (is|starts) (.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """*rest*: what is shown on demand; "" if the whole line is."""
+
+    time: datetime
+    text: str
+    rest: str
+    law: str
+    workflow: str | None
+
+
+def folded(events: Iterable[v1.WorkflowEvent | v1.ClusterEvent]) -> list[Line]:
+    """In their order.  Neighbours that say the same of several tasks, at the same time, become one line."""
+    found: list[tuple[tuple[object, ...] | None, list[v1.WorkflowEvent | v1.ClusterEvent]]] = []
+    for event in events:
+        match = _OF_A_TASK.fullmatch(event.text)
+        key = (event.time, event.law, _workflow(event), match[3], match[4]) if match else None
+        if key is not None and found and found[-1][0] == key:
+            found[-1][1].append(event)
+        else:
+            found.append((key, [event]))
+    return [_line(same) for _, same in found]
+
+
+def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
+    first, text = same[0], same[0].text
+    match = _OF_A_TASK.fullmatch(text)
+    if len(same) > 1 and match:
+        text = f"{len(same)} tasks {'are' if match[3] == 'is' else 'start'} {match[4]}"
+    cut = text.rfind(" ", 0, LONG) if len(text) > LONG else -1
+    shown, rest = (text, "") if cut < 0 else (text[:cut], text[cut:])
+    return Line(first.time, shown, rest, first.law, _workflow(first))
+
+
+def _workflow(event: v1.WorkflowEvent | v1.ClusterEvent) -> str | None:
+    return event.workflow if isinstance(event, v1.ClusterEvent) else None

@@ -1,0 +1,55 @@
+"""Puts the page onto the application."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from runrig.api import browsers, permissions
+from runrig.api.failures import headers_of, status_of
+from runrig.domain.errors import RunrigError
+from runrig.service.service import Service
+from runrig.web import files, live, login
+from runrig.web.live import Hub
+from runrig.web.pages import cluster, me, overview, workflow, workflows
+from runrig.web.rendering import html
+from runrig.web.waiting import Reasons
+
+MODULES = (files, login, overview, workflows, workflow, cluster, me, live)
+_TITLES = {403: "Not allowed", 404: "Not there", 503: "Not now", 429: "Too often"}
+
+
+def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
+    """*scheme*: under which browsers reach the server."""
+    app.state.scheme = scheme
+    app.state.reasons = Reasons(service)
+    app.state.hub = Hub(service)
+    for module in MODULES:
+        permissions.install(app, module.router)
+    _show_problems(app)
+
+
+def _show_problems(app: FastAPI) -> None:
+    """Whoever looks at a page reads what is wrong as one; programs get what they get elsewhere."""
+    otherwise = {kind: app.exception_handlers[kind] for kind in (RunrigError, HTTPException, RequestValidationError)}
+
+    async def shown(request: Request, error: Exception) -> Response:
+        if not (browsers.is_page(request.url.path) and browsers.wants_page(request.method, request.headers)):
+            handler: Any = next(each for kind, each in otherwise.items() if isinstance(error, kind))
+            answered: Response = await handler(request, error)
+            return answered
+        status, message, headers = 404, "there is no such page", {}
+        if isinstance(error, RunrigError):
+            status, message, headers = status_of(error), error.message, headers_of(error)
+        elif isinstance(error, RequestValidationError):
+            status, message = 422, "the address of this page is not right"
+        sentence = f"{message[:1].upper()}{message[1:]}."
+        page = html(
+            request, "problem.html", status=status, title=_TITLES.get(status, "This does not work"), message=sentence
+        )
+        page.headers.update(headers)
+        return page
+
+    for kind in otherwise:
+        app.add_exception_handler(kind, shown)

@@ -1,0 +1,189 @@
+"""The board over HTTP, and what changes of it, as server-sent events.
+
+There is one look at a time for all who see as much: browsers are woken by commits, and the first that asks makes it.  A look is at most
+one a second; what changed between looks is kept for those who come back.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from runrig.api import browsers
+from runrig.api.permissions import Seeing, needs
+from runrig.api.pulse import Pulse
+from runrig.api.routing import Found, Route, Serving, Who
+from runrig.api.waiting import soon
+from runrig.domain.access import Identity, Permission
+from runrig.domain.errors import NotLoggedIn, Unavailable
+from runrig.service.queries.visibility import Visibility
+from runrig.service.service import Service
+from runrig.web.board import Record, as_json, delta, layout, records
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import answer
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+LOOK_S = 1.0
+"""Between two looks."""
+KEPT = 120
+"""Looks whose changes are kept."""
+MOST_STREAMS = 200
+HEARTBEAT_S = 20.0
+STILL_S = 10.0
+"""How often a stream looks whether it may go on."""
+MOST_SIGHTS = 100
+JSON = "application/json"
+
+Sight = tuple[str, ...] | None
+"""The top-level pools that are seen; None: all."""
+
+
+@dataclass
+class _Kept:
+    """What those who see as much have been told.  *changes*: (revision, what turned the one before into it)."""
+
+    visibility: Visibility
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    looked: float = float("-inf")
+    revision: int = -1
+    layout: dict[str, Any] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
+    changes: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def look(self, service: Service) -> None:
+        board = service.boards.board(self.visibility)
+        found, shape = records(board), layout(board)
+        if self.revision < 0 or shape["tag"] != self.layout["tag"] or board.revision < self.revision:
+            self.changes.clear()
+        elif board.revision > self.revision:
+            nothing = {"r": board.revision, "from": self.revision, "+": [], "-": []}
+            change = delta(self.records, found, self.revision, board.revision) or nothing
+            self.changes.append((board.revision, change))
+        self.revision, self.layout, self.records = board.revision, shape, found
+        self.looked = time.monotonic()
+
+    def since(self, revision: int) -> list[dict[str, Any]] | None:
+        """The changes after *revision*; None: they are not all known any more."""
+        if revision == self.revision:
+            return []
+        later = [change for _, change in self.changes if change["from"] >= revision]
+        return later if later and later[0]["from"] == revision else None
+
+
+class Hub:
+    """All but the looks happens in the event loop."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._sights: OrderedDict[Sight, _Kept] = OrderedDict()
+        self.streams = 0
+
+    async def now(self, visibility: Visibility) -> _Kept:
+        """What is seen, at most `LOOK_S` old."""
+        sight = None if visibility.whole else visibility.tops
+        kept = self._sights.setdefault(sight, _Kept(visibility))
+        self._sights.move_to_end(sight)
+        while len(self._sights) > MOST_SIGHTS:
+            self._sights.popitem(last=False)
+        async with kept.lock:
+            if time.monotonic() - kept.looked >= LOOK_S:
+                await to_thread.run_sync(kept.look, self._service)
+        return kept
+
+
+def _hub(request: Request) -> Hub:
+    found: Hub = request.app.state.hub
+    return found
+
+
+def _pulse(request: Request) -> Pulse:
+    found: Pulse = request.app.state.pulse
+    return found
+
+
+Central = Annotated[Hub, Found(_hub)]
+Beating = Annotated[Pulse, Found(_pulse)]
+_READ = [needs(Permission.READ_CLUSTER)]
+
+
+@router.get("/page/layout", dependencies=_READ)
+async def get_layout(request: Asked, hub: Central, visibility: Seeing) -> Response:
+    return answer(request, as_json((await hub.now(visibility)).layout).encode(), JSON)
+
+
+@router.get("/page/state", dependencies=_READ)
+async def get_state(request: Asked, hub: Central, visibility: Seeing) -> Response:
+    kept = await hub.now(visibility)
+    found = {"r": kept.revision, "layout": kept.layout["tag"], "gangs": list(kept.records.values())}
+    return answer(request, as_json(found).encode(), JSON)
+
+
+@router.get("/page/live", dependencies=_READ)
+async def live(
+    request: Asked,
+    service: Serving,
+    hub: Central,
+    pulse: Beating,
+    who: Who,
+    since: Annotated[int, Query(ge=0, description="The revision that is known")] = -1,
+) -> Response:
+    if hub.streams >= MOST_STREAMS:
+        raise Unavailable(
+            f"{MOST_STREAMS} pages are live already: close some, or load the page again to see what is new",
+            {"retry_after_s": 10},
+        )
+    last = request.headers.get("last-event-id", "")
+    known = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else since
+    stream = _stream(hub, pulse, _again(request, service, who), known)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def _again(request: Request, service: Service, who: Identity) -> Callable[[], Identity | None]:
+    """Who asks, as of now: a session that ended ends its streams."""
+    cookie = None if "authorization" in request.headers else browsers.cookie(request.headers, request.app.state.scheme)
+
+    def present() -> Identity | None:
+        if cookie is None:
+            return service.access.authentication.present(who)
+        try:
+            return service.access.browsers.visiting(cookie, None)
+        except NotLoggedIn:
+            return None
+
+    return present
+
+
+async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None], known: int) -> AsyncIterator[bytes]:
+    hub.streams += 1
+    try:
+        spoken = time.monotonic()
+        yield b"retry: 3000\n\n"
+        with pulse.felt() as changed:
+            changed.set()
+            while (who := present()) is not None:
+                if await soon(changed, STILL_S):
+                    kept = await hub.now(Visibility(who))
+                    for message in _told(kept, known):
+                        yield message
+                        spoken = time.monotonic()
+                    known = kept.revision
+                    await asyncio.sleep(max(0.0, kept.looked + LOOK_S - time.monotonic()))
+                if time.monotonic() - spoken > HEARTBEAT_S:
+                    yield b":\n\n"
+                    spoken = time.monotonic()
+    finally:
+        hub.streams -= 1
+
+
+def _told(kept: _Kept, known: int) -> list[bytes]:
+    changes = [] if known < 0 else kept.since(known)
+    if changes is None:
+        return [f"id: {kept.revision}\nevent: reset\ndata: {{}}\n\n".encode()]
+    return [f"id: {change['r']}\ndata: {as_json(change)}\n\n".encode() for change in changes]

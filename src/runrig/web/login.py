@@ -1,0 +1,101 @@
+"""The way in and out: a token or a code becomes a session, which the browser keeps as a cookie that no script can read."""
+
+import hmac
+from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api import browsers
+from runrig.api.failures import status_of
+from runrig.api.guard import source
+from runrig.api.permissions import OPEN
+from runrig.api.routing import Found, Route, Serving
+from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
+from runrig.service.access.browser_sessions import LONGEST_S
+from runrig.web.rendering import html
+
+LONGEST_FORM = 32 * 1024
+"""Bytes."""
+_WRONG = "This token or code is not good here, or no longer: a code works once, within five minutes."
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+Asked = Annotated[Request, Found(lambda request: request)]
+
+
+@router.get("/login", dependencies=[OPEN])
+def show_login(request: Asked, next: Annotated[str, Query()] = "/") -> Response:
+    return _shown(request, next)
+
+
+@router.post("/login", dependencies=[OPEN])
+async def log_in(request: Asked, service: Serving) -> Response:
+    form = await _form(request)
+    shown, next = form.get("shown", "").strip(), form.get("next", "/")
+    try:
+        if not shown:
+            raise NotLoggedIn
+        cookie = await run_in_threadpool(service.access.browsers.enter, shown, source(request.scope))
+    except NotLoggedIn:
+        return _shown(request, next, _WRONG, 401)
+    except RunrigError as error:
+        return _shown(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
+    answer = RedirectResponse(_inside(next), 303)
+    _keep(request, answer, cookie, int(LONGEST_S))
+    return answer
+
+
+@router.post("/logout", dependencies=[OPEN])
+async def log_out(request: Asked, service: Serving) -> Response:
+    """The form has the session's second secret, since another page could send one without it."""
+    cookie = browsers.cookie(request.headers, request.app.state.scheme)
+    sent = (await _form(request)).get("csrf", "")
+    if cookie is not None:
+        if not hmac.compare_digest(sent.encode(), service.access.browsers.csrf(cookie).encode()):
+            raise NotAllowed("this form is not of this session: load the page again")
+        await run_in_threadpool(service.access.browsers.end, cookie)
+    answer = RedirectResponse("/login", 303)
+    _keep(request, answer, "", 0)
+    return answer
+
+
+def _shown(request: Request, next: str, problem: str = "", status: int = 200) -> Response:
+    return html(request, "login.html", status=status, next=_inside(next), problem=problem)
+
+
+def _inside(next: str) -> str:
+    """*next* if it is a page of this server, else the overview."""
+    try:
+        parts = urlsplit(next)
+    except ValueError:
+        return "/"
+    good = next.startswith("/") and next.isprintable() and "\\" not in next and not (parts.scheme or parts.netloc)
+    return next if good and browsers.is_page(parts.path) and not browsers.is_open(parts.path) else "/"
+
+
+def _keep(request: Request, answer: Response, cookie: str, seconds: int) -> None:
+    scheme = request.app.state.scheme
+    answer.set_cookie(
+        browsers.cookie_name(request.headers, scheme),
+        cookie,
+        max_age=seconds,
+        path="/",
+        secure=scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, the last value of each."""
+    body = await request.body()
+    if len(body) > LONGEST_FORM:
+        return {}
+    try:
+        found = parse_qs(body.decode("ascii"), max_num_fields=20, keep_blank_values=True)
+    except ValueError:
+        return {}
+    return {name: values[-1] for name, values in found.items()}

@@ -1,0 +1,1 @@
+"""The pages, each with its route.  All of them work without script."""

@@ -1,0 +1,17 @@
+"""What routes of pages take from a request."""
+
+from typing import Annotated
+
+from fastapi import Request
+
+from runrig.api.routing import Found
+from runrig.web.waiting import Reasons
+
+
+def _reasons(request: Request) -> Reasons:
+    found: Reasons = request.app.state.reasons
+    return found
+
+
+Asked = Annotated[Request, Found(lambda request: request)]
+Explaining = Annotated[Reasons, Found(_reasons)]

@@ -1,0 +1,176 @@
+"""One workflow: what becomes of it and why, its groups and their attempts, what happened, what it wrote, and its file."""
+
+from itertools import islice
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from runrig.api import logs
+from runrig.api.permissions import Asking, needs
+from runrig.api.permissions import workflow as of_workflow
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.answers import events as as_events
+from runrig.api.v1.answers import workflows as as_answers
+from runrig.api.v1.answers.changes import changes as as_changes
+from runrig.domain.access import Permission
+from runrig.domain.errors import NotFound, Unavailable
+from runrig.domain.quantities import format_quantity
+from runrig.domain.records import Event
+from runrig.service.service import Service
+from runrig.spec.masked import masked
+from runrig.web.attempts import attempts_of
+from runrig.web.drawings import Box, graph
+from runrig.web.folding import folded
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import html
+from runrig.wire import v1
+from runrig.wire.why import ReasonAnswer
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+MOST_EVENTS = 500
+"""The latest ones; all of them are in the log."""
+MOST_TASKS = 100
+LAST_LINES = 200
+"""Of output, on the page."""
+LARGEST_OUTPUT = 256 * 1024
+"""Bytes on the page."""
+TIERS = {
+    "submission": "Submitted",
+    "order": "Order",
+    "quota": "Quota",
+    "shape": "Nodes",
+    "preemption": "Preempt",
+    "waiting_for": "Waits for",
+}
+WHO = {"owner": "you", "admin": "an admin", "wait": "wait"}
+_PARTS = {
+    "holds": "held by",
+    "keeps": "kept idle by a lending limit:",
+    "drains": "comes back once drained:",
+    "safe": "safe within its quota:",
+}
+_READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
+
+Search = Literal["", "own", "all"]
+
+
+@router.get("/workflow/{id}", dependencies=_READ)
+def workflow(
+    request: Asked,
+    service: Serving,
+    asker: Asking,
+    id: str,
+    would: Annotated[
+        Search, Query(description="Look for what would start it: changes of the owner's, or of others too")
+    ] = "",
+    task: Annotated[str, Query(description="Whose output; none: all")] = "",
+) -> Response:
+    visibility = asker.visibility
+    view = service.workflow_queries.workflow(id, visibility)
+    shown = as_answers.workflow(view, service.backend_name)
+    why = as_answers.why(service.workflow_queries.why(shown.id, visibility))
+    found = service.workflow_queries.events(shown.id, visibility=visibility)
+    events = [each for _, each in as_events.placed(found)]
+    attempts = attempts_of(each for each in found if isinstance(each, Event))
+    whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
+    return html(
+        request,
+        "workflow.html",
+        it=shown,
+        why=why,
+        waits=any(group.position is not None for group in why.groups),
+        graph=graph([_box(group) for group in shown.groups]),
+        attempts=attempts,
+        begin=min((each.queued for each in attempts), default=view.now),
+        end=max([each.end or view.now for each in attempts], default=view.now),
+        now=view.now,
+        events=folded(events[-MOST_EVENTS:][::-1]),
+        earlier=max(0, len(events) - MOST_EVENTS),
+        tasks=[each for group in shown.groups for each in group.tasks][:MOST_TASKS],
+        output=output_of(service, shown.id, task),
+        task=task,
+        file=_file(service, shown.id, whole=whole),
+        hidden=not whole,
+        foreseen=_foreseen(service, asker, shown.id, would) if would else None,
+        search=would,
+        tiers=TIERS,
+        who=WHO,
+        details=details,
+    )
+
+
+def _box(group: v1.TaskGroup) -> Box:
+    pods = len({each.name for each in group.tasks})
+    line = f"{pods} {'pod' if pods == 1 else 'pods'}" if pods else ""
+    return Box(group.name, kind_of(group.status), group.status, line, tuple(group.upstream))
+
+
+def kind_of(status: str) -> str:
+    """A class for a status of a workflow, a group or a task."""
+    if status in ("PENDING", "WAITING", "SCHEDULING"):
+        return "waits"
+    if status in ("RUNNING", "INITIALIZING"):
+        return "runs"
+    if status == "COMPLETED":
+        return "done"
+    return "taken" if status == "FAILED_PREEMPTED" else "failed"
+
+
+def details(reason: ReasonAnswer) -> list[str]:
+    """What belongs to a reason besides its sentence: who holds what is short, and the domains that come closest."""
+    kind = str(reason.resource).rpartition("/")[2]
+    found = []
+    for part, words in _PARTS.items():
+        amounts = [
+            f"{each.name or 'other pools'} {format_quantity(kind, each.amount)}"
+            for each in reason.concerned
+            if each.part == part
+        ]
+        if amounts:
+            found.append(f"{words} {', '.join(amounts)}")
+    for each in reason.domains:
+        lacks = [f"{format_quantity(resource, amount)} {resource}" for resource, amount in each.missing.items()]
+        short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
+        closed = f", {each.closed} nodes take no pods" if each.closed else ""
+        found.append(f"{'/'.join(each.domain)}: {each.have} of {reason.need} pods, {short}{closed}")
+    return found
+
+
+def _foreseen(service: Service, asker: Asking, id: str, search: str) -> v1.WorkflowChanges | str:
+    """A sentence where there is no answer in time."""
+    try:
+        return as_changes(service.change_queries.would_start(id, asker.identity, others=search == "all", depth=1))
+    except Unavailable as error:
+        return error.message
+
+
+def _file(service: Service, id: str, *, whole: bool) -> str | None:
+    try:
+        text = service.workflow_queries.spec(id).text
+    except NotFound:
+        return None
+    return text if whole else masked(text)
+
+
+# ---------------------------------------------------------------- output
+
+
+def output_of(service: Service, id: str, task: str) -> str:
+    """The last lines; "" if there are none."""
+    try:
+        attempts = service.workflow_queries.attempts(id, task=task or None)
+    except NotFound:
+        return ""
+    request = logs.LogRequest(id, task or None, last_lines=LAST_LINES)
+    parts = logs.Follower(service, request, attempts).written()
+    text = b"".join(islice(parts, LARGEST_OUTPUT // logs.CHUNK)).decode(errors="replace")
+    return "".join(each for each in text if each.isprintable() or each in "\n\t")
+
+
+@router.get("/page/output/{id}", dependencies=_READ)
+def follow_output(service: Serving, id: str, task: Annotated[str, Query()] = "") -> Response:
+    """The same, and what comes, until the tasks have ended."""
+    request = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
+    return StreamingResponse(logs.stream(service, request), media_type="text/plain; charset=utf-8")

@@ -1,0 +1,62 @@
+"""The list of workflows, as `runrig workflow list` filters it: the filters are the address."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.answers.workflows import entry
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.domain.gangs import Priority
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.store import WorkflowQuery
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import html
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+PAGE = 50
+LARGEST = 1_000_000
+_STATES = ("", *(each.value for each in WorkflowStatus))
+_PRIORITIES = ("", *(each.value for each in Priority))
+
+
+@router.get("/workflows", dependencies=[needs(Permission.LIST_POOLS)])
+def workflows(
+    request: Asked,
+    service: Serving,
+    visibility: Seeing,
+    name: Annotated[str, Query(max_length=200)] = "",
+    pool: Annotated[str, Query()] = "",
+    user: Annotated[str, Query()] = "",
+    status: Annotated[str, Query()] = "",
+    priority: Annotated[str, Query()] = "",
+    page: Annotated[int, Query(ge=1, le=LARGEST)] = 1,
+) -> Response:
+    if status not in _STATES or priority not in _PRIORITIES:
+        raise InvalidInput.one("choose a status and a priority from the lists", "status")
+    query = WorkflowQuery(
+        pools=(pool,) if pool else (),
+        users=(user,) if user else (),
+        statuses=(status,) if status else (),
+        priorities=(priority,) if priority else (),
+        name=name or None,
+        limit=PAGE,
+        offset=(page - 1) * PAGE,
+    )
+    found, more = service.workflow_queries.workflows(query, visibility)
+    now = service.workflow_queries.now()
+    return html(
+        request,
+        "workflows.html",
+        items=[entry(each, now) for each in found],
+        asked={"name": name, "pool": pool, "user": user, "status": status, "priority": priority},
+        filtered=bool(name or pool or user or status or priority),
+        page=page,
+        more=more,
+        states=_STATES[1:],
+        priorities=_PRIORITIES[1:],
+        pools=visibility.of(sorted(view.pool.name for view in service.queries.pools(visibility=visibility))),
+    )

@@ -1,0 +1,89 @@
+"""Templates to answers, with the headers that a page has."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from runrig import __version__
+from runrig.domain.access import Identity
+from runrig.web import drawings
+from runrig.web.files import address, zipped
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""Nothing from elsewhere, nothing inline, no script that writes HTML."""
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with none at all a browser sends forms with the Origin null, which the guard refuses
+    "Vary": "Accept-Encoding, Cookie",
+}
+_SMALL = 1_000
+"""Bytes that are not worth to be zipped."""
+
+
+def html(request: Request, template: str, *, status: int = 200, secret: bool = False, **values: Any) -> Response:
+    """*template* with *values*.  *secret*: it has a secret in it, and so is not zipped: its length would tell of it."""
+    identity: Identity | None = getattr(request.state, "identity", None)
+    text = _environment.get_template(template).render(
+        user=None if identity is None else identity.user, here=request.url.path, **values
+    )
+    return answer(request, text.encode(), "text/html; charset=utf-8", status=status, zips=not secret)
+
+
+def answer(request: Request, body: bytes, media_type: str, *, status: int = 200, zips: bool = True) -> Response:
+    headers = dict(_HEADERS)
+    if zips and len(body) > _SMALL and "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"], body = "gzip", zipped(body)
+    return Response(body, status, headers, media_type=media_type)
+
+
+# ---------------------------------------------------------------- in templates
+
+
+def moment(at: float | datetime | None) -> str:
+    """In UTC, as a person reads it: ``09:47:33`` within a day of now is not told apart, so the date stands there too."""
+    if at is None:
+        return "–"
+    found = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def duration(seconds: float | None) -> str:
+    """``12 s``, ``4 min``, ``2 h 13``, ``3 d 4 h``."""
+    if seconds is None:
+        return "–"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02}"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def number(value: int) -> str:
+    """With commas."""
+    return f"{value:,}"
+
+
+def many(count: int, one: str, several: str | None = None) -> str:
+    """``1 node``, ``12 nodes``."""
+    return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
+
+
+_environment = Environment(
+    loader=PackageLoader("runrig.web"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    extensions=["jinja2.ext.loopcontrols"],
+)
+_environment.filters |= {"moment": moment, "duration": duration, "number": number}
+_environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

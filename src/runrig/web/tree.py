@@ -1,0 +1,152 @@
+"""The quota tree as rows of a table, and the numbers above it.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from runrig.domain.gangs import GangState
+from runrig.domain.pools import PoolState
+from runrig.domain.quantities import GPU
+from runrig.service.queries.board import Board
+from runrig.service.queries.resource_queries import CohortView, TreeView
+from runrig.web.drawings import Share
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """*depth*: 0 for what hangs under the root.  *waits*: gangs of the pool itself; of a cohort those of all pools below.
+
+    *note*: what is special about it, in words; "" if nothing is.
+    """
+
+    name: str
+    kind: str
+    depth: int
+    share: Share
+    waits: int
+    note: str = ""
+
+    @property
+    def shown(self) -> str:
+        """A subpool without its parent's name."""
+        return self.name.partition("--")[2] or self.name
+
+    @property
+    def held(self) -> int:
+        return self.share.firm + self.share.low
+
+    @property
+    def words(self) -> str:
+        share = self.share
+        parts = [f"{self.name}: {self.held} GPUs held, {share.promised} promised", f"{share.low} of them by LOW"]
+        parts += [f"{share.borrowed} borrowed"] if share.borrowed else []
+        parts += [f"{share.lent} lent"] if share.lent else []
+        return ", ".join(parts)
+
+
+def rows_of(tree: TreeView, waits: Mapping[str, int]) -> tuple[TreeRow, ...]:
+    """In the order of the tree, cohorts before pools.  *waits*: gangs by pool."""
+    below: dict[tuple[str | None, str], list[CohortView]] = {}
+    for view in tree.nodes:
+        below.setdefault((view.parent_kind, view.row.parent if view.parent_kind else ""), []).append(view)
+    return tuple(_rows(below, below.get((None, ""), ()), 0, waits))
+
+
+def _rows(
+    below: Mapping[tuple[str | None, str], Sequence[CohortView]],
+    views: Sequence[CohortView],
+    depth: int,
+    waits: Mapping[str, int],
+) -> Iterator[TreeRow]:
+    for view in views:
+        inner = tuple(_rows(below, below.get((view.row.kind, view.row.name), ()), depth + 1, waits))
+        children = [each for each in inner if each.depth == depth + 1]
+        is_pool = view.row.kind == "pool"
+        waiting = waits.get(view.row.name, 0) if is_pool else sum(each.waits for each in inner if each.kind == "pool")
+        promised = _sum(view, "nominal") + (0 if is_pool else sum(each.share.promised for each in children))
+        share = _share(view, promised)
+        yield TreeRow(view.row.name, view.row.kind, depth, share, waiting, _note(view))
+        yield from inner
+
+
+def _share(view: CohortView, promised: int) -> Share:
+    used, total = _sum(view, "used"), _sum(view, "total")
+    return Share(promised, used, total - used, min(total, _sum(view, "borrowed")), _sum(view, "lent"))
+
+
+def _sum(view: CohortView, name: str) -> int:
+    return sum(int(getattr(each, name)) for key, each in view.row.balances.items() if key.resource == GPU)
+
+
+def _note(view: CohortView) -> str:
+    if view.pool is not None and view.pool.state is not PoolState.ACTIVE:
+        return str(view.pool.state.value)
+    return "" if view.row.active else "nothing new starts: its parents run in a circle"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """GPUs, but for *gangs*, which wait, and *nodes*.  *capacity*: of nodes that take new pods; *closed*: nodes that take none."""
+
+    capacity: int
+    held: int
+    firm: int
+    low: int
+    gangs: int
+    asked: int
+    nodes: int
+    closed: int
+
+    @property
+    def free(self) -> int:
+        return max(0, self.capacity - self.held)
+
+
+def figures_of(board: Board) -> Figures:
+    holding = [each for each in board.gangs if each.state is not GangState.NOMINATED]
+    amounts = [(each.priority, sum(share.amount for share in each.shares)) for each in holding]
+    low = sum(amount for priority, amount in amounts if priority == "LOW")
+    held = sum(amount for _, amount in amounts)
+    return Figures(
+        capacity=sum(node.gpus for node in board.nodes if node.open),
+        held=held,
+        firm=held - low,
+        low=low,
+        gangs=sum(each.gangs for each in board.queued),
+        asked=sum(each.gpus for each in board.queued),
+        nodes=len(board.nodes),
+        closed=sum(not node.open for node in board.nodes),
+    )
+
+
+# ---------------------------------------------------------------- the map as a table
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRow:
+    """A domain of the coarsest two levels.  *full*: nodes with all their GPUs free."""
+
+    path: tuple[str, ...]
+    nodes: int
+    gpus: int
+    free: int
+    full: int
+
+
+def domains_of(board: Board, depth: int = 2) -> tuple[DomainRow, ...]:
+    """Domains of the levels 1 to *depth*, each behind the one that it lies in; without levels one row of all."""
+    held: dict[str, int] = {}
+    for gang in board.gangs:
+        if gang.state is not GangState.NOMINATED:
+            for share in gang.shares:
+                held[share.node] = held.get(share.node, 0) + share.amount
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for node in board.nodes:
+        for level in range(1 if node.path and board.levels else 0, min(depth, len(node.path)) + 1):
+            total = sums.setdefault(node.path[:level], [0, 0, 0, 0])
+            free = max(0, node.gpus - held.get(node.name, 0)) if node.open else 0
+            for place, value in enumerate((1, node.gpus, free, int(node.gpus > 0 and free == node.gpus))):
+                total[place] += value
+    return tuple(DomainRow(path, *total) for path, total in sorted(sums.items()))

@@ -1,0 +1,109 @@
+"""Pictures as SVG, compared as a whole, and the attempts and lines that they are drawn from."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.gangs import Gang, Law, Priority
+from runrig.domain.plan import Admit, MoveGroup, Preempt, Queue, Release, Stop
+from runrig.domain.records import Event
+from runrig.domain.workflows import Status
+from runrig.web.attempts import attempts_of
+from runrig.web.drawings import BEYOND, PROMISED, Attempt, Box, Share, bar, bar_of, colours, columns, graph, times
+from runrig.web.folding import folded
+from runrig.wire import v1
+
+
+def test_a_bar_has_the_promise_on_one_line() -> None:
+    assert str(bar(Share(promised=84, firm=42, low=62, borrowed=20, lent=0), "a <b>")) == (
+        '<svg class="bar" width="128" height="14" viewBox="0 0 128 14" role="img"><title>a &lt;b&gt;</title>'
+        '<rect class="ground" x="0" y="2" width="84" height="10"/><rect class="firm" x="0" y="2" width="42" height="10"/>'
+        '<rect class="low" x="42" y="2" width="42" height="10"/><rect class="over" x="84" y="2" width="20" height="10"/>'
+        '<path class="line" d="M84 0v14"/></svg>'
+    )
+
+
+AMOUNT = st.integers(0, 100_000)
+
+
+@given(AMOUNT, AMOUNT, AMOUNT, AMOUNT, AMOUNT)
+def test_no_bar_leaves_its_room(promised: int, firm: int, low: int, borrowed: int, lent: int) -> None:
+    drawn = bar_of(Share(promised, firm, low, min(borrowed, firm + low), lent))
+    for kind, x, width in drawn.parts:
+        assert width > 0
+        assert (PROMISED, PROMISED + BEYOND) if kind == "over" else (0, PROMISED)
+        assert x >= PROMISED if kind == "over" else x >= 0, (kind, x)
+        assert x + width <= (PROMISED + BEYOND if kind == "over" else PROMISED) + 0.2
+    assert ("over" in [kind for kind, _, _ in drawn.parts]) >= drawn.more
+
+
+def test_a_graph_goes_from_left_to_right() -> None:
+    boxes = [
+        Box("prepare", "done", "COMPLETED", "1 pod"),
+        Box("train", "runs", "RUNNING", "", ("prepare",)),
+        Box("<x>", "waits", "WAITING", "", ("train", "prepare")),
+    ]
+    assert [[box.name for box in column] for column in columns(boxes)] == [["prepare"], ["train"], ["<x>"]]
+    drawn = str(graph(boxes))
+    assert drawn.startswith('<svg class="graph" width="586" height="56" viewBox="0 0 586 56" role="img"')
+    assert drawn.count('<path class="edge"') == 3
+    assert "&lt;x&gt;" in drawn
+    assert "<x>" not in drawn
+    assert str(graph([])).count("<g ") == 0
+
+
+def test_attempts_are_thin_while_they_wait() -> None:
+    attempt = Attempt("train", 0, 0.0, 25.0, 75.0, "taken", "preempted")
+    assert str(times(attempt, 0.0, 100.0)) == (
+        '<svg class="times" viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="waits" x="0" y="6" width="250" height="4"/><rect class="taken" x="250" y="1" width="500" height="14"/></svg>'
+    )
+    assert 'width="1000"' in str(times(Attempt("train", 0, 0.0, None, None, "runs", ""), 0.0, 100.0))
+
+
+def events(*actions: object) -> list[Event]:
+    return [Event(number, 0, float(number), "engine", action, "") for number, action in enumerate(actions)]  # type: ignore[arg-type]
+
+
+def gang(attempt: int) -> Gang:
+    return Gang("a-1/train", "p", Priority.LOW, 0.0, (), attempt)
+
+
+def test_each_attempt_has_its_end_and_says_how() -> None:
+    found = attempts_of(
+        events(
+            Queue(gang(0)), Admit("a-1/train", ()), Preempt("a-1/train", "b-1/x", Law.RECLAIM), Release("a-1/train"),
+            Queue(gang(1)), Admit("a-1/train", ()), Stop("a-1/train", Status.FAILED_EVICTED), Release("a-1/train"),
+            Queue(gang(2)), Admit("a-1/train", ()), Release("a-1/train"), MoveGroup("a-1", "train", Status.COMPLETED),
+            Queue(gang(3)),
+        )
+    )  # fmt: skip
+    assert found == (
+        Attempt("train", 0, 0.0, 1.0, 3.0, "taken", "preempted"),
+        Attempt("train", 1, 4.0, 5.0, 7.0, "failed", "failed evicted"),
+        Attempt("train", 2, 8.0, 9.0, 10.0, "done", "completed"),
+        Attempt("train", 3, 12.0, None, None, "runs", "waits"),
+    )
+
+
+def test_pools_have_colours_by_name_and_subpools_that_of_their_parent() -> None:
+    assert colours(["b--x", "a", "b"]) == {"a": "c0", "b": "c1"}
+    assert colours(f"p{number:02}" for number in range(11))["p10"] == "grey"
+
+
+def told(text: str, second: int = 0) -> v1.WorkflowEvent:
+    at = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
+    return v1.WorkflowEvent(revision=1, seq=0, time=at, actor="engine", kind="K", law="", text=text)
+
+
+def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
+    lines = [told(f"task w-{number} (attempt 0) is RUNNING") for number in range(3)]
+    lines += [told("task w-0 (attempt 0) is COMPLETED with exit code 0", 1), told("a-1 is COMPLETED", 1)]
+    assert [line.text for line in folded(lines)] == [
+        "3 tasks are RUNNING",
+        "task w-0 (attempt 0) is COMPLETED with exit code 0",
+        "a-1 is COMPLETED",
+    ]
+    (long,) = folded([told("word " * 100)])
+    assert (long.text + long.rest, len(long.text) <= 140) == ("word " * 100, True)

@@ -1,0 +1,246 @@
+"""Pages over HTTP: who gets in, what they are sent, and what they must not be sent."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from runrig.api.permissions import declared
+from runrig.domain.gangs import Priority
+from runrig.web import rendering
+from runrig.web.install import MODULES
+from tests.api.client import TOKEN, URL
+from tests.web.visitor import Elements, Site, site
+from tests.worlds.service import one_task
+
+PAGES = (
+    "/",
+    "/map",
+    "/waiting",
+    "/workflows",
+    "/workflow/a-1",
+    "/workflow/b-1?would=own",
+    "/pool/pool1",
+    "/node/n0",
+    "/me",
+)
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
+
+
+def busy(it: Site) -> None:
+    """a-1 runs in pool1 and takes all it has; b-1 waits behind it."""
+    it.desk.submit("a", gpus=2)
+    it.desk.service.settle()
+    it.desk.submit("b", gpus=2)
+    it.desk.service.settle()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path, path: str) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        answer = it.visitor().get(path)
+        elements = Elements(answer.text)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert answer.headers["content-security-policy"] == rendering.POLICY
+        assert answer.headers["cache-control"] == "no-store"
+        assert (answer.headers["x-frame-options"], answer.headers["cross-origin-opener-policy"]) == (
+            "DENY",
+            "same-origin",
+        )
+        assert [each for each in elements.addresses if not each.startswith(("/", "#"))] == []
+        assert len(elements.named("h1")) == len(elements.named("main")) == 1
+        assert [each for each in elements.named("script") if "src" not in each] == []
+        assert [
+            name for _, attributes in elements.found for name in attributes if name.startswith("on") or name == "style"
+        ] == []
+        ids = [str(attributes["id"]) for _, attributes in elements.found if "id" in attributes]
+        assert sorted(ids) == sorted(set(ids))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_address_on_a_page_is_there(tmp_path: Path, path: str) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.visitor()
+        there = {each.partition("#")[0] for each in Elements(visitor.page(path)).addresses if not each.startswith("#")}
+        assert [each for each in sorted(there - {"/logout"}) if visitor.get(each).status_code != 200] == []
+
+
+def test_every_route_declares_what_it_needs() -> None:
+    routes = [route for module in MODULES for route in module.router.routes]
+    assert [route for route in routes if not isinstance(route, APIRoute) or not list(declared(route))] == []
+
+
+def test_the_page_of_a_workflow_has_the_whole_answer(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        shown = it.visitor().page("/workflow/b-1?would=own")
+        text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", shown))
+        why = it.desk.service.workflow_queries.why("b-1")
+        assert why.sentence in text
+        for group in why.groups:
+            assert group.blockers
+            for blocker in group.blockers:
+                assert str(blocker.reason) in text
+        assert "its priority is LOW" in text or "it goes to pool pool2" in text
+
+
+def test_what_others_write_is_text(tmp_path: Path) -> None:
+    file = one_task("a").replace("command: [sleep, '1']", f"command: [echo, {json.dumps(SCRIPT)}]")
+    with site(tmp_path) as it:
+        it.desk.submit("a", text=file)
+        it.desk.service.settle()
+        visitor = it.visitor()
+        for path in (
+            "/",
+            "/workflow/a-1",
+            f"/workflows?name={SCRIPT}&user={SCRIPT}&pool={SCRIPT}",
+            f"/waiting?pool={SCRIPT}&law={SCRIPT}",
+            f"/pool/{SCRIPT}",
+            f"/node/{SCRIPT}",
+            f"/workflow/{SCRIPT}",
+            f"/login?next={SCRIPT}",
+        ):
+            answer = visitor.get(path)
+            assert [each for each in ("<script>alert", "<img src=x") if each in answer.text] == [], path
+            assert answer.headers["content-security-policy"] == rendering.POLICY, path
+        assert "&lt;script&gt;alert(1)" in visitor.page("/workflow/a-1")
+
+
+def test_what_is_wrong_is_said_on_a_page_and_in_json(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        page = visitor.get("/workflow/nothing")
+        assert (page.status_code, "There is no workflow" in page.text) == (404, True)
+        program = visitor.get("/workflow/nothing", Accept="*/*")
+        assert (program.status_code, program.json()["error_code"]) == (404, "NOTFOUND")
+
+
+# ---------------------------------------------------------------- in and out
+
+
+def test_a_token_signs_in_and_the_cookie_is_out_of_reach(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        answer = visitor.sign_in(TOKEN, "/waiting?law=P2")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/waiting?law=P2")
+        cookie = answer.headers["set-cookie"].lower()
+        assert all(each in cookie for each in ("httponly", "samesite=strict", "path=/", "max-age=604800"))
+        assert TOKEN not in cookie
+
+
+@pytest.mark.parametrize(
+    "next",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "/api/v1/pools",
+        "javascript:alert(1)",
+        "",
+        "/login",
+        "/logout",
+        "/pool/a\nb",
+    ],
+)
+def test_nobody_is_sent_elsewhere_after_the_login(tmp_path: Path, next: str) -> None:
+    with site(tmp_path) as it:
+        assert it.visitor().sign_in(TOKEN, next).headers["location"] == "/"
+
+
+def test_a_wrong_token_stays_at_the_login(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        for shown in ("wrong", "", f"{TOKEN}x"):
+            answer = visitor.sign_in(shown)
+            assert (answer.status_code, "set-cookie" in answer.headers, 'role="alert"' in answer.text) == (
+                401,
+                False,
+                True,
+            )
+        assert visitor.sign_in(TOKEN, Origin="https://evil.example").status_code == 403
+        assert visitor.sign_in(TOKEN, Origin="null").status_code == 403
+
+
+def test_who_signs_out_is_out_and_nobody_else_can_do_it(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        (csrf,) = [each["value"] for each in Elements(visitor.page("/me")).named("input") if each.get("name") == "csrf"]
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": URL}
+        assert visitor.http.post("/logout", content="csrf=wrong", headers=form).status_code == 403
+        assert visitor.get("/").status_code == 200
+        kept = dict(visitor.http.cookies)
+        assert visitor.http.post("/logout", content=f"csrf={csrf}", headers=form).headers["location"] == "/login"
+        visitor.http.cookies.update(kept)
+        assert visitor.get("/").headers["location"] == "/login"
+
+
+def test_a_page_with_a_secret_is_not_zipped(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        busy(it)
+        assert visitor.get("/", **{"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in visitor.get("/me", **{"Accept-Encoding": "gzip"}).headers
+
+
+def test_files_are_kept_for_ever_under_a_name_of_their_own(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        found = [each for each in Elements(visitor.page("/")).addresses if each.startswith("/static/")]
+        assert {each.rpartition(".")[2] for each in found} == {"css", "js", "svg"}
+        for each in found:
+            answer = visitor.get(each)
+            assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+        assert visitor.get("/static/another/page.css").status_code == 404
+        size = sum(len(visitor.http.get(each, headers={"Accept-Encoding": "identity"}).content) for each in set(found))
+        assert size <= 48_000
+
+
+# ---------------------------------------------------------------- what others have
+
+
+def test_of_other_pools_there_is_no_name_in_any_byte(tmp_path: Path) -> None:
+    cluster = "pools: [{name: mine, quota: 2}, {name: zebra, quota: 2}]"
+    with site(tmp_path, cluster=cluster) as it:
+        it.desk.submit("zebra-work", "zebra", Priority.LOW, gpus=3)
+        it.desk.service.settle()
+        it.desk.submit("zebra-wait", "zebra", gpus=2)
+        it.desk.submit("own", "mine", gpus=2)
+        it.desk.service.settle()
+        visitor = it.person("eve", "mine-user")
+        paths = (
+            "/",
+            "/map",
+            "/waiting",
+            "/workflows",
+            "/workflow/own-1?would=all",
+            "/pool/mine",
+            "/node/n0",
+            "/me",
+            "/page/state",
+            "/page/layout",
+            "/waiting?pool=zebra",
+            "/pool/zebra",
+            "/workflow/zebra-work-1",
+            "/page/output/zebra-work-1",
+        )
+        for path in paths:
+            text = visitor.get(path).text
+            if path.startswith(("/waiting?", "/pool/zebra", "/workflow/zebra", "/page/output")):
+                text = text.replace(path.rpartition("/")[2].rpartition("=")[2], "")  # what was asked for
+            assert "zebra" not in text, path
+        for path in paths[-3:]:
+            assert visitor.get(path).status_code == 404
+
+
+def test_who_has_no_role_sees_that_and_nothing_else(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor = it.person("nina")
+        assert "no pool that you see" in visitor.page("/")
+        assert [visitor.get(path).status_code for path in ("/map", "/page/state", "/node/n0")] == [403] * 3
+        assert "You have no role" in visitor.page("/me")
