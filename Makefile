@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test e2e attack coverage lint apilint audit bench soak docs format clean
+.PHONY: help demo test browser e2e attack coverage lint apilint audit bench soak docs format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -25,9 +25,14 @@ demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-que
 	$(BIN)/python -m demo.borrowing
 
 test: .venv/.synced  ## every test but the long ones and those of make e2e
-	$(BIN)/pytest -n 4 -m "not soak and not kubernetes" --ignore tests/failover
+	$(BIN)/pytest -n 4 -m "not soak and not kubernetes" --ignore tests/failover --ignore tests/browser
 	$(BIN)/pytest -m "not soak" tests/failover  # alone, because it measures times
-	@echo "left out: tests/kubernetes, which make e2e runs on a real Kubernetes API server"
+	@echo "left out: tests/kubernetes, which make e2e runs on a real Kubernetes API server, and tests/browser, which make browser runs"
+
+# Chromium comes from the system; where it is missing and cannot be installed the tests are left out, and say so.
+browser: .venv/.synced  ## the page in a real browser, Chromium, which is installed if it is missing and may be
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || true
+	$(BIN)/pytest -rs tests/browser
 
 e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes a while
 	@command -v go >/dev/null || test -x $(BIN)/go || $(UV) sync --quiet --frozen --extra dev --extra programs --python $(PYTHON)

@@ -1,0 +1,145 @@
+"""What somebody sees who opens the page: in Chromium, on a server that runs tasks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser import looks
+from tests.browser.lab import Lab, Watched
+from tests.patience import PATIENCE_S
+
+PAGES = ("/", "/map", "/waiting", "/workflows", "/workflow/a-1", "/workflow/b-1", "/pool/pool1", "/me", "/login")
+PATIENCE_MS = PATIENCE_S * 1000
+
+
+@contextmanager
+def looking(server: Lab, chromium: Browser, **view: object) -> Iterator[Watched]:
+    context = server.context(chromium, **view)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
+    try:
+        yield Watched(context.new_page(), server)
+    finally:
+        context.close()
+
+
+def test_one_click_signs_in_and_the_code_is_gone(server: Lab, chromium: Browser) -> None:
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    address = server.address()
+    watched = Watched(context.new_page(), server)
+    watched.page.goto(address)
+    watched.page.wait_for_url(f"{server.url}/")
+    expect(watched.page.get_by_role("heading", name="Quota")).to_be_visible(timeout=PATIENCE_MS)
+    watched.is_content()
+    (cookie,) = context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    again = chromium.new_context().new_page()
+    again.goto(address)
+    expect(again.get_by_role("alert")).to_contain_text("not good here", timeout=PATIENCE_MS)
+    again.context.close()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_every_page_can_be_read(server: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
+    with looking(server, chromium, width=width, height=height, scheme=scheme) as watched:
+        for path in PAGES:
+            page = watched.goto(path)
+            if page.locator("[data-map]").count():
+                page.wait_for_selector("[data-drawn]")
+            checks = (looks.CONTRAST, looks.NAMELESS, looks.CUT, looks.SIDEWAYS)
+            assert [page.evaluate(each) for each in checks] == [[]] * len(checks), path
+        watched.is_content()
+
+
+def test_what_starts_is_seen_without_loading_the_page_again(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium) as watched:
+        page = watched.goto("/")
+        expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
+        page.evaluate("() => { window.stayed = true; }")
+        before = int(page.locator("[data-drawn]").get_attribute("data-drawn") or 0)
+        server.submit("new", 1, pool="pool2")
+        expect(page.locator("#lately")).to_contain_text("new-1", timeout=PATIENCE_MS)
+        page.wait_for_selector(f"[data-drawn]:not([data-drawn='{before}'])")
+        assert page.evaluate("window.stayed")
+        server.server.runrig("workflow", "cancel", "new-1")
+        watched.is_content()
+
+
+def test_the_map_has_the_colour_of_the_pool_and_says_who_is_there(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium) as watched:
+        page = watched.goto("/map")
+        page.wait_for_selector("[data-drawn]")
+        canvas = page.locator("canvas")
+        canvas.focus()
+        page.keyboard.press("ArrowDown")
+        said = page.locator("#here")
+        expect(said).to_contain_text("2 GPUs a-1/main-group, NORMAL", timeout=PATIENCE_MS)
+        expect(said).to_contain_text("1 GPU low-1/main-group, LOW", timeout=PATIENCE_MS)
+        page.keyboard.press("Escape")
+        expect(said).to_have_text("", timeout=PATIENCE_MS)
+        colours = page.evaluate(looks.COLOURS)
+        assert colours.get("51,34,136", 0) > 50, "c0, of pool1"
+        page.get_by_role("button", name="Priority").click()
+        expect(page.get_by_role("button", name="Priority")).to_have_attribute(
+            "aria-pressed", "true", timeout=PATIENCE_MS
+        )
+        canvas.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/workflow/*")
+        watched.is_content()
+
+
+def test_output_comes_as_it_is_written(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium) as watched:
+        page = watched.goto("/workflow/a-1")
+        expect(page.locator("#output")).to_contain_text("first", timeout=PATIENCE_MS)
+        count = (page.locator("#output").text_content() or "").count("more")
+        expect(page.locator("#output")).to_contain_text("more\n" * (count + 1), timeout=PATIENCE_MS)
+        watched.is_content()
+
+
+def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium) as watched:
+        page = watched.goto("/workflow/b-1")
+        expect(page.locator(".sentence")).to_contain_text("b-1 waits: pool1 has 0 of its quota", timeout=PATIENCE_MS)
+        expect(page.locator("#would .dials")).to_contain_text("it goes to pool pool2", timeout=PATIENCE_MS)
+        watched.is_content()
+
+
+def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium, java_script_enabled=False) as watched:
+        page = watched.goto("/")
+        expect(page.locator("canvas")).to_be_hidden(timeout=PATIENCE_MS)
+        expect(page.locator("#domains table")).to_be_visible(timeout=PATIENCE_MS)
+        page = watched.goto("/workflow/b-1")
+        page.get_by_role("link", name="Look for changes").click()
+        expect(page.locator("#would .dials")).to_contain_text("it goes to pool pool2", timeout=PATIENCE_MS)
+        watched.is_content()
+
+
+def test_a_print_has_text_and_no_controls(server: Lab, chromium: Browser) -> None:
+    with looking(server, chromium) as watched:
+        page = watched.goto("/workflow/b-1")
+        page.emulate_media(media="print")
+        expect(page.get_by_role("navigation", name="Pages")).to_be_hidden(timeout=PATIENCE_MS)
+        expect(page.locator("h1")).to_be_visible(timeout=PATIENCE_MS)
+        assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_who_signs_out_sees_the_login(server: Lab, chromium: Browser) -> None:
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto(server.address())
+    page.wait_for_url(f"{server.url}/")
+    page.goto(f"{server.url}/me")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url("**/login")
+    page.goto(f"{server.url}/workflows?status=RUNNING")
+    assert page.url == f"{server.url}/login?next=/workflows%3Fstatus%3DRUNNING"
+    context.close()
