@@ -20,7 +20,7 @@ from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
 from runrig.api.routing import Found, Route, Serving, Who
 from runrig.api.waiting import soon
-from runrig.domain.access import Identity, Permission
+from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import NotLoggedIn, Unavailable
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
@@ -167,7 +167,7 @@ async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None]
         yield b"retry: 3000\n\n"
         with pulse.felt() as changed:
             changed.set()
-            while (who := present()) is not None:
+            while (who := present()) is not None and allows(who, Permission.READ_CLUSTER):
                 if await soon(changed, STILL_S):
                     kept = await hub.now(Visibility(who))
                     for message in _told(kept, known):

@@ -1,0 +1,157 @@
+"""What a browser is told as it happens, over a socket of its own."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from runrig.api.app import create_app
+from runrig.domain.access import role_named
+from runrig.web import live
+from runrig.web.install import install
+from tests.patience import PATIENCE_S
+from tests.worlds.http import listening
+from tests.worlds.service import Desk, desk
+
+HERE = "127.0.0.1"
+
+
+class Streams:
+    def __init__(self, it: Desk, port: int) -> None:
+        self.desk, self.port = it, port
+        self.connections: list[http.client.HTTPConnection] = []
+        self.answers: list[http.client.HTTPResponse] = []
+        it.service.access.users.create("root", [role_named("admin")], actor="ann")
+
+    def signed_in(self, user: str, *roles: str) -> str:
+        """The cookie of a new user."""
+        access = self.desk.service.access
+        access.users.create(user, [role_named(role) for role in roles], actor="root")
+        return access.browsers.enter(access.tokens.create(user, "t", None, actor="root").text, HERE)
+
+    def ask(self, path: str, cookie: str, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection(HERE, self.port, timeout=PATIENCE_S)
+        self.connections.append(connection)
+        sent = {"Cookie": f"runrig-{self.port}={cookie}"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        connection.request("GET", path, headers=sent)
+        self.answers.append(connection.getresponse())
+        return self.answers[-1]
+
+    def state(self, cookie: str) -> Any:
+        return json.loads(self.ask("/page/state", cookie).read())
+
+    def happens(self, name: str, pool: str = "pool1") -> None:
+        self.desk.submit(name, pool)
+        self.desk.service.settle()
+
+
+@contextmanager
+def streams(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Streams]:
+    monkeypatch.setattr(live, "LOOK_S", 0.0)
+    monkeypatch.setattr(live, "STILL_S", 0.1)
+    with desk(folder) as it:
+
+        def application(port: int) -> FastAPI:
+            app = create_app(it.service, port=port)
+            install(app, it.service)
+            return app
+
+        with listening(application) as port:
+            found = Streams(it, port)
+            try:
+                yield found
+            finally:
+                for answer in found.answers:
+                    answer.close()
+                for connection in found.connections:
+                    connection.close()
+
+
+def messages(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
+    """(event, data), until the stream ends."""
+    event = "message"
+    while line := answer.readline():
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if name == "event":
+            event = value
+        elif name == "data":
+            yield event, json.loads(value)
+            event = "message"
+
+
+def test_who_comes_back_goes_on_without_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        known = it.state(cookie)
+        assert it.state(cookie)["gangs"] == []
+        it.happens("a")
+        one = it.state(cookie)
+        it.happens("b", "pool2")
+        now = it.state(cookie)
+        told = messages(it.ask(f"/page/live?since={known['r']}", cookie))
+        there: dict[str, Any] = {}
+        revision = known["r"]
+        while revision < now["r"]:
+            event, change = next(told)
+            assert (event, change["from"]) == ("message", revision)
+            there = {id: each for id, each in there.items() if id not in change["-"]} | {
+                each[0]: each for each in change["+"]
+            }
+            revision = change["r"]
+        assert list(there.values()) == now["gangs"]
+        assert [each[0] for each in now["gangs"]] == ["a-1/main-group", "b-1/main-group"]
+        again = messages(it.ask("/page/live", cookie, Last_Event_ID=str(one["r"])))
+        assert next(again)[1]["from"] == one["r"]
+
+
+def test_who_was_away_too_long_reads_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        it.happens("a")
+        assert it.state(cookie)["r"] > 1
+        for known in (0, 10**9):
+            assert next(messages(it.ask(f"/page/live?since={known}", cookie)))[0] == "reset"
+
+
+def test_a_change_has_no_name_of_what_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "pool1-user")
+        known = it.state(cookie)["r"]
+        it.happens("secret", "pool2")
+        event, change = next(each for each in messages(it.ask(f"/page/live?since={known}", cookie)) if each[1]["+"])
+        assert (event, change["+"]) == ("message", [["", "", 1, 1, [0, 1, 1]]])
+
+
+@pytest.mark.parametrize("how", ["token", "user", "role", "out"])
+def test_a_stream_ends_with_what_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        answer = it.ask("/page/live", cookie)
+        access = it.desk.service.access
+        if how == "token":
+            access.tokens.revoke("bob", "t", actor="root")
+        elif how == "user":
+            access.users.set_disabled("bob", True, actor="root")
+        elif how == "role":
+            access.users.withdraw("bob", role_named("viewer"), actor="root")
+        else:
+            access.browsers.end(cookie)
+        assert list(messages(answer)) == []
+
+
+def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_STREAMS", 2)
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        held = [it.ask("/page/live", cookie) for _ in range(2)]
+        for each in held:
+            assert each.readline() == b"retry: 3000\n"
+        refused = it.ask("/page/live", cookie)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "10")
