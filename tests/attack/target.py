@@ -47,7 +47,7 @@ workflow:
   resources:
     one: {{gpu: 1}}
 """
-VOLATILE = ("leader", "tokens", "access_events")
+VOLATILE = ("leader", "tokens", "access_events", "browser_sessions")
 """Tables that also keep who came and who was turned away."""
 
 

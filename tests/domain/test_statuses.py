@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from runrig.domain import errors
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused, RunrigError, ServerFault
 from runrig.domain.statuses import STATUSES, kind_of, status_of
 
 
@@ -30,6 +30,7 @@ def test_each_kind_of_error_comes_back_as_it_was() -> None:
         (400, None, InvalidInput),
         (400, "USAGE", InvalidInput),
         (405, "USAGE", InvalidInput),
+        (422, "RESOURCE", Refused),
         (404, "SOMETHING", NotFound),
         (409, 7, Conflict),
         (418, [], InvalidInput),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
+from runrig.api.app import described
 from runrig.api.permissions import declared
 from runrig.domain.gangs import Priority
 from runrig.web import rendering
@@ -244,3 +245,8 @@ def test_who_has_no_role_sees_that_and_nothing_else(tmp_path: Path) -> None:
         assert "no pool that you see" in visitor.page("/")
         assert [visitor.get(path).status_code for path in ("/map", "/page/state", "/node/n0")] == [403] * 3
         assert "You have no role" in visitor.page("/me")
+
+
+def test_the_document_of_the_routes_for_programs_has_no_pages(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        assert it.app.openapi()["paths"].keys() == described().openapi()["paths"].keys()

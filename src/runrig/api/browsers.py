@@ -6,6 +6,8 @@ session's second secret in a header, which pages of other sites can neither read
 
 from starlette.datastructures import Headers
 
+from runrig.domain.errors import NotLoggedIn
+
 STATIC = "/static/"
 """Files of the page: style, script, picture.  Anybody may read them."""
 ENTRANCE = ("/login", "/logout")
@@ -56,3 +58,12 @@ def counts_alone(method: str, path: str, headers: Headers) -> bool:
     if method not in _SAFE or not is_page(path):
         return False
     return headers.get("sec-fetch-site", "none") in _OWN_PAGES or headers.get("sec-fetch-mode") == "navigate"
+
+
+def check_own_page(headers: Headers) -> None:
+    """Raises NotLoggedIn if a page of another site made the browser ask.  Browsers that do not say so are judged by the rest."""
+    asked_from = headers.get("sec-fetch-site", "none")
+    if asked_from not in _OWN_PAGES:
+        raise NotLoggedIn(
+            f"a page of another site sent this request (Sec-Fetch-Site: {asked_from:.20}): use a page of this server"
+        )

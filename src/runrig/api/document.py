@@ -33,7 +33,8 @@ def install(app: FastAPI) -> None:
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             written = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            app.openapi_schema = _completed(written, [each for each in app.routes if isinstance(each, APIRoute)])
+            routes = [each for each in app.routes if isinstance(each, APIRoute) and each.include_in_schema]
+            app.openapi_schema = _completed(written, routes)
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]

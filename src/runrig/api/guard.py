@@ -139,6 +139,7 @@ class Guard:
         if "authorization" not in headers and (cookie := browsers.cookie(headers, self._scheme)) is not None:
             if browsers.counts_alone(method, path, headers):
                 return self._visiting(cookie, None)
+            browsers.check_own_page(headers)
             return self._visiting(cookie, headers.get(browsers.CSRF_HEADER, ""))
         if "authorization" in headers or len(names) != 1:
             return self._authenticate(_bearer(headers), address)

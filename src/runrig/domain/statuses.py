@@ -38,8 +38,12 @@ def status_of(error: RunrigError) -> int:
 
 
 def kind_of(status: int, code: object) -> type[RunrigError]:
-    """What an answer with *status* stands for; *code* tells those of one status apart, and is of anyone's making."""
-    kinds = [kind for kind, each in STATUSES.items() if each == status]
+    """What an answer with *status* stands for; *code* tells kinds of one status apart, and is of anyone's making.
+
+    400 and 422 say the same here: the request cannot be carried out, and the code says why.
+    """
+    alike = (400, 422) if status in (400, 422) else (status,)
+    kinds = [kind for kind, each in STATUSES.items() if each in alike]
     named = [kind for kind in kinds if kind.code == code]
     if len(named or kinds) == 1:
         return (named or kinds)[0]

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api import browsers
-from runrig.api.failures import status_of
+from runrig.api.failures import headers_of, status_of
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN
 from runrig.api.routing import Found, Route, Serving
@@ -42,7 +42,9 @@ async def log_in(request: Asked, service: Serving) -> Response:
     except NotLoggedIn:
         return _shown(request, next, _WRONG, 401)
     except RunrigError as error:
-        return _shown(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
+        refused = _shown(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
+        refused.headers.update(headers_of(error))
+        return refused
     answer = RedirectResponse(_inside(next), 303)
     _keep(request, answer, cookie, int(LONGEST_S))
     return answer

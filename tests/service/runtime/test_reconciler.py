@@ -215,12 +215,12 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         assert [(action.gang, action.by, action.law.value) for action in preempted] == [
             ("wf3-1/main-group", "wf5-1/main-group", "RECLAIM")
         ]
-        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1/main-group"
+        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1"
         it.later(2)
         why = it.service.workflow_queries.why("wf3-1")
         assert why.sentence.startswith("wf3-1 waits: ")
         assert [each.sentence for each in why.preempted] == [
-            "was preempted by wf5-1/main-group, whose pool takes back what was borrowed (law R2)"
+            "was preempted by wf5-1, whose pool takes back what was borrowed (law R2)"
         ]
         it.later(10)
         assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")
