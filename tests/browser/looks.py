@@ -53,3 +53,17 @@ COLOURS = """() => {
   return found;
 }"""
 """Colour to pixels of the map."""
+
+SHARES = """
+() => {
+  const canvas = document.querySelector('canvas');
+  const line = canvas.getContext('2d').getImageData(0, Math.round(20 * window.devicePixelRatio), canvas.width, 1).data;
+  const found = {};
+  for (let i = 0; i < line.length; i += 4) {
+    const colour = `${line[i]},${line[i + 1]},${line[i + 2]}`;
+    found[colour] = (found[colour] || 0) + 4 / line.length;
+  }
+  return found;
+}
+"""
+"""The colours along the first row of the map, each with its share of the width."""

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import looks
 from tests.browser.lab import Lab, Watched
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
+from tests.worlds.command_line import up
 
 PAGES = ("/", "/map", "/waiting", "/workflows", "/workflow/a-1", "/workflow/b-1", "/pool/pool1", "/me", "/login")
 PATIENCE_MS = PATIENCE_S * 1000
@@ -92,6 +94,19 @@ def test_the_map_has_the_colour_of_the_pool_and_says_who_is_there(server: Lab, c
         page.keyboard.press("Enter")
         page.wait_for_url("**/workflow/*")
         watched.is_content()
+
+
+def test_a_node_with_more_gpus_than_a_phone_has_room_for_is_drawn_whole(tmp_path: Path, chromium: Browser) -> None:
+    with up(tmp_path / "data", "--gpus", "48", "--backend", "simulated") as server:
+        it = Lab(server, tmp_path, server.said.split(" at ")[1].split(" ")[0])
+        it.submit("most", 36, pool="default")
+        until(lambda: server.json("workflow", "query", "most-1")["status"] == "RUNNING")
+        with looking(it, chromium, width=390, height=844) as watched:
+            page = watched.goto("/map")
+            page.wait_for_selector("[data-drawn]")
+            shares = page.evaluate(looks.SHARES)
+            assert 0.70 < shares["51,34,136"] < 0.80, shares
+            watched.is_content()
 
 
 def test_output_comes_as_it_is_written(server: Lab, chromium: Browser) -> None:

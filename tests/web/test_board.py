@@ -128,3 +128,14 @@ def test_the_layout_is_small_and_in_the_order_of_the_topology() -> None:
         ("z1", 500, 500, 50),
     ]
     assert len(as_json(found)) < 3_000
+
+
+def test_of_a_node_with_more_gpus_than_a_number_has_bits_the_count_is_told() -> None:
+    node = Node("n", {GPU: 64})
+    gangs = []
+    for first, count in ((0, 53), (53, 2)):
+        gang = Gang(f"alpha-work-{first}/train", "alpha", Priority.NORMAL, 1.0, (PodSet("p", 1, ((GPU, count),)),))
+        share = NodeShare("n", 1, tuple(range(first, first + count)))
+        gangs.append((gang, GangState.ADMITTED, (Assignment("p", "f", 1, (share,)),)))
+    found = records(board(Look(1, (node,), frozenset(), (), tuple(gangs), ()), ALL))
+    assert [list(held_by(each)) for each in found.values()] == [[(0, 2**53 - 1)], [(0, -2)]]

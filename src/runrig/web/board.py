@@ -21,6 +21,8 @@ Record = list[Any]
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
 STATES = (GangState.NOMINATED, GangState.ADMITTED, GangState.STOPPING)
 NOBODY: Record = ["", "", 1, 1]
+LARGEST_MASK = 53
+"""Bits: so many a number of JSON keeps in a browser.  Of a node with more GPUs only the count is told."""
 
 
 def layout(board: Board) -> dict[str, Any]:
@@ -111,7 +113,8 @@ def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, in
     """Yields (place, mask).  A node that is gone has no place."""
     for share in gang.shares:
         if share.node in places:
-            yield places[share.node], sum(1 << index for index in share.indices) if share.indices else -share.amount
+            told = share.indices and max(share.indices) < LARGEST_MASK
+            yield places[share.node], sum(1 << index for index in share.indices) if told else -share.amount
 
 
 def _runs(held: Iterable[tuple[int, int]]) -> list[int]:

@@ -1,5 +1,6 @@
 """The overview: numbers, the quota tree, the map, what happened lately, and why what waits does."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -68,16 +69,20 @@ def lately(service: Service, visibility: Visibility) -> list[Line]:
 @router.get("/map", dependencies=[needs(Permission.READ_CLUSTER)])
 def map_page(request: Asked, service: Serving, visibility: Seeing) -> Response:
     board = service.boards.board(visibility)
-    tree = service.queries.quota_tree(visibility)
-    pools = [view.row.name for view in tree.nodes if view.row.kind == "pool"]
     return html(
         request,
         "map.html",
         figures=figures_of(board),
         domains=domains_of(board),
         levels=board.levels,
-        colours=colours(pools),
+        colours=_colours(service, visibility),
     )
+
+
+def _colours(service: Service, visibility: Visibility) -> Mapping[str, str]:
+    """Those of all pools that are seen, so that a pool has the same one on every page."""
+    nodes = service.queries.quota_tree(visibility).nodes
+    return colours(view.row.name for view in nodes if view.row.kind == "pool")
 
 
 @router.get("/waiting", dependencies=[needs(Permission.LIST_POOLS)])
@@ -104,7 +109,7 @@ def waiting_page(
         pool=pool,
         law=law,
         queued=queued,
-        colours=colours(pools),
+        colours=_colours(service, visibility),
         gangs=sum(each.gangs for each in queued.values()),
         gpus=sum(each.gpus for each in queued.values()),
         others=queued[""].gangs if "" in queued else 0,

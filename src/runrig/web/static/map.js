@@ -2,7 +2,6 @@
 const box = document.getElementById("map");
 const canvas = box.querySelector("canvas");
 const here = document.getElementById("here");
-const bits = [...Array(30).keys()];
 const PRIORITIES = ["HIGH", "NORMAL", "LOW"];
 const [GAP, HEAD] = [3, 22];
 const STATES = [", promised", "", ", stopping"];
@@ -36,6 +35,9 @@ async function load() {
   draw();
 }
 
+// Masks have up to 53 bits, and operators on bits see 32.
+const holds = (mask, gpu) => Math.floor(mask / 2 ** gpu) % 2 === 1;
+
 // Who holds each GPU of each node.
 function held() {
   const found = layout.room.map((room) => Array(room).fill(null));
@@ -45,7 +47,7 @@ function held() {
     for (let i = 0; i < runs.length; i += 3) {
       for (let node = runs[i]; node < runs[i] + runs[i + 1]; node++) {
         if (runs[i + 2] < 0) counted.push([node, -runs[i + 2], gang]);
-        else for (const bit of bits) if (runs[i + 2] & (1 << bit) && bit < found[node].length && (gang[3] !== 0 || !found[node][bit])) found[node][bit] = gang;
+        else for (let gpu = 0; gpu < found[node].length; gpu++) if (holds(runs[i + 2], gpu) && (gang[3] !== 0 || !found[node][gpu])) found[node][gpu] = gang;
       }
     }
   }
@@ -130,7 +132,7 @@ function draw() {
   const height = box.closest(".large") ? Math.max(360, window.innerHeight - 300) : Math.max(320, Math.min(window.innerHeight - 330, 640));
   // The width of columns with which cells are largest, both ways.
   let [columnWidth, placed, rows, nodeHeight, best] = [0, [], 1, 1, -1];
-  for (let tried = room; tried <= room * 12; tried += room / 2) {
+  for (let tried = Math.min(room, width); tried <= Math.min(room * 12, width); tried += room / 2) {
     const [found, count] = placing(list, tried, width);
     const tallness = Math.min(14, Math.floor((height / count - HEAD) / tall));
     const value = Math.min(tried / room, tallness * 1.3);
