@@ -79,6 +79,8 @@ class Asked(Generic[T]):
             found: Answer[Any] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise GivenUp("nobody wants it") if self._hung_up else Absent("it died") from error
+        if self._hung_up:  # the answer was already on its way
+            raise GivenUp("nobody wants it")
         if found.fault:
             _log.error("event=mirror_failed\n%s", found.fault)
             raise Absent("it failed")
