@@ -19,7 +19,7 @@ def test_a_submission_is_answered_with_its_id_and_links(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         assert it.submit(one_task("train")) == {
             "name": "train-1",
-            "overview": f"{URL}/api/workflow/train-1",
+            "overview": f"{URL}/workflow/train-1",
             "logs": f"{URL}/api/workflow/train-1/logs",
             "spec": None,
             "warnings": [],
@@ -48,7 +48,7 @@ def test_a_workflow_is_shown_whole(tmp_path: Path) -> None:
             "template_spec": f"{link}/spec?use_template=True",
             "logs": f"{link}/logs",
             "events": f"{link}/events",
-            "overview": link,
+            "overview": f"{URL}/workflow/train-1",
             "parent_name": None,
             "parent_job_id": None,
             "dashboard_url": None,
@@ -155,7 +155,7 @@ def test_the_list_is_filtered_ordered_and_paged(tmp_path: Path) -> None:
                 "queued_time": 0.0,
                 "duration": None,
                 "status": "PENDING",
-                "overview": f"{URL}/api/workflow/c-1",
+                "overview": f"{URL}/workflow/c-1",
                 "logs": f"{URL}/api/workflow/c-1/logs",
                 "error_logs": f"{URL}/api/workflow/c-1/error_logs",
                 "grafana_url": None,

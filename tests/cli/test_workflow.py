@@ -37,7 +37,7 @@ def test_submit_prints_the_id_and_what_to_type_next(tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert re.sub(r":[0-9]+/", ":8700/", done.out).splitlines() == [
         "Workflow ID       train-1",
-        "Overview          http://127.0.0.1:8700/api/v1/workflows/train-1",
+        "Overview          http://127.0.0.1:8700/workflow/train-1",
         "Watch it          runrig workflow watch train-1",
         "Ask why it waits  runrig workflow why train-1",
     ]
@@ -370,7 +370,7 @@ def test_query_shows_every_attempt() -> None:
         "Ended        -",
         "Queued       0.1s",
         "Duration     12s",
-        "Overview     http://127.0.0.1:8700/api/v1/workflows/train-1",
+        "Overview     http://127.0.0.1:8700/workflow/train-1",
         "",
         "Task  Retry  Status       Exit Code  Node  GPUs  Start                Duration  Message",
         "----  -----  -----------  ---------  ----  ----  -------------------  --------  ----------------",

@@ -139,7 +139,7 @@ def tag(
 def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
     return wire.SubmitAnswer(
         name=accepted.id,
-        overview=as_answers.link(base, accepted.id),
+        overview=as_answers.page(base, accepted.id),
         logs=as_answers.link(base, accepted.id, "/logs"),
         warnings=list(accepted.warnings),
     )

@@ -19,6 +19,11 @@ def _link(url: str, id: str, rest: str = "", **query: object) -> str:
     return f"{url}/api/v1/workflows/{quote(id)}{rest}" + (f"?{urlencode(query)}" if query else "")
 
 
+def _page(url: str, id: str) -> str:
+    """The address of the page on which people look at the workflow *id*."""
+    return f"{url}/workflow/{quote(id)}"
+
+
 def submitted(answer: Answer, url: str) -> dict[str, Any]:
     return _accepted(answer["id"], answer["warnings"]) | _where(answer["id"], url)
 
@@ -37,7 +42,7 @@ def _accepted(id: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def _where(id: str, url: str) -> dict[str, Any]:
-    return {"overview": _link(url, id), "logs": _link(url, id, "/logs")}
+    return {"overview": _page(url, id), "logs": _link(url, id, "/logs")}
 
 
 def one_of_many(outcome: Answer, url: str) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         "template_spec": _link(url, id, "/spec", template="true"),
         "logs": _link(url, id, "/logs"),
         "events": _link(url, id, "/events"),
-        "overview": _link(url, id),
+        "overview": _page(url, id),
         "parent_name": answer["repeats"],
         "parent_job_id": None,
         **_NOT_HERE,

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import quote
 
 from runrig import wire
-from runrig.api.osmo.answers.workflows import link
+from runrig.api.osmo.answers.workflows import link, page
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE
 from runrig.service.queries.task_queries import Amounts, ListedTask, TaskSum
 from runrig.wire import utc
@@ -29,7 +29,7 @@ def listed(found: ListedTask, base: str, now: float) -> wire.TaskEntry:
         start_time=utc(task.start_time),
         end_time=utc(task.end_time),
         duration=ran,
-        overview=link(base, workflow.id),
+        overview=page(base, workflow.id),
         logs=link(base, workflow.id, f"/logs{of_task}"),
         error_logs=link(base, workflow.id, f"/error_logs{of_task}"),
         **_amounts(found.asks),

@@ -24,6 +24,11 @@ def link(base: str, id: str, rest: str = "") -> str:
     return f"{base}/api/workflow/{quote(id)}{rest}"
 
 
+def page(base: str, id: str) -> str:
+    """The address of the page on which people look at the workflow *id*."""
+    return f"{base}/workflow/{quote(id)}"
+
+
 def checked(found: Accepted) -> wire.SubmitAnswer:
     """The answer to a validation."""
     return wire.SubmitAnswer(name=found.id, logs=f"{found.id} would be accepted", warnings=list(found.warnings))
@@ -41,7 +46,7 @@ def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
         queued_time=shared.queued_s(workflow, now),
         duration=shared.duration_s(workflow, now),
         status=workflow.status.value,
-        overview=link(base, workflow.id),
+        overview=page(base, workflow.id),
         logs=link(base, workflow.id, "/logs"),
         error_logs=link(base, workflow.id, "/error_logs"),
         pool=workflow.pool,
@@ -63,7 +68,7 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
         template_spec=link(base, it.id, "/spec?use_template=True"),
         logs=link(base, it.id, "/logs"),
         events=link(base, it.id, "/events"),
-        overview=link(base, it.id),
+        overview=page(base, it.id),
         parent_name=it.parent,
         submit_time=_at(it.submit_time),
         start_time=utc(it.start_time),
