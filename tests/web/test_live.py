@@ -146,6 +146,18 @@ def test_a_stream_ends_with_what_it_began_with(tmp_path: Path, monkeypatch: pyte
         assert list(messages(answer)) == []
 
 
+def test_who_sees_less_than_before_reads_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "pool1-user", "pool2-user")
+        it.happens("a", "pool2")
+        told = messages(it.ask(f"/page/live?since={it.state(cookie)['r']}", cookie))
+        it.happens("b")
+        assert next(told)[0] == "message"
+        it.desk.service.access.users.withdraw("bob", role_named("pool2-user"), actor="root")
+        assert next(each for each in told if each[0] == "reset") == ("reset", {})
+        assert [each[0] for each in it.state(cookie)["gangs"]] == ["b-1/main-group", ""]
+
+
 def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_STREAMS", 2)
     with streams(tmp_path, monkeypatch) as it:

@@ -87,7 +87,7 @@ class Hub:
 
     async def now(self, visibility: Visibility) -> _Kept:
         """What is seen, at most `LOOK_S` old."""
-        sight = None if visibility.whole else visibility.tops
+        sight = _sight(visibility)
         kept = self._sights.setdefault(sight, _Kept(visibility))
         self._sights.move_to_end(sight)
         while len(self._sights) > MOST_SIGHTS:
@@ -96,6 +96,10 @@ class Hub:
             if time.monotonic() - kept.looked >= LOOK_S:
                 await to_thread.run_sync(kept.look, self._service)
         return kept
+
+
+def _sight(visibility: Visibility) -> Sight:
+    return None if visibility.whole else visibility.tops
 
 
 def _hub(request: Request) -> Hub:
@@ -164,12 +168,17 @@ async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None]
     hub.streams += 1
     try:
         spoken = time.monotonic()
+        before: Visibility | None = None
         yield b"retry: 3000\n\n"
         with pulse.felt() as changed:
             changed.set()
             while (who := present()) is not None and allows(who, Permission.READ_CLUSTER):
+                visibility = Visibility(who)
+                if before is not None and _sight(before) != _sight(visibility):
+                    yield b"event: reset\ndata: {}\n\n"  # the page may show more than is seen by now
+                before = visibility
                 if await soon(changed, STILL_S):
-                    kept = await hub.now(Visibility(who))
+                    kept = await hub.now(visibility)
                     for message in _told(kept, known):
                         yield message
                         spoken = time.monotonic()
