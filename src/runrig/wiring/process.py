@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import FrameType
 from typing import Any
 
@@ -61,7 +62,9 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
     """Ties the folder to one backend: another would not know what runs there."""
     file = folder / "backend"
     if not file.exists():
-        file.write_text(f"{backend}\n", encoding="ascii")
+        with NamedTemporaryFile("w", encoding="ascii", dir=folder, prefix=".backend-", delete=False) as draft:
+            draft.write(f"{backend}\n")
+        os.replace(draft.name, file)  # whole at once: a standby may start in the same moment
     before = file.read_text(encoding="ascii").strip()
     if before != backend:
         raise Conflict(
