@@ -91,4 +91,8 @@ def lab(folder: Path) -> Iterator[Lab]:
         it.submit("b", 2)
         until(lambda: server.json("workflow", "query", "a-1")["status"] == "RUNNING")
         until(lambda: server.json("workflow", "query", "low-1")["status"] == "RUNNING")
-        yield it
+        try:
+            yield it
+        finally:  # tasks outlive their server
+            server.runrig("workflow", "cancel", "a-1", "low-1", "b-1")
+            until(lambda: server.json("workflow", "list", "-a", "-s", "RUNNING")["workflows"] == [])
