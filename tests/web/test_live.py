@@ -158,6 +158,21 @@ def test_who_sees_less_than_before_reads_everything_anew(tmp_path: Path, monkeyp
         assert [each[0] for each in it.state(cookie)["gangs"]] == ["b-1/main-group", ""]
 
 
+@pytest.mark.parametrize("how", ["role", "out"])
+def test_output_ends_with_the_right_to_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "pool1-user")
+        it.happens("a")
+        answer = it.ask("/page/output/a-1", cookie)
+        assert answer.status == 200
+        if how == "role":
+            it.desk.service.access.users.withdraw("bob", role_named("pool1-user"), actor="root")
+        else:
+            it.desk.service.access.browsers.end(cookie)
+        answer.read()  # the task goes on
+        assert it.desk.status("a-1") == "RUNNING"
+
+
 def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_STREAMS", 2)
     with streams(tmp_path, monkeypatch) as it:

@@ -155,10 +155,12 @@ class Follower:
         self._ended = False
         self._take_in(attempts)
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self, may: Callable[[], bool]) -> AsyncIterator[bytes]:
         with changes(self._service, self._id) as changed:
             pause_s = POLL_S
             while self._request.follow and not self._ended:
+                if not may():
+                    return
                 for tail in tuple(self._tails.values()):
                     if data := await _read(tail.read):
                         yield data
@@ -194,7 +196,10 @@ def _only_one(attempts: Sequence[Task]) -> bool:
     return len(attempts) == 1 and attempts[0].name == attempts[0].spec
 
 
-def stream(service: Service, request: LogRequest) -> AsyncIterator[bytes]:
-    """Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop."""
+def stream(service: Service, request: LogRequest, may: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+    """*may*: whether it may go on, asked again and again while it follows.
+
+    Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop.
+    """
     attempts = service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
-    return Follower(service, request, attempts).stream()
+    return Follower(service, request, attempts).stream(may)

@@ -31,7 +31,7 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
 
 
 def _show_problems(app: FastAPI) -> None:
-    """Whoever looks at a page reads what is wrong as one; programs get what they get elsewhere."""
+    """Errors on pages are pages; programs get the same errors as elsewhere."""
     otherwise = {kind: app.exception_handlers[kind] for kind in (RunrigError, HTTPException, RequestValidationError)}
 
     async def shown(request: Request, error: Exception) -> Response:

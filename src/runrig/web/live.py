@@ -15,17 +15,16 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from runrig.api import browsers
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
 from runrig.api.routing import Found, Route, Serving, Who
 from runrig.api.waiting import soon
 from runrig.domain.access import Identity, Permission, allows
-from runrig.domain.errors import NotLoggedIn, Unavailable
+from runrig.domain.errors import Unavailable
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.web.board import Record, as_json, delta, layout, records
-from runrig.web.pages.parts import Asked
+from runrig.web.pages.parts import Asked, present_of
 from runrig.web.rendering import answer
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -145,23 +144,8 @@ async def live(
         )
     last = request.headers.get("last-event-id", "")
     known = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else since
-    stream = _stream(hub, pulse, _again(request, service, who), known)
+    stream = _stream(hub, pulse, present_of(request, service, who), known)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-def _again(request: Request, service: Service, who: Identity) -> Callable[[], Identity | None]:
-    """Who asks, as of now: a session that ended ends its streams."""
-    cookie = None if "authorization" in request.headers else browsers.cookie(request.headers, request.app.state.scheme)
-
-    def present() -> Identity | None:
-        if cookie is None:
-            return service.access.authentication.present(who)
-        try:
-            return service.access.browsers.visiting(cookie, None)
-        except NotLoggedIn:
-            return None
-
-    return present
 
 
 async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None], known: int) -> AsyncIterator[bytes]:

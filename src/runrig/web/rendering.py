@@ -46,7 +46,7 @@ def answer(request: Request, body: bytes, media_type: str, *, status: int = 200,
 
 
 def moment(at: float | datetime | None) -> str:
-    """In UTC, as a person reads it: ``09:47:33`` within a day of now is not told apart, so the date stands there too."""
+    """Date and time in UTC; "–" for None."""
     if at is None:
         return "–"
     found = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)

@@ -65,6 +65,6 @@ class Reasons:
         return found
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Those of *pools*, in their order, the most frequent blocker of each first."""
+        """Returns the cards of *pools*, in their order, the most frequent blocker of each first."""
         answers = [(pool, self.of(pool, visibility)) for pool in pools]
         return [Card(pool, held) for pool, answer in answers if answer is not None for held in answer.held]

@@ -80,7 +80,7 @@ def map_page(request: Asked, service: Serving, visibility: Seeing) -> Response:
 
 
 def _colours(service: Service, visibility: Visibility) -> Mapping[str, str]:
-    """Those of all pools that are seen, so that a pool has the same one on every page."""
+    """Gives a colour to each pool that the asker sees; a pool has the same one on every page."""
     nodes = service.queries.quota_tree(visibility).nodes
     return colours(view.row.name for view in nodes if view.row.kind == "pool")
 

@@ -13,7 +13,7 @@ from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as as_changes
-from runrig.domain.access import Permission
+from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.quantities import format_quantity
 from runrig.domain.records import Event
@@ -22,7 +22,7 @@ from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
-from runrig.web.pages.parts import Asked
+from runrig.web.pages.parts import Asked, present_of
 from runrig.web.rendering import html
 from runrig.wire import v1
 from runrig.wire.why import ReasonAnswer
@@ -170,7 +170,15 @@ def output_of(service: Service, id: str, task: str) -> str:
 
 
 @router.get("/page/output/{id}", dependencies=_READ)
-def follow_output(service: Serving, id: str, task: Annotated[str, Query()] = "") -> Response:
-    """The same, and what comes, until the tasks have ended."""
-    request = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
-    return StreamingResponse(logs.stream(service, request), media_type="text/plain; charset=utf-8")
+def follow_output(
+    request: Asked, service: Serving, asker: Asking, id: str, task: Annotated[str, Query()] = ""
+) -> Response:
+    """The same, and what comes, until the tasks have ended, or the asker may no longer read them."""
+    about, present = asker.workflow(id), present_of(request, service, asker.identity)
+
+    def may() -> bool:
+        who = present()
+        return who is not None and allows(who, Permission.READ_WORKFLOW, pool=about.pool, owner=about.owner)
+
+    wanted = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
+    return StreamingResponse(logs.stream(service, wanted, may), media_type="text/plain; charset=utf-8")
