@@ -1,7 +1,8 @@
 """docs/why.md shows answers as they are printed: each of its worlds is built here and asked."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,23 +48,24 @@ def preempting(folder: Path) -> str:
         return asked(it, "train-1")
 
 
-def strict(folder: Path) -> str:
+@contextmanager
+def behind_a_head(folder: Path) -> Iterator[Desk]:
     with desk(folder, cluster=STRICT) as it:
         it.submit("runs", gpus=1)
         it.later(0)
         it.submit("head", gpus=2)
         it.submit("small", gpus=1)
         it.later(0)
+        yield it
+
+
+def strict(folder: Path) -> str:
+    with behind_a_head(folder) as it:
         return asked(it, "small-1")
 
 
 def listed(folder: Path) -> str:
-    with desk(folder, cluster=STRICT) as it:
-        it.submit("runs", gpus=1)
-        it.later(0)
-        it.submit("head", gpus=2)
-        it.submit("small", gpus=1)
-        it.later(0)
+    with behind_a_head(folder) as it:
         queries = it.service.workflow_queries
         page, _ = queries.workflows(WorkflowQuery(limit=9))
         entries = [as_answers.entry(each, queries.now()) for each in queries.with_headlines(page)]
