@@ -56,7 +56,7 @@ _SECURITY_HEADERS = {
 _SECURITY_RAW = {name.lower().encode(): value.encode() for name, value in _SECURITY_HEADERS.items()}
 """As they are sent."""
 _OF_ROUTES = (b"cache-control", b"content-security-policy", b"referrer-policy")
-"""Those of which a route may send its own."""
+"""A route may replace these."""
 
 
 Authenticate = Callable[[str | None, str], Identity]

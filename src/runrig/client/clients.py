@@ -1,6 +1,7 @@
 """The two clients."""
 
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -22,7 +23,7 @@ PLAN_S = 600.0
 """A plan of a large cluster takes a while, and the server says nothing meanwhile."""
 
 
-class ServerCalls(Calls):
+class ServerCalls(Calls, ABC):
     def __init__(
         self,
         server: str | None = None,
@@ -47,11 +48,11 @@ class ServerCalls(Calls):
         super().__init__(caller)
         self._make_parts(caller)
 
-    def _new_network(self) -> Network:
-        raise NotImplementedError
+    @abstractmethod
+    def _new_network(self) -> Network: ...
 
-    def _make_parts(self, caller: Caller) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _make_parts(self, caller: Caller) -> None: ...
 
     @call
     async def me(self) -> "models.Me":

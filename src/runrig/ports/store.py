@@ -257,7 +257,7 @@ class Store(Protocol):
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         """How many groups of its pool have started *since*, though they were submitted after *than*, with its priority or a lower one.
 
-        Those of ended workflows count as long as these are kept.  At most *most*; reads no workflow that waits.
+        Groups of ended workflows count as long as the workflows are kept.  Counts to *most* at most; reads no waiting workflow.
         """
 
     def close(self) -> None: ...

@@ -231,7 +231,7 @@ class Search:
     def _set(self, work: EndedWork, names: Sequence[str]) -> Generator[None, None, Counterfactual | None]:
         """Workflows that would have to end, none of which can be left out.
 
-        Those that would be enough by arithmetic, and while somebody else takes what they leave, one more after another.
+        Begins with the set that is enough by arithmetic; while somebody else takes what that leaves, one more workflow is added.
         """
         together = work.least_set()
         if together is None:
