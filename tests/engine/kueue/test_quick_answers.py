@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from runrig.domain.kueue import Policy
 from runrig.engine.kueue.at_once import at_once
 from runrig.engine.kueue.head_order import Nomination
-from runrig.engine.kueue.nomination import nominate
+from runrig.engine.kueue.nomination import finder, nominate
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.simulator import Simulator
-from runrig.engine.kueue.workload import FIT, WorkloadState
+from runrig.engine.kueue.workload import FIT, RECLAIM, FlavorAssignment, WorkloadState
 from tests.engine.kueue import drawn
 
 
@@ -26,29 +25,37 @@ def waiting_in_each_cycle(systems: int) -> Iterator[tuple[SchedulerContext, Work
             world.decide(system.now + at)
 
 
-def by_the_scan(context: SchedulerContext, workload: WorkloadState, start: int) -> Nomination:
+def nominated_without(context: SchedulerContext, workload: WorkloadState, start: int) -> Nomination:
+    """What `nominate` comes to if nothing is answered at once."""
     ready, workload.shape.ready = workload.shape.ready, ()
     scanned = nominate(context, workload, after=(start - 1,) * len(workload.shape.group_requests))
     workload.shape.ready = ready
     return scanned
 
 
+def kind(known: FlavorAssignment, workload: WorkloadState, start: int) -> str:
+    if known.mode < FIT:
+        return "taken back" if known.mode == RECLAIM else "nothing"
+    return "first" if known.chosen == [workload.shape.group_requests[0].options[start]] else "later"
+
+
 def test_who_is_answered_at_once_gets_what_the_whole_scan_comes_to() -> None:
     found = Counter[str]()
     for context, workload in waiting_in_each_cycle(500):
         for start in range(max(1, len(workload.shape.ready))):
-            known = at_once(context, workload, start)
+            known = at_once(context, finder(context), workload, start, {})
             if known is None:
                 continue
-            scanned = by_the_scan(context, workload, start)
-            assert scanned.targets == ()
-            if known.mode == FIT:
-                assert replace(scanned.assigned, searched=()) == known
-            else:
+            entry = nominate(context, workload, after=(start - 1,) * len(workload.shape.group_requests))
+            scanned = nominated_without(context, workload, start)
+            assert entry.assigned == known
+            assert entry.targets == scanned.targets
+            if known is workload.shape.nothing:
                 assert scanned.assigned.mode < FIT
                 said = (scanned.assigned.tried, scanned.assigned.pending_reason, scanned.assigned.short)
                 assert said == (known.tried, known.pending_reason, known.short)
                 assert context.queues[workload.queue].spec.policies.reclaim is Policy.ANY, "it holds nothing back"
-            first = workload.shape.group_requests[0].options[start]
-            found["nothing" if known.mode < FIT else "first" if known.chosen == [first] else "later"] += 1
-    assert min(found[each] for each in ("nothing", "first", "later")) >= 5, found
+            else:
+                assert scanned.assigned == known
+            found[kind(known, workload, start)] += 1
+    assert min(found[each] for each in ("nothing", "taken back", "first", "later")) >= 5, found

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from runrig.domain.kueue import Policy
+from runrig.domain.kueue import PendingReason, Policy, Preference
 from runrig.engine.kueue.candidates import nobody
+from runrig.engine.kueue.flavors import FindTargets, Searched
 from runrig.engine.kueue.scheduler_context import SchedulerContext
-from runrig.engine.kueue.workload import FlavorAssignment, WorkloadShape, WorkloadState
+from runrig.engine.kueue.workload import RECLAIM, FlavorAssignment, WorkloadShape, WorkloadState
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
 
 
@@ -30,32 +31,79 @@ def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Requ
             yield asked, assignment
 
 
-def at_once(context: SchedulerContext, workload: WorkloadState, start: int) -> FlavorAssignment | None:
+def at_once(
+    context: SchedulerContext, find: FindTargets, workload: WorkloadState, start: int, searched: Searched
+) -> FlavorAssignment | None:
     """What the scan comes to from option *start* on, all pods asked for; None if only the scan can tell.
 
     The scan takes an option in which all fits without borrowing, unless it stopped at one before; and it never stops at one that
     lacks room for which nobody may stop.  Where all are like that the workload waits, and holds nothing back.
-    O(flavors x resources).
+    O(flavors x resources), and one search of *find* where some may stop, which is noted in *searched*.
     """
     shape, leaf = workload.shape, workload.leaf
     usage, nominal = leaf.usage[CHARGED], leaf.nominal
     queue = context.queues[workload.queue]
     lacks: list[int] = []
+    first: list[int] = []
     for option in shape.ready[start:] if start else shape.ready:
         if option is None:
             return None
         asked, assignment = option
         short = lacking(leaf, assignment.request)
         if short:
+            first = first or short
             lacks += short
             continue
         for index, amount in asked:
             if usage[index] + amount > nominal[index]:
                 return None
-        return assignment if not lacks or nobody(queue, workload, lacks) else None
-    if not lacks or shape.variable or queue.spec.policies.reclaim is not Policy.ANY:
+        passed_over = not lacks or queue.spec.fungibility.next_if_preempts or nobody(queue, workload, lacks)
+        return assignment if passed_over else None
+    if not lacks or shape.variable:
         return None
-    return shape.nothing if nobody(queue, workload, lacks) else None
+    if not nobody(queue, workload, lacks):
+        return _taken_back(context, find, workload, start, first, searched)
+    return shape.nothing if queue.spec.policies.reclaim is Policy.ANY else None
+
+
+def _taken_back(
+    context: SchedulerContext,
+    find: FindTargets,
+    workload: WorkloadState,
+    start: int,
+    lacks: Sequence[int],
+    searched: Searched,
+) -> FlavorAssignment | None:
+    """Option *start*, if one resource is all it *lacks*, which other queues give back within the nominal of this one.
+
+    The scan prefers only an option that fits, unless its queue weighs borrowing against preemption.
+    """
+    shape, leaf, option = workload.shape, workload.leaf, workload.shape.ready[start]
+    rules = context.queues[workload.queue].spec.fungibility
+    if option is None or len(lacks) != 1 or rules.preference is Preference.PREEMPTION_OVER_BORROWING:
+        return None
+    asked, assignment = option
+    usage, nominal = leaf.usage[CHARGED], leaf.nominal
+    for index, amount in asked:
+        if usage[index] + amount > nominal[index]:
+            return None
+    contested = frozenset(lacks)
+    request = tuple([each for each in assignment.request if each[0] in contested])
+    targets = searched[request] = find(context, workload, request, contested)
+    if not targets:
+        return None
+    for target in targets:
+        if target.workload.leaf is leaf:
+            return None
+    return FlavorAssignment(
+        shape.counts,
+        RECLAIM,
+        chosen=assignment.chosen,
+        request=assignment.request,
+        contested=contested,
+        tried=(-1,) if rules.next_if_preempts else assignment.tried,
+        pending_reason=PendingReason.WAITING_FOR_QUOTA,
+    )
 
 
 def lacking(leaf: QuotaLeaf, request: Request) -> list[int]:

@@ -7,9 +7,9 @@ fair preemption share.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from runrig.domain.kueue import Policy
-from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
 from runrig.engine.kueue.node_tree import release, reserve
-from runrig.engine.kueue.scheduler_context import HolderEntry, SchedulerContext
+from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.sums import left_in_tree, needed
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
@@ -43,10 +43,11 @@ def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[in
         return True
     mine = preemptor.spec.priority
     for holding in (queue.running, queue.leaving):
-        if holding:
-            lowest = holding[0][0][0]
-            if lowest < mine or (lowest == mine and policies.within_queue is not Policy.LOWER):
-                return False
+        for alike in holding.values():
+            if alike:
+                lowest = alike[0][0][0]
+                if lowest < mine or (lowest == mine and policies.within_queue is not Policy.LOWER):
+                    return False
     return True
 
 
@@ -78,17 +79,13 @@ class CandidateSearch:
         self.counts = finds_placement is None and context.plain(self.leaf, request)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
-        """The *entries* that the policy allows, that were granted something contested, and that law R5 does not protect."""
-        safe, contested, anybody = self.safe, self.contested, policy is Policy.ANY
+        """The *entries* that the policy allows and that law R5 does not protect."""
+        safe, anybody = self.safe, policy is Policy.ANY
         highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:
             if priority > highest and not anybody:
                 return
-            if (
-                not contested.isdisjoint(candidate.indices)
-                and name not in safe
-                and (anybody or allows(policy, self.preemptor, candidate))
-            ):
+            if name not in safe and (anybody or allows(policy, self.preemptor, candidate)):
                 yield candidate
 
     def own(self, *, leaving: bool) -> Iterator[WorkloadState]:
@@ -96,7 +93,7 @@ class CandidateSearch:
         queue, policy = self.queue, self.queue.spec.policies.within_queue
         if policy is Policy.NEVER:
             return iter(())
-        return self.allowed(queue.leaving if leaving else queue.running, policy)
+        return self.allowed(queue.granted(self.contested, leaving=leaving), policy)
 
     def targets(self, candidates: Iterable[WorkloadTarget], fits: Callable[[], bool]) -> list[WorkloadTarget]:
         """The minimal set of *candidates*, taken one by one, without which it fits; empty if it never does.

@@ -6,10 +6,13 @@ Pure: edits the trees on trial and always restores them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import itemgetter
 
 from runrig.domain.kueue import Policy, PreemptionReason
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
-from runrig.engine.kueue.scheduler_context import HolderEntry, Holders, SchedulerContext
+from runrig.engine.kueue.cluster_queue import HolderEntry
+from runrig.engine.kueue.scheduler_context import Holders, SchedulerContext
 from runrig.engine.kueue.sums import Sums
 from runrig.engine.kueue.workload import WorkloadState, WorkloadTarget
 from runrig.engine.kueue.workload_placement import FindsPlacement
@@ -59,26 +62,28 @@ class _Classical(CandidateSearch):
 
         It is where some node of its path below the common cohort has room for the request in its own quota.
         """
-        found: dict[tuple[bool, bool], list[Iterable[HolderEntry]]] = {}
-        entitled = False
-        left = dict(self.request)
-        below: QuotaNode = self.leaf
-        for node in self.leaf.path[1:]:
-            if not entitled:
-                usage, subtree, local = below.usage[CHARGED], below.subtree, below.local
-                entitled = all(usage[index] + amount <= subtree[index] for index, amount in left.items())
-                if not entitled and any(local):
-                    left = {
-                        index: max(0, amount - max(0, local[index] - usage[index])) for index, amount in left.items()
-                    }
-            over, mine = node.pools_over_nominal, below.pools_over_nominal
-            if any(over[index] > mine[index] for index in self.contested):
+        reached: dict[tuple[bool, bool], Iterable[HolderEntry]] = {}
+        unentitled: dict[bool, list[Iterable[HolderEntry]]] = {}
+        left = self.request
+        for below, node in pairwise(self.leaf.path):
+            usage, subtree = below.usage[CHARGED], below.subtree
+            for index, amount in left:
+                if usage[index] + amount > subtree[index]:
+                    break
+            else:
                 for leaving in self.rounds:
-                    source = self.context.reach(node, below, self.contested, leaving=leaving)
+                    source = self.context.reach_beyond(below, self.contested, leaving=leaving)
                     if source is not None:
-                        found.setdefault((entitled, leaving), []).append(source)
-            below = node
-        return {key: Holders(sources) if len(sources) > 1 else sources[0] for key, sources in found.items()}
+                        reached[True, leaving] = source
+                break
+            for leaving in self.rounds:
+                source = self.context.reach(node, below, self.contested, leaving=leaving)
+                if source is not None:
+                    unentitled.setdefault(leaving, []).append(source)
+            left = _left_for_parent(below, left)
+        for leaving, sources in unentitled.items():
+            reached[False, leaving] = Holders(sources) if len(sources) > 1 else sources[0]
+        return reached
 
     def attempts(self) -> Sequence[bool]:
         """Values of *borrow* to try, in order: whether the preemptor may borrow."""
@@ -100,9 +105,10 @@ class _Classical(CandidateSearch):
     def _from_others(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
         """Candidates of other queues to whose quota the preemptor is *entitled*, or is not."""
         over = self._over if self._sums is None else self._sums.over
-        for candidate in self.allowed(self._others.get((entitled, leaving), ()), self._reclaim):
-            if over(candidate.leaf):
-                yield candidate
+        entries = self._others.get((entitled, leaving), ())
+        anybody = self._reclaim is Policy.ANY and not self.safe
+        candidates = map(itemgetter(1), entries) if anybody else self.allowed(entries, self._reclaim)
+        return (candidate for candidate in candidates if over(candidate.leaf))
 
     def _over(self, leaf: QuotaNode) -> bool:
         """As `Sums.over`, on trial."""
@@ -153,3 +159,11 @@ class _Classical(CandidateSearch):
     def _fits_within_nominal(self) -> bool:
         usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
         return all(usage[index] + amount <= nominal[index] for index, amount in self.request) and self.fits()
+
+
+def _left_for_parent(node: QuotaNode, request: Request) -> Request:
+    """What of *request* the quota that *node* keeps for itself does not cover."""
+    local, usage = node.local, node.usage[CHARGED]
+    if not any(local):
+        return request
+    return tuple([(index, max(0, amount - max(0, local[index] - usage[index]))) for index, amount in request])

@@ -4,8 +4,8 @@ Workloads of one shape and priority get the same answer, so they wait, park and 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Container, Iterable, Iterator
+from heapq import heapify, heappop, heappush, merge
 
 from runrig.domain.kueue import ClusterQueue, PendingReason, StopPolicy
 from runrig.domain.pools import Queueing
@@ -16,6 +16,8 @@ STOPPED = "Stopped"
 FLAVOR_NOT_FOUND = "FlavorNotFound"
 
 EquivalenceKey = tuple[WorkloadShape, int]
+HolderEntry = tuple[TargetKey, WorkloadState]
+Holding = dict[frozenset[int], list[HolderEntry]]
 
 
 class EquivalenceClass:
@@ -33,7 +35,8 @@ class EquivalenceClass:
 class QueueState:
     """*first*: the preemptor that is served before all others until it has its quota (law R5).
 
-    *running*, *leaving*: holders of quota in the order in which candidates are tried; leaving ones have been told to stop.
+    *running*, *leaving*: holders of quota by the indices of which they were granted some, in the order in which candidates are
+    tried; leaving ones have been told to stop.
     *closed*: why nothing new starts, "" if it may; *missing*: the first of its flavors that is not defined.  What runs in a
     closed queue is not preempted for others.
     *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
@@ -74,8 +77,8 @@ class QueueState:
         self.closed = STOPPED if spec.stop is not StopPolicy.NONE else FLAVOR_NOT_FOUND if self.missing else ""
         self.open = not self.closed
         self.first: WorkloadState | None = None
-        self.running: list[tuple[TargetKey, WorkloadState]] = []
-        self.leaving: list[tuple[TargetKey, WorkloadState]] = []
+        self.running: Holding = {}
+        self.leaving: Holding = {}
         self.generation = 0
         self.potential = [potential(leaf, index) if leaf.active else 0 for index in range(len(leaf.nominal))]
         self._first_waits = False
@@ -209,25 +212,35 @@ class QueueState:
         """Adds *workload* to the holders of quota; its `target_key` does not change while it is one."""
         minus_priority, _, uid, name = workload.key
         workload.target_key = (-minus_priority, -workload.reserved_at, uid, name)
-        insort(self.leaving if workload.evicted else self.running, (workload.target_key, workload))
+        self._enter_among(self.leaving if workload.evicted else self.running, workload)
+
+    @staticmethod
+    def _enter_among(holding: Holding, workload: WorkloadState) -> None:
+        insort(holding.setdefault(workload.indices, []), (workload.target_key, workload))
 
     def set_aside(self, workload: WorkloadState) -> None:
         """Removes *workload*, which holds quota, from the candidates for the rest of the cycle."""
-        self._drop(self.leaving if workload.evicted else self.running, workload)
+        alike = (self.leaving if workload.evicted else self.running)[workload.indices]
+        at = bisect_left(alike, (workload.target_key,))
+        assert alike[at][1] is workload, f"{workload.spec.name} is not where it should be"
+        del alike[at]
 
     def mark_evicted(self, workload: WorkloadState) -> None:
         """Moves *workload*, which was set aside, to *leaving*."""
         workload.evicted = True
-        insort(self.leaving, (workload.target_key, workload))
+        self._enter_among(self.leaving, workload)
 
     def let_go(self, workload: WorkloadState) -> None:
         """Removes *workload* from the holders of quota."""
-        self._drop(self.leaving if workload.evicted else self.running, workload)
+        self.set_aside(workload)
         workload.evicted = False
         self.generation += 1
 
-    @staticmethod
-    def _drop(holding: list[tuple[TargetKey, WorkloadState]], workload: WorkloadState) -> None:
-        at = bisect_left(holding, (workload.target_key,))
-        assert holding[at][1] is workload, f"{workload.spec.name} is not where it should be"
-        del holding[at]
+    def granted(self, contested: frozenset[int], *, leaving: bool) -> Iterable[HolderEntry]:
+        """The holders that were granted something *contested*, in the order in which candidates are tried.
+
+        Read them once, and before holders come or go.
+        """
+        holding = self.leaving if leaving else self.running
+        found = [alike for indices, alike in holding.items() if alike and not contested.isdisjoint(indices)]
+        return merge(*found) if len(found) > 1 else found[0] if found else ()

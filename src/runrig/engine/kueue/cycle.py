@@ -15,10 +15,10 @@ from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_tree import Reservation, can_reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
-from runrig.engine.kueue.scheduler_context import Away, SchedulerContext
+from runrig.engine.kueue.scheduler_context import DECIDED, Away, SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
-from runrig.engine.quota.quota_node import REAL, Request, fits
+from runrig.engine.quota.quota_node import LAYERS, REAL, Request, fits
 
 
 class Cycle:
@@ -31,6 +31,7 @@ class Cycle:
         self._held: list[tuple[WorkloadState, Request, tuple[Reservation, ...]]] = []
         self._away: list[Away] = []
         self._starting: list[WorkloadState] = []
+        self._held_in = DECIDED if context.strategies is None else LAYERS
         self.admitted: list[Admission] = []
         self.preempted: list[Preemption] = []
         self.skipped: dict[str, int] = {}
@@ -192,8 +193,8 @@ class Cycle:
         self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
-        """Holds *request* and *reservations* for *workload* until the end of the cycle."""
-        self._context.hold(workload.leaf, request, reservations)
+        """Holds *request* and *reservations* for *workload* until the end of the cycle; in shares, too, if they order the heads."""
+        self._context.hold(workload.leaf, request, reservations, self._held_in)
         self._held.append((workload, request, reservations))
 
     def _reserve(self, entry: Nomination) -> None:
@@ -255,7 +256,7 @@ class Cycle:
         """5. Gives back what counted in this cycle only, and records who holds quota and who stops from now on."""
         context = self._context
         for workload, request, reservations in self._held:
-            context.give_back(workload.leaf, request, reservations)
+            context.give_back(workload.leaf, request, reservations, self._held_in)
         for workload in context.gone.values():
             context.stopping += not workload.evicted
             context.queues[workload.queue].mark_evicted(workload)

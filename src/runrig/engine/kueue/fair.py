@@ -155,7 +155,9 @@ class _Fair(CandidateSearch):
             return chain(self.own(leaving=True), self.own(leaving=False))
         if self._reclaim is Policy.NEVER or not queue.open or not queue.leaf.over_nominal(self.contested):
             return iter(())
-        return chain(*(self.allowed(holding, self._reclaim) for holding in (queue.leaving, queue.running)))
+        return chain(
+            *(self.allowed(queue.granted(self.contested, leaving=leaving), self._reclaim) for leaving in (True, False))
+        )
 
 
 class _Lazily:

@@ -54,6 +54,10 @@ class FindTargets(Protocol):
         ...
 
 
+Searched = dict[Request, Sequence[WorkloadTarget]]
+"""The searches for targets of one nomination, each for one resource in one flavor."""
+
+
 class _Verdict(NamedTuple):
     """How well one option does.  *mode*, *level*: of its worst resource, as its queue weighs them against each other.
 
@@ -88,6 +92,7 @@ def assign(
     find: FindTargets,
     workload: WorkloadState,
     counts: tuple[int, ...],
+    searched: Searched,
     *,
     after: Sequence[int] = (),
     only: Sequence[FlavorOption | None] | None = None,
@@ -98,7 +103,7 @@ def assign(
     """
     shape = workload.shape
     whole = counts is shape.counts
-    scan = _Scan(context, find, workload, counts)
+    scan = _Scan(context, find, workload, counts, searched)
     for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
         if scan.refused is not None and group_request.members != scan.refused:
             break
@@ -109,10 +114,16 @@ def assign(
 
 class _Scan:
     def __init__(
-        self, context: SchedulerContext, find: FindTargets, workload: WorkloadState, counts: tuple[int, ...]
+        self,
+        context: SchedulerContext,
+        find: FindTargets,
+        workload: WorkloadState,
+        counts: tuple[int, ...],
+        searched: Searched,
     ) -> None:
         self._context = context
         self._find = find
+        self._searched = searched
         self._workload = workload
         self._queue: QueueState = context.queues[workload.queue]
         self._used: dict[int, int] = {}
@@ -247,8 +258,9 @@ class _Scan:
 
     def _by_preemption(self, index: int, amount: int, level: int) -> _Resource:
         request = ((index, amount),)
-        targets = self._find(self._context, self._workload, request, frozenset((index,)))
-        self.result.searched += ((request, targets),)
+        targets = self._searched.get(request)
+        if targets is None:
+            targets = self._searched[request] = self._find(self._context, self._workload, request, frozenset((index,)))
         return self._freed(targets, index, amount, level)
 
     def _freed(self, targets: Sequence[WorkloadTarget], index: int, amount: int, level: int) -> _Resource:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from runrig.engine.kueue.at_once import at_once
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
-from runrig.engine.kueue.flavors import FindTargets, assign
+from runrig.engine.kueue.flavors import FindTargets, Searched, assign
 from runrig.engine.kueue.head_order import Nomination
 from runrig.engine.kueue.node_tree import can_reserve, release, reserve
 from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, level_of
@@ -17,7 +17,7 @@ from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, FlavorOpt
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.placement.partial import bisected, largest
-from runrig.engine.quota.quota_node import CHARGED, fits
+from runrig.engine.quota.quota_node import CHARGED, Request, fits
 
 
 def finder(context: SchedulerContext) -> FindTargets:
@@ -36,14 +36,16 @@ def nominate(
 
     *after*, *only*: as in `assign`.
     """
-    known = None if only is not None else at_once(context, workload, after[0] + 1 if after else 0)
-    if known is not None:
-        return Nomination(workload, known)
     find, shape = finder(context), workload.shape
+    searched: Searched = {}
+    start = after[0] + 1 if after else 0
+    known = at_once(context, find, workload, start, searched) if only is None else None
+    if known is not None:
+        return Nomination(workload, known, _targets(context, find, workload, known, searched))
 
     def attempt(counts: tuple[int, ...]) -> Nomination:
-        assigned = assign(context, find, workload, counts, after=after, only=only)
-        return Nomination(workload, assigned, _targets(context, find, workload, assigned))
+        assigned = assign(context, find, workload, counts, searched, after=after, only=only)
+        return Nomination(workload, assigned, _targets(context, find, workload, assigned, searched))
 
     entry = latest = attempt(shape.counts)
     if _works(entry) or not (shape.variable and context.gates["PartialAdmission"]):
@@ -67,13 +69,17 @@ def _works(entry: Nomination) -> bool:
 
 
 def _targets(
-    context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
+    context: SchedulerContext,
+    find: FindTargets,
+    workload: WorkloadState,
+    assigned: FlavorAssignment,
+    searched: Searched,
 ) -> tuple[WorkloadTarget, ...]:
     if not NOFIT < assigned.mode < FIT:
         return ()
     if workload.shape.placed:
         return _targets_with_placement(context, find, workload, assigned)
-    found = _searched(context, workload, assigned)
+    found = _known(context, workload, assigned, searched)
     return tuple(find(context, workload, assigned.request, assigned.contested) if found is None else found)
 
 
@@ -114,8 +120,8 @@ def placement_now(
     return placement
 
 
-def _searched(
-    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
+def _known(
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, searched: Searched
 ) -> Sequence[WorkloadTarget] | None:
     """The targets that the scan found, if one of its searches stands for the whole request; None if none does.
 
@@ -125,14 +131,19 @@ def _searched(
     if len(assigned.contested) > 1:
         return None
     (index,) = assigned.contested
-    part = next(each for each in assigned.request if each[0] == index)
-    usage, nominal = workload.leaf.usage[CHARGED], workload.leaf.nominal
-    if len(assigned.request) > 1 and (
-        context.strategies is not None
-        or any(usage[index] + amount > nominal[index] for index, amount in assigned.request)
-    ):
+    if len(assigned.request) == 1:
+        return searched.get(assigned.request)
+    if context.strategies is not None:
         return None
-    return next((targets for request, targets in assigned.searched if request == (part,)), None)
+    usage, nominal = workload.leaf.usage[CHARGED], workload.leaf.nominal
+    part: Request = ()
+    for each in assigned.request:
+        at, amount = each
+        if usage[at] + amount > nominal[at]:
+            return None
+        if at == index:
+            part = (each,)
+    return searched.get(part)
 
 
 def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:

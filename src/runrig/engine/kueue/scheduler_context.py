@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from typing import Any
 
 from runrig.domain.kueue import Settings, Strategy, System
-from runrig.engine.kueue.cluster_queue import QueueState
+from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
 from runrig.engine.kueue.node_tree import Reservation, release, reserve
-from runrig.engine.kueue.workload import TargetKey, WorkloadState
+from runrig.engine.kueue.workload import WorkloadState
 from runrig.engine.kueue.workload_placement import WorkloadPlacer
 from runrig.engine.quota.queue_tree import QueueTree
 from runrig.engine.quota.quota_node import (
@@ -84,9 +85,6 @@ class EvictedBy:
         return frozenset(found)
 
 
-HolderEntry = tuple[TargetKey, WorkloadState]
-
-
 class Holders:
     """Holders of quota from several *sources*, in order, read only as far as somebody asks, and kept for whoever reads them next.
 
@@ -112,15 +110,11 @@ class Holders:
             place += 1
 
 
-def _granted(holding: Iterable[HolderEntry], contested: frozenset[int]) -> Iterator[HolderEntry]:
-    """The workloads of *holding* that were granted something *contested*."""
-    return (entry for entry in holding if not contested.isdisjoint(entry[1].indices))
-
-
 Away = tuple[Sequence[tuple[QuotaLeaf, Request]], Sequence[Reservation]]
 """What targets hold together, of the trees and of nodes."""
 
-ReachKey = tuple[QuotaNode | None, frozenset[int], bool]
+ReachKey = tuple[QuotaNode | None, QuotaNode | None, frozenset[int], bool]
+"""From which node upwards, None: in one cohort alone; without which of its children; contested indices; whether they stop."""
 
 
 class SchedulerContext:
@@ -152,7 +146,8 @@ class SchedulerContext:
         for queue in queues.values():
             self._queues_in.setdefault(queue.leaf.path[-1], []).append(queue)
         self._keeping = {queue.leaf.path[-1] for queue in queues.values() if queue.leaf.keeps}
-        self._reach: dict[QuotaNode, dict[ReachKey, Holders | None]] = {}
+        self._reach: dict[QuotaNode, dict[ReachKey, Iterable[HolderEntry] | None]] = {}
+        self._stale: set[QuotaNode] = set()
         self._shares: dict[QuotaNode, Amount] = {}
 
     def heads(self) -> list[WorkloadState]:
@@ -214,16 +209,21 @@ class SchedulerContext:
         return True
 
     def changed(self, *leaves: QuotaNode) -> None:
-        """Usage or candidates at *leaves* changed, not only on trial: drops what is cached of the nodes above them."""
-        for cache in (self._reach, self._shares):
-            if cache:
-                for leaf in leaves:
-                    for node in leaf.path:
-                        if node in cache:
-                            del cache[node]
+        """Usage or candidates at *leaves* changed, not only on trial: what is cached of the nodes above them is dropped."""
+        if self._reach or self._shares:
+            self._stale.update(leaves)
+
+    def _drop_stale(self) -> None:
+        """Drops what `changed` was told of, when somebody asks for anything cached: often nobody does any more."""
+        for node in {node for leaf in self._stale for node in leaf.path}:
+            self._reach.pop(node, None)
+            self._shares.pop(node, None)
+        self._stale.clear()
 
     def share(self, node: QuotaNode) -> Amount:
         """The share of *node* in CHARGED, cached.  Call it only while nothing is on trial below *node*."""
+        if self._stale:
+            self._drop_stale()
         known = self._shares.get(node)
         if known is None:
             known = self._shares[node] = self.shares.of(node)
@@ -239,11 +239,12 @@ class SchedulerContext:
         """
         if node.kind is Kind.QUEUE:
             queue = self.queues[node.name]
-            holding = queue.leaving if leaving else queue.running
-            return _granted(holding, contested) if holding and queue.open else None
+            return (queue.granted(contested, leaving=leaving) or None) if queue.open else None
         if skip is not None and not skip.over_nominal(contested):
             skip = None  # nobody would be found there anyway, and so others can use the same list
-        key = (skip, contested, leaving)
+        if self._stale:
+            self._drop_stale()
+        key = (None, skip, contested, leaving)
         kept = self._reach.setdefault(node, {})
         if key not in kept:
             found = [
@@ -255,16 +256,44 @@ class SchedulerContext:
             kept[key] = Holders(sources) if sources else None
         return kept[key]
 
+    def reach_beyond(
+        self, below: QuotaNode, contested: frozenset[int], *, leaving: bool
+    ) -> Iterable[HolderEntry] | None:
+        """Who `reach` finds above *below*, cohort by cohort up to the root: in each of them beside the one below it.
+
+        Cached at the root, as everything in the tree counts.
+        """
+        node = below.parent
+        if node is None:
+            return None
+        if self._stale:
+            self._drop_stale()
+        skip = below if below.over_nominal(contested) else None
+        kept, key = self._reach.setdefault(node.path[-1], {}), (node, skip, contested, leaving)
+        if key not in kept:
+            found = [
+                self.reach(node, skip, contested, leaving=leaving),
+                self.reach_beyond(node, contested, leaving=leaving),
+            ]
+            sources = [each for each in found if each is not None]
+            kept[key] = Holders(sources) if len(sources) > 1 else sources[0] if sources else None
+        return kept[key]
+
 
 def _held_together(workloads: Iterable[WorkloadState]) -> list[tuple[QuotaLeaf, Request]]:
-    """What *workloads* hold of the trees; those of a queue that hold the same as one, as usage counts a sum like its parts."""
-    counts: dict[tuple[QuotaLeaf, Request], int] = {}
+    """What *workloads* hold of the trees; neighbours of a queue that hold the same as one, as usage counts a sum like its parts."""
+    runs: list[list[Any]] = []
+    leaf: QuotaLeaf | None = None
+    request: Request = ()
     for workload in workloads:
-        key = workload.leaf, workload.request
-        counts[key] = counts.get(key, 0) + 1
+        if workload.request is request and workload.leaf is leaf:
+            runs[-1][2] += 1
+        else:
+            leaf, request = workload.leaf, workload.request
+            runs.append([leaf, request, 1])
     return [
         (leaf, request if count == 1 else tuple([(index, count * amount) for index, amount in request]))
-        for (leaf, request), count in counts.items()
+        for leaf, request, count in runs
     ]
 
 

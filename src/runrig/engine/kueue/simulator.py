@@ -136,7 +136,12 @@ class Simulator:
 
     def carry_out(self) -> tuple[str, ...]:
         """Stops all workloads that were told to; they wait again, and what is parked in their trees wakes.  Returns their names."""
-        gone = [workload for queue in self._context.queues.values() for _, workload in queue.leaving]
+        gone = [
+            workload
+            for queue in self._context.queues.values()
+            for alike in queue.leaving.values()
+            for _, workload in alike
+        ]
         frees_nodes = any(workload.reservations for workload in gone)
         for workload in gone:
             self._release(workload)

@@ -100,23 +100,30 @@ class Sums:
         if within_nominal:
             usage, nominal = mine.usage[CHARGED], mine.nominal
             own = {index: nominal[index] - usage[index] - amount for index, amount in self._request}
-        taken = []
+        taken: list[WorkloadTarget] = []
+        last: Request = ()
+        gives: list[tuple[int, int]] = []
+        all_give = True
         for target in candidates:
             taken.append(target)
-            leaf, held = target.workload.leaf, target.workload.request
+            workload = target.workload
+            leaf, held = workload.leaf, workload.request
+            if held is not last:  # workloads that hold alike share it
+                last, gives = held, [each for each in held if each[0] in left]
+                all_give = all_give and bool(gives)
             between = self._between.get(leaf, ())
-            for index, amount in held:
-                if index in left:
-                    left[index] += amount
-                    for excess in between:
-                        if index in excess:
-                            excess[index] -= amount
-                            if excess[index] <= 0:
-                                self._over.clear()
+            for index, amount in gives:
+                left[index] += amount
+                for excess in between:
+                    if index in excess:
+                        excess[index] -= amount
+                        if excess[index] <= 0:
+                            self._over.clear()
             if own and leaf is mine:
                 _add(own, held, 1)
             if min(left.values()) >= 0 and (not own or min(own.values()) >= 0):
-                return needed(taken, left, mine, own)
+                exact = all_give and not any(left.values())  # then none of them can stay
+                return taken if exact else needed(taken, left, mine, own)
         for known in (self._excess, self._between, self._over):
             known.clear()
         return []

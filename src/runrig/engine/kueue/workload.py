@@ -257,7 +257,6 @@ class FlavorAssignment:
     *mode*: the worst of its group requests.  *level*: how far up it borrows, 0: not at all.  *chosen*: the option of each group
     request, None where nothing was found.  *contested*: indices that need preemption.  *tried*: per group request, the option
     after which to go on; -1: from the first.  *pending_reason*: why it is not FIT.
-    *searched*: the searches for targets so far, each for one resource in one flavor: its request and its targets.
     *placement*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
     *short*: what nodes lack.
     """
@@ -270,7 +269,6 @@ class FlavorAssignment:
     contested: frozenset[int] = frozenset()
     tried: tuple[int, ...] = ()
     pending_reason: PendingReason | None = None
-    searched: tuple[tuple[Request, Sequence["WorkloadTarget"]], ...] = ()
     placement: WorkloadPlacement = NOWHERE
     short: tuple[Reason, ...] = ()
 

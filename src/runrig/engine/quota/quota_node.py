@@ -112,10 +112,10 @@ class QuotaNode:
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
         """Borrows one of *indices*: holds more than its subtree brings and its firm work draws."""
-        usage, subtree, shares = self.usage[CHARGED], self.subtree, self.guarantee is not None
+        usage, subtree = self.usage[CHARGED], self.subtree
         for index in indices:
             over = usage[index] - subtree[index]
-            if over > 0 and not (shares and over <= self.drawn(index, CHARGED)):
+            if over > 0 and (self.guarantee is None or over > self.drawn(index, CHARGED)):
                 return True
         return False
 
@@ -343,10 +343,10 @@ def _take_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
 
 def _note_over(pool: QuotaNode, request: Request) -> None:
     """Counts *pool* in or out of the pools over nominal, where that has just changed."""
-    usage = pool.usage[CHARGED]
+    usage, subtree, counted = pool.usage[CHARGED], pool.subtree, pool.pools_over_nominal
     for index, _ in request:
-        change = (usage[index] > pool.subtree[index]) - pool.pools_over_nominal[index]
-        if change:
+        if (usage[index] > subtree[index]) != counted[index]:
+            change = 1 - 2 * counted[index]
             for node in pool.path:
                 node.pools_over_nominal[index] += change
                 tell_parent_of_over(node)
