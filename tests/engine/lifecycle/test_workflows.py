@@ -550,7 +550,7 @@ def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it() 
     assert isinstance(ended, Workflow)
     assert ended.status is WorkflowStatus.COMPLETED
     assert changes["GangRow", ("w-1/g",)] is None
-    assert (world.state.workflows, world.state.groups, {**world.state.tasks}, world.state.specs) == ({}, {}, {}, {})
+    assert (world.state.workflows, {**world.state.groups}, {**world.state.tasks}, world.state.specs) == ({}, {}, {}, {})
     assert world.state.take_changes() == ()
 
 

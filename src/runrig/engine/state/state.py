@@ -50,6 +50,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import PodSlot, slots_of
 from runrig.engine.state.changed_rows import ChangedRows, gang_row
 from runrig.engine.state.deadlines import Deadline, deadlines_of
+from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in, rejected_on
 from runrig.engine.state.task_table import TaskTable
@@ -77,7 +78,7 @@ class State:
         self.nodes: dict[str, Node] = {}
         self.taken_over: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}
-        self.groups: dict[GroupKey, Group] = {}
+        self.groups = GroupTable()
         self.tasks = TaskTable()
         self.specs: dict[str, WorkflowSpec] = {}
         self.numbers: dict[str, int] = {}
