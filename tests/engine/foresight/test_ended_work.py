@@ -5,9 +5,8 @@ import random
 import pytest
 
 from runrig.domain.changes import Ended
+from runrig.engine.foresight.dials import Reach, holders
 from runrig.engine.foresight.ended_work import EndedWork
-from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Entry
 from tests.engine.foresight.test_counterfactual import decided, waiting, world
 from tests.exploring import tries
 
@@ -16,18 +15,13 @@ pytestmark = pytest.mark.explored
 SETS = 6
 
 
-def holders(ledger: Ledger, entry: Entry) -> list[str]:
-    found = {each.gang.workflow for each in ledger.placed.values() if each.held}
-    return sorted(found - {entry.gang.workflow})
-
-
 def compared(seed: int) -> tuple[int, int]:
     """(how many sets of workflows were refuted, how many start it)."""
     ledger, mix = world(seed), random.Random(seed)
     refuted = started = 0
     for entry in waiting(ledger, 4):
-        names = holders(ledger, entry)
-        work = EndedWork(ledger, entry, names)
+        found = holders(ledger, entry, Reach())
+        work, names = EndedWork(ledger, entry, found), [ledger.holdings.names[number] for number in found]
         sets = [[number] for number in range(len(names))]
         sets += [sorted(mix.sample(range(len(names)), mix.randrange(len(names) + 1))) for _ in range(SETS)]
         alone = work.alone()

@@ -7,7 +7,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import Admit, Nominate, Queue, Release
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
-from runrig.engine.ledger.candidate_columns import SPARE
+from runrig.engine.ledger.gang_columns import SPARE
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry

@@ -129,7 +129,7 @@ def test_it_reads_beside_a_server_on_either_store(tmp_path: Path, any_store: str
             it.later(0)
             replica.catch_up()
             assert replica.state.rows() == it.store.load()
-            replica.let_go()
+            replica.make_ready()
 
 
 @pytest.mark.parametrize("seed", range(8))

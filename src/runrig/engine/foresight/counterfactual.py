@@ -16,7 +16,7 @@ from runrig.domain.changes import Change, Counterfactual, Effect, Ended, Fate, T
 from runrig.domain.gangs import Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Withdraw
 from runrig.domain.pools import PoolState, Queueing
-from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, own_dials
+from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, holders, own_dials
 from runrig.engine.foresight.ended_work import EndedWork
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.foresight.refuting import NEVER, lacks
@@ -208,8 +208,7 @@ class Search:
 
     def _work_that_ends(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
         """As `_turn`, whose values are single workflows; if none of these will do, several of them."""
-        names = [name for number in range(dial.size) for name in _ended(dial.at(number))]
-        work = EndedWork(self._ledger, self._entry, names)
+        work = EndedWork(self._ledger, self._entry, holders(self._ledger, self._entry, self._reach))
         may: list[int] = work.alone().nonzero()[0].tolist()
         second: Counterfactual | None = None
         proven = len(may) <= MOST_RUNS
@@ -223,12 +222,12 @@ class Search:
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
         if second is None and dial.size > 1:
-            second = yield from self._set(work, names)
+            second = yield from self._set(work, dial)
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
         tried.append(Tried(dial.who, dial.name, dial.size, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
         return second
 
-    def _set(self, work: EndedWork, names: Sequence[str]) -> Generator[None, None, Counterfactual | None]:
+    def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
         """Workflows that would have to end, none of which can be left out.
 
         Begins with the set that is enough by arithmetic; while somebody else takes what that leaves, one more workflow is added.
@@ -236,12 +235,12 @@ class Search:
         together = work.least_set()
         if together is None:
             return None
-        rest = iter(sorted({*range(len(names))}.difference(together)))
+        rest = iter(sorted({*range(dial.size)}.difference(together)))
         for _ in range(MOST_SET_RUNS):
-            found = self._try_ended(names, together)
+            found = self._try_ended(dial, together)
             yield None
             if found is not None:
-                return (yield from self._without_spare(work, names, together, found))
+                return (yield from self._without_spare(work, dial, together, found))
             more = next(rest, None)
             if more is None:
                 return None
@@ -249,7 +248,7 @@ class Search:
         return None
 
     def _without_spare(
-        self, work: EndedWork, names: Sequence[str], together: list[int], found: Counterfactual
+        self, work: EndedWork, dial: Dial, together: list[int], found: Counterfactual
     ) -> Generator[None, None, Counterfactual | None]:
         """*found*, which starts with *together*, or with fewer of them; None if the budget ends before none can be left out."""
         runs, tried = 0, list(together)
@@ -261,7 +260,7 @@ class Search:
             if runs == MOST_SET_RUNS:
                 return None
             runs += 1
-            starts = self._try_ended(names, fewer)
+            starts = self._try_ended(dial, fewer)
             yield None
             if starts is None:
                 tried = tried[1:]
@@ -269,11 +268,12 @@ class Search:
                 found, together, tried = starts, fewer, list(fewer)
         return found
 
-    def _try_ended(self, names: Sequence[str], together: Sequence[int]) -> Counterfactual | None:
+    def _try_ended(self, dial: Dial, together: Sequence[int]) -> Counterfactual | None:
         """None if it does not start, or if one is enough: each by itself has been run, or refuted."""
         if len(together) < 2:
             return None
-        found = self.try_out((Ended(tuple(names[number] for number in together)),), Who.WAIT)
+        names = tuple(name for number in together for name in _ended(dial.at(number)))
+        found = self.try_out((Ended(names),), dial.who)
         return found if found.verdict.starts else None
 
     def _pairs(self, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:

@@ -36,6 +36,7 @@ from runrig.engine.foresight.on_trial import TrialEdit
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import flavors_of, options
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.topology import Ints
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
 
 GangsOf = Callable[[str], Iterable[str]]
@@ -54,15 +55,15 @@ class Dial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What the one who asks may turn.  *pools*: those that they may submit to.  *ends*: workflow → when it has to end at the latest.
+    """What the one who asks may turn.  *pools*: those that they may submit to.
 
-    *accepts*: whether the gate would take the gang so (law P3).  *gangs_of* None: all gangs are looked through.  *makes*: whether they
-    may make this change of the administrators'.
+    *most_s*: workflow → how many seconds it may run at most; None: without limit.  *accepts*: whether the gate would take the gang so
+    (law P3).  *gangs_of* None: all gangs are looked through.  *makes*: whether they may make this change of the administrators'.
     """
 
     pools: tuple[str, ...] = ()
     who: frozenset[Who] = frozenset(Who)
-    ends: Mapping[str, float] | None = None
+    most_s: Callable[[str], float | None] = lambda _: None
     accepts: Callable[[Gang], bool] = lambda _: True
     gangs_of: GangsOf | None = None
     makes: Callable[[Change], bool] = lambda _: True
@@ -226,15 +227,15 @@ def back(node: Node) -> Node:
 
 
 def _ended(ledger: Ledger, entry: Entry, reach: Reach) -> Dial:
-    """Each workflow that runs or stops; who has to end soonest first."""
-    ends, since = reach.ends or {}, dict[str, tuple[float, float]]()
-    for each in ledger.placed.values():
-        workflow = each.gang.workflow
-        if each.held and workflow != entry.gang.workflow:
-            end = (ends.get(workflow, float("inf")), each.admitted_at or 0.0)
-            since[workflow] = min(end, since.get(workflow, end))
-    order = sorted(since, key=lambda workflow: (since[workflow], workflow))
-    return Dial(Who.WAIT, "work that ends", len(order), lambda number: Ended((order[number],)))
+    """Each workflow that runs or stops; who has to end soonest first, and those without a limit as they started."""
+    names, order = ledger.holdings.names, holders(ledger, entry, reach)
+    return Dial(Who.WAIT, "work that ends", len(order), lambda number: Ended((names[order[number]],)))
+
+
+def holders(ledger: Ledger, entry: Entry, reach: Reach) -> Ints:
+    """The workflows of `work that ends`, as numbers of `Ledger.holdings`, in the order of the dial."""
+    ledger.holdings.refresh(reach.most_s)
+    return ledger.holdings.workflows(without=entry.gang.workflow)
 
 
 def _drains(ledger: Ledger, entry: Entry) -> Iterator[Dial]:

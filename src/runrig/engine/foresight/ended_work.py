@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from runrig.domain.gangs import GangState, Placement
+from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
@@ -21,8 +21,9 @@ from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, needs_in_domains
+from runrig.engine.quota.guarantees import nodes_under
 from runrig.engine.quota.numbers import left_at
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, left_for_firm, left_of_promise
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Request, left_for_firm, left_of_promise
 
 Chosen = NDArray[np.bool_]
 """One per workflow."""
@@ -32,17 +33,19 @@ MOST_TOGETHER = 256
 
 
 class EndedWork:
-    """*workflows*: candidates, in an order; they are known by their place in it.  Valid while the ledger stays as it is."""
+    """*workflows*: candidates, as numbers of `Ledger.holdings`, which is up to date; they are known by their place in them.
 
-    def __init__(self, ledger: Ledger, entry: Entry, workflows: Sequence[str]) -> None:
+    Valid while the ledger stays as it is.
+    """
+
+    def __init__(self, ledger: Ledger, entry: Entry, workflows: Ints) -> None:
         self._ledger, self._entry = ledger, entry
-        number = {name: at for at, name in enumerate(workflows)}
+        columns = self._columns = ledger.holdings
         self._many = len(workflows)
-        self._held = [
-            (number[each.gang.workflow], each)
-            for each in ledger.placed.values()
-            if each.held and each.gang.workflow in number
-        ]
+        places = np.full(len(columns.names), -1)
+        places[workflows] = np.arange(self._many)
+        self._slots = columns.order
+        self._who = places[columns.workflow[self._slots]]  # by place among *slots*; -1: no candidate
         leaf = ledger.leaf(entry)
         choices = options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True) if leaf.active else ()
         self._ways = [way for choice, request in choices if (way := self._way(leaf, choice, request)) is not None]
@@ -60,7 +63,7 @@ class EndedWork:
         None: it cannot even if all end, or it would take more than MOST_TOGETHER.
         """
         for way in self._ways:
-            useful = way.useful()
+            useful = way.useful(self._many)
             first, last = 0, len(useful)
             if not way.met_by(self._chosen(useful)):
                 continue
@@ -85,7 +88,7 @@ class EndedWork:
 
     def _chosen(self, numbers: Sequence[int]) -> Chosen:
         chosen = np.zeros(self._many, dtype=np.bool_)
-        chosen[list(numbers)] = True
+        chosen[np.array(numbers, dtype=np.int64)] = True
         return chosen
 
     # ------------------------------------------------------------ what is lacking
@@ -107,9 +110,17 @@ class EndedWork:
             for node in (*leaf.limits[index], leaf.path[-1]):
                 limits = node.room[index] is not None or node.parent is None
                 if limits and (lack := amount - left_at(leaf, node, index, REAL)) > 0:
-                    tree = self._ledger.tree
-                    below = {each for part in (tree.low, tree.firm) for each in part.values() if node in each.path}
-                    yield _Quota(lack, self._given(below, index))
+                    yield _Quota(lack, self._given(self._below(node), index))
+
+    def _below(self, node: QuotaNode) -> Chosen:
+        """Who of *slots* holds quota below *node*."""
+        if node.parent is None:
+            return np.ones(len(self._slots), dtype=np.bool_)
+        columns, leaves = self._columns, list(nodes_under(node))
+        low, firm = ({each.name: 1 for each in leaves if each.kind is kind} for kind in (Kind.LOW, Kind.FIRM))
+        pools, is_firm = columns.pool[self._slots], columns.firm[self._slots]
+        found: Chosen = np.where(is_firm, columns.by_pool(firm)[pools], columns.by_pool(low)[pools]) > 0
+        return found
 
     def _promise(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
         """Law P2: only firm work gives back of it, in pools that have a cohort's quota or a pool above in common."""
@@ -118,74 +129,51 @@ class EndedWork:
         for index, amount in request:
             left = [left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above)]
             if (lack := amount - min(left)) > 0:
-                related = {each for each in self._ledger.tree.firm.values() if _related(leaf, each)}
-                yield _Quota(lack, self._given(related, index))
+                columns = self._columns
+                related = columns.by_pool(dict.fromkeys(_related(leaf), 1))[columns.pool[self._slots]] > 0
+                yield _Quota(lack, self._given(related & columns.firm[self._slots], index))
 
-    def _given(self, leaves: set[QuotaLeaf], index: int) -> list[int]:
-        given = [0] * self._many
-        for number, each in self._held:
-            for at, amount in each.request:
-                if at == index and self._ledger.leaf(each) in leaves:
-                    given[number] += amount
+    def _given(self, counts: Chosen, index: int) -> Ints:
+        """What each workflow holds of *index*, in those of *slots* that count."""
+        columns, given = self._columns, np.zeros(self._many, dtype=np.int64)
+        amounts = np.array([dict(request).get(index, 0) for request in columns.requests], dtype=np.int64)
+        counts = counts & (self._who >= 0)
+        np.add.at(given, self._who[counts], amounts[columns.request[self._slots[counts]]])
         return given
 
     def _room(self, need: DomainNeed, pods: int) -> "_Room":
         nodes, firm = self._ledger.nodes, self._entry.bucket.firm
-        topology, requests = nodes.topology(need.labels), need.shape.requests
-        rows = self._firm_rows if firm else self._rows
-        places = np.array([topology.index.get(name, -1) for name in rows.nodes], dtype=np.int64)
-        there = (places >= 0) & (rows.who >= 0)
-        columns, held = [], []
-        for resource, _ in requests:
+        topology, resources = nodes.topology(need.labels), [resource for resource, _ in need.shape.requests]
+        counts = self._firm_that_runs if firm else self._who >= 0
+        rows = self._columns.held(self._slots[counts], resources, topology, topology.whole(labelled=need.labelled))
+        who = self._who[counts][rows.who]
+        columns = []
+        for resource in resources:
             free = nodes.free(need.labels, resource, EMPTY if firm else REAL).astype(np.int64)
-            amounts = rows.amounts(resource)
-            if firm:
+            if firm:  # LOW may go; other firm work stays, candidate or not
                 taken = np.zeros(len(topology.nodes), dtype=np.int64)
-                np.add.at(taken, places[places >= 0], amounts[places >= 0])
+                np.add.at(taken, rows.node, rows.amounts[resource])
                 free = np.where(free == UNLISTED, UNLISTED, free - taken)
             columns.append(free)
-            held.append(amounts[there])
         takes = nodes.counts(need.labels, need.shape, (REAL,)).takes
-        return _Room(topology, need, pods, takes, columns, rows.who[there], places[there], held)
+        mine = who >= 0
+        held = [rows.amounts[resource][mine] for resource in resources]
+        return _Room(topology, need, pods, takes, columns, who[mine], rows.node[mine], held)
 
     @cached_property
-    def _rows(self) -> "_Rows":
-        return _Rows([(number, each) for number, each in self._held])
-
-    @cached_property
-    def _firm_rows(self) -> "_Rows":
-        """Of all firm work that runs, for that goes for nobody; -1: it is no candidate."""
-        number = {each: at for at, each in self._held}
-        placed = self._ledger.placed.values()
-        return _Rows(
-            [(number.get(e, -1), e) for e in placed if e.bucket.firm and e.held and e.state is GangState.ADMITTED]
-        )
+    def _firm_that_runs(self) -> Chosen:
+        columns = self._columns
+        stops = columns.among([each for each in self._ledger.stopping.values() if each.held])
+        found: Chosen = columns.firm[self._slots] & ~stops[self._slots]
+        return found
 
 
-def _related(leaf: QuotaLeaf, other: QuotaLeaf) -> bool:
-    if other is leaf or any(pool in leaf.pools_above for pool in other.pools_above):
-        return True
-    return leaf.twin is not None and other.twin is not None and leaf.twin.path[-2] is other.twin.path[-2]
-
-
-class _Rows:
-    """What gangs hold, a row for each share of a node.  *who*: the numbers that came with the gangs."""
-
-    def __init__(self, gangs: Sequence[tuple[int, Entry]]) -> None:
-        who, self.nodes, self._requests, self._counts = [], list[str](), list[dict[str, int]](), list[int]()
-        for number, each in gangs:
-            for assignment, pod_set in zip(each.placement, each.gang.pod_sets, strict=True):
-                requests = dict(pod_set.requests)
-                for share in assignment.shares:
-                    who.append(number)
-                    self.nodes.append(share.node)
-                    self._requests.append(requests)
-                    self._counts.append(share.count)
-        self.who = np.array(who, dtype=np.int64)
-
-    def amounts(self, resource: str) -> Ints:
-        pairs = zip(self._requests, self._counts, strict=True)
-        return np.array([requests.get(resource, 0) * count for requests, count in pairs], dtype=np.int64)
+def _related(leaf: QuotaLeaf) -> Iterator[str]:
+    """Pools whose firm work shares a pool above, or a cohort's quota, with that of *leaf*."""
+    yield leaf.name
+    shared = [*leaf.pools_above, *([] if leaf.twin is None else [leaf.twin.path[-2]])]
+    for top in shared:
+        yield from (node.name for node in nodes_under(top) if isinstance(node, QuotaLeaf))
 
 
 @dataclass(slots=True)
@@ -193,7 +181,7 @@ class _Quota:
     """*lack*: what is missing; *given*: what each workflow gives back of it at most."""
 
     lack: int
-    given: list[int]
+    given: Ints
 
 
 class _Room:
@@ -269,21 +257,25 @@ class _Way:
     def alone(self, many: int) -> Chosen:
         found = np.ones(many, dtype=np.bool_)
         for quota in self._quota:
-            found &= np.array([given >= quota.lack for given in quota.given], dtype=np.bool_)
+            found &= quota.given >= quota.lack
         for room in self._room:
             found &= room.alone(many)
         return found
 
     def met_by(self, chosen: Chosen) -> bool:
-        numbers = chosen.nonzero()[0].tolist()
-        if any(sum(quota.given[at] for at in numbers) < quota.lack for quota in self._quota):
+        if any(quota.given[chosen].sum() < quota.lack for quota in self._quota):
             return False
         return all(room.met_by(chosen) for room in self._room)
 
-    def useful(self) -> list[int]:
+    def useful(self, many: int) -> list[int]:
         """Who gives anything of what is lacking."""
-        useful = {at for quota in self._quota for at, given in enumerate(quota.given) if given}
-        return sorted(useful.union(*(room.who.tolist() for room in self._room)))
+        gives = np.zeros(many, dtype=np.bool_)
+        for quota in self._quota:
+            gives |= quota.given > 0
+        for room in self._room:
+            gives[room.who] = True
+        found: list[int] = gives.nonzero()[0].tolist()
+        return found
 
     def nearest(self, chosen: Chosen) -> list[int]:
         """Of *chosen* those in the domains with the most room, if they are enough."""

@@ -5,6 +5,7 @@ Asked of a state as a whole, by name: the answer is a value, so that another pro
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from runrig.domain.changes import Change, Who
 from runrig.domain.errors import Refused
@@ -39,7 +40,7 @@ def starting_changes(
     reach = Reach(
         tuple(name for name in pools if name in state.pools),
         frozenset(who),
-        _ends(state, workflow) if Who.WAIT in who else None,
+        partial(_most_s, state),
         lambda gang: _accepted(state, gang),
         lambda name: [group.gang_id for group in state.groups_of(name)],
         makes,
@@ -67,13 +68,11 @@ def _accepted(state: State, gang: Gang) -> bool:
     return True
 
 
-def _ends(state: State, asking: str) -> dict[str, float]:
-    """Workflow → when it has to end at the latest; those without a limit are left out."""
-    found: dict[str, float] = {}
-    for entry in state.ledger.placed.values():
-        workflow = entry.gang.workflow
-        if workflow != asking and entry.admitted_at is not None:
-            limit = state.spec_of(workflow).exec_timeout_s
-            if limit is not None:
-                found[workflow] = max(found.get(workflow, 0.0), entry.admitted_at + limit)
-    return found
+def make_ready(state: State) -> None:
+    """Brings up to date what each search reads of *state*: a process that is forked now finds it.  O(gangs that came since)."""
+    state.ledger.holdings.refresh(partial(_most_s, state))
+    state.ledger.candidates.refresh()
+
+
+def _most_s(state: State, workflow: str) -> float | None:
+    return state.spec_of(workflow).exec_timeout_s

@@ -11,6 +11,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.ledger.candidate_columns import CandidateColumns
+from runrig.engine.ledger.holding_columns import HoldingColumns
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
@@ -23,7 +24,7 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, ad
 class Accounts:
     """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
     *placed*: gangs that have a placement.  *unclaimed*: stopping gangs that are still charged: no nomination waits for them.
-    *candidates*: gangs that may be preempted.
+    *candidates*: gangs that may be preempted.  *holdings*: all that hold nodes.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -38,6 +39,7 @@ class Accounts:
         self.unclaimed: dict[str, Entry] = {}
         self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
         self.candidates = CandidateColumns()
+        self.holdings = HoldingColumns()
         self.sleepers = Sleepers(self.leaf, self.nodes)
         self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
 
@@ -106,6 +108,7 @@ class Accounts:
         """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
         if pools is None or pools:
             self.candidates.forget()
+            self.holdings.forget()
         for entry in self.placed.values() if pools is None or pools else ():
             if pools is None or entry.gang.pool in pools:
                 before, entry.request = entry.request, self.request_of(entry, entry.placement)
@@ -172,11 +175,13 @@ class Accounts:
     def _hold(self, entry: Entry) -> None:
         self._record(entry, REAL, give_back=False)
         entry.held = True
+        self.holdings.add(entry)
         for each in entry.placement:
             self.nodes.take_gpus(each.shares)
 
     def _let_go(self, entry: Entry) -> None:
         self._record(entry, REAL, give_back=True)
         entry.held = False
+        self.holdings.remove(entry)
         for each in entry.placement:
             self.nodes.return_gpus(each.shares)

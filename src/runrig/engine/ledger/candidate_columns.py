@@ -1,74 +1,22 @@
-"""All gangs that may be preempted, as columns: a search for targets takes its candidates from them by masks (laws R1 to R3).
+"""All gangs that may be preempted, as columns: a search for targets takes its candidates from them by masks (laws R1 to R3)."""
 
-Kept as gangs come and go, and not made anew for each search.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from runrig.domain.quantities import GPU, Requests
+from runrig.domain.quantities import GPU
+from runrig.engine.ledger.gang_columns import GangColumns, column, longer
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex
-from runrig.engine.quota.quota_node import Request
-
-Bools = NDArray[np.bool_]
-
-SPARE = 1024
-"""How many slots of gangs that are gone are kept beside one for each that is there."""
+from runrig.engine.nodes.topology import Ints
 
 
-class HeldRows(NamedTuple):
-    """One row per gang, pod set and node.  *who*: the gang's place among those asked for; *node*: in topology order."""
-
-    who: Ints
-    node: Ints
-    amounts: dict[str, Ints]
-
-
-class CandidateColumns:
-    """Each gang has a *slot*, by which the columns are indexed; those that came since `refresh` have none yet.
-
-    *entries*: by slot, also those that are gone.  *slots*: of those that are there.  *order*: these slots in the order of law R3.
-    *pool*, *request*: by slot, as numbers of *pools* and *requests*.  *pods*, *gpus*: by slot, what the gang holds anywhere.
-    """
-
-    def __init__(self) -> None:
-        self._new: dict[Entry, None] = {}
-        self._clear()
+class CandidateColumns(GangColumns):
+    """*order*: that of law R3.  *pods*, *gpus*: by slot, what the gang holds anywhere."""
 
     def _clear(self) -> None:
-        self.entries: list[Entry] = []
-        self.slots: dict[Entry, int] = {}
-        self.pools: dict[str, int] = {}
-        self.requests: dict[Request, int] = {}
-        self.order, self.pool, self.request, self.pods, self.gpus = (_column(()) for _ in range(5))
-        self._keys: list[tuple[tuple[int, float, str], int]] = []  # of `order`, and of some that are gone
-        self._there, self._charged = bytearray(), bytearray()
-        self._some_left = False
-        # One row for each gang, pod set and node: the numbers of the node and of what a pod asks, and how many pods.
-        self._rows = np.zeros((3, 0), dtype=np.int64)
-        self._first_row = _column((0,))  # by slot, and the end
-        self._nodes: dict[str, int] = {}
-        self._asked: dict[Requests, int] = {}
-        self._places: dict[tuple[str, ...], tuple[TopologyIndex, Ints]] = {}
-
-    # ------------------------------------------------------------ edits
-
-    def add(self, entry: Entry) -> None:
-        """*entry* may be preempted from now on, and holds what it will hold."""
-        self._new[entry] = None
-
-    def remove(self, entry: Entry) -> None:
-        """The inverse of `add`."""
-        slot = self.slots.pop(entry, None)
-        if slot is None:
-            del self._new[entry]
-        else:
-            self._there[slot] = False
-            self._some_left = True
+        super()._clear()
+        self.pods, self.gpus = column(()), column(())
+        self._charged = bytearray()
 
     def note_charged(self, entry: Entry) -> None:
         """*entry* counts in decisions, or no longer does."""
@@ -76,110 +24,26 @@ class CandidateColumns:
         if slot is not None:
             self._charged[slot] = entry.charged
 
-    def forget(self) -> None:
-        """All is made anew: gangs ask something else of the tree, or most of what is kept is of those that are gone."""
-        self._new = dict.fromkeys((*self.slots, *self._new))
-        self._clear()
+    def _is_back(self, entry: Entry, slot: int) -> None:
+        self._charged[slot] = entry.charged
 
     def refresh(self) -> int:
         """Brings the columns up to date, and returns how many gangs it took in.  O(these), and O(gangs) if any came or left."""
-        if len(self.entries) > 2 * len(self.slots) + SPARE:
-            self.forget()
-        if self._new:
-            came, first = list(self._new), len(self.entries)
-            self._new = {}
-            self._keys = [each for each in self._keys if self._there[each[1]]]
-            self._keys += [(entry.preemption_key, slot) for slot, entry in enumerate(came, start=first)]
-            self._keys.sort()
-            self._take_in(came)
-            self.order = _column([slot for _, slot in self._keys])
-            self._some_left = False
-            return len(came)
-        if self._some_left:
-            self.order = self.order[np.frombuffer(self._there, dtype=np.bool_)[self.order]]
-            self._some_left = False
-        return 0
+        return self._refresh(lambda entry: entry.preemption_key)
 
     def _take_in(self, came: Sequence[Entry]) -> None:
-        pools, requests = self.pools, self.requests
-        self.slots.update(zip(came, range(len(self.entries), len(self.entries) + len(came)), strict=True))
-        self.entries += came
-        self._there += bytes([True]) * len(came)
+        super()._take_in(came)
         self._charged += bytes(each.charged for each in came)
-        self.pool = _longer(self.pool, [pools.setdefault(each.gang.pool, len(pools)) for each in came])
-        self.request = _longer(self.request, [requests.setdefault(each.request, len(requests)) for each in came])
-        self._add_rows(came)
-
-    def _add_rows(self, came: Sequence[Entry]) -> None:
-        nodes, asked = self._nodes, self._asked
-        node: list[int] = []
-        what: list[int] = []
-        count: list[int] = []
-        ends: list[int] = []
-        for entry in came:
-            for assignment, pod_set in zip(entry.placement, entry.gang.pod_sets, strict=True):
-                asks = asked.setdefault(pod_set.requests, len(asked))
-                for share in assignment.shares:
-                    node.append(nodes.setdefault(share.node, len(nodes)))
-                    what.append(asks)
-                    count.append(share.count)
-            ends.append(len(node))
-        self._rows = np.concatenate([self._rows, np.array([node, what, count], dtype=np.int64)], axis=1)
-        before = self._first_row[-1]
-        self._first_row = _longer(self._first_row, before + np.array(ends, dtype=np.int64))
-        pods = self._rows[2, before:]
+        first = len(self.entries) - len(came)
+        many = np.diff(self._first_row[first:])
+        what, pods = self._rows[1:, self._first_row[first] :]
         sums = np.zeros((2, len(came)), dtype=np.int64)
-        who = np.arange(len(came)).repeat(np.diff(ends, prepend=0))
+        who = np.arange(len(came)).repeat(many)
         np.add.at(sums[0], who, pods)
-        np.add.at(sums[1], who, self._per_pod(GPU)[self._rows[1, before:]] * pods)
-        self.pods, self.gpus = _longer(self.pods, sums[0]), _longer(self.gpus, sums[1])
-
-    # ------------------------------------------------------------ reading, after `refresh`
+        np.add.at(sums[1], who, self._per_pod(GPU)[what] * pods)
+        self.pods, self.gpus = longer(self.pods, sums[0]), longer(self.gpus, sums[1])
 
     def counted(self) -> Ints:
         """Who counts in decisions now: slots in the order of law R3."""
         order: Ints = self.order[np.frombuffer(self._charged, dtype=np.bool_)[self.order]]
         return order
-
-    def by_pool(self, values: Mapping[str, int]) -> Ints:
-        """*values* of pools, by their numbers; 0 for all others."""
-        column = np.zeros(len(self.pools), dtype=np.int64)
-        for name, value in values.items():
-            if name in self.pools:
-                column[self.pools[name]] = value
-        return column
-
-    def held(self, slots: Ints, resources: Sequence[str], topology: TopologyIndex, whole: Domain) -> HeldRows:
-        """What the gangs of *slots* hold of *resources* on the nodes of *whole*, a domain of *topology*."""
-        first = self._first_row[slots]
-        many = self._first_row[slots + 1] - first
-        rows = np.arange(many.sum()) + (first - many.cumsum() + many).repeat(many)
-        who, node = np.arange(len(slots)).repeat(many), self._places_in(topology)[self._rows[0, rows]]
-        inside = (node >= whole.first) & (node < whole.last)
-        if not inside.all():
-            who, node, rows = who[inside], node[inside], rows[inside]
-        what, count = self._rows[1, rows], self._rows[2, rows]
-        return HeldRows(who, node, {each: self._per_pod(each)[what] * count for each in resources})
-
-    def _per_pod(self, resource: str) -> Ints:
-        """How much of *resource* a pod asks, by the number of what it asks."""
-        return _column([dict(asked).get(resource, 0) for asked in self._asked])
-
-    def _places_in(self, topology: TopologyIndex) -> Ints:
-        """By number of a node, its place in *topology*; -1 if it is not in it."""
-        known, places = self._places.get(topology.labels, (topology, _column(())))
-        if known is not topology:
-            places = _column(())
-        if len(places) < len(self._nodes):
-            missing = list(self._nodes)[len(places) :]
-            places = _longer(places, [topology.index.get(name, -1) for name in missing])
-            self._places[topology.labels] = topology, places
-        return places
-
-
-def _column(values: Sequence[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-def _longer(column: Ints, values: Sequence[int] | Ints) -> Ints:
-    return np.concatenate([column, np.asarray(values, dtype=np.int64)])

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED
-from runrig.engine.ledger.candidate_columns import CandidateColumns, HeldRows
+from runrig.engine.ledger.candidate_columns import CandidateColumns
+from runrig.engine.ledger.gang_columns import HeldRows
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED
 from runrig.engine.nodes.topology import Domain, Ints, TopologyIndex, distinct
 from runrig.engine.placement.demand import ShapeCounts

@@ -108,7 +108,7 @@ class Answering:
         return True
 
     def _branch(self, asker: Connection, question: Question[Any]) -> None:
-        self._replica.let_go()
+        self._replica.make_ready()
         number = os.fork()
         if number == 0:
             try:

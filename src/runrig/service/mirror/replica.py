@@ -9,6 +9,7 @@ from typing import Protocol
 
 from runrig.domain.plan import Decision, Submit
 from runrig.domain.records import Event
+from runrig.engine.foresight.would_start import make_ready
 from runrig.engine.quota.quota_node import REAL
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
@@ -70,8 +71,9 @@ class Replica:
                 return
         self._looking = looking
 
-    def let_go(self) -> None:
-        """Closes its connections: a process that is forked now has none."""
+    def make_ready(self) -> None:
+        """A process that is forked now finds what each search reads, and has no connection."""
+        make_ready(self.state)
         if self._store is not None:
             self._store.close()
             self._store = None
