@@ -5,9 +5,16 @@ import random
 import pytest
 
 from runrig.domain.changes import Ended
+from runrig.domain.gangs import Gang, PodSet, Priority, Requirement
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Queue
+from runrig.domain.pools import HOSTNAME, Pool, Quota, TopologyKey
+from runrig.domain.quantities import GPU, PODS, FlavorResource, of_one_pod, requests_of
 from runrig.engine.foresight.dials import Reach, holders
 from runrig.engine.foresight.ended_work import EndedWork
+from runrig.engine.ledger.ledger import Ledger
 from tests.engine.foresight.test_counterfactual import decided, waiting, world
+from tests.engine.scheduling.test_sleeping import cycle
 from tests.exploring import tries
 
 pytestmark = pytest.mark.explored
@@ -49,3 +56,106 @@ def test_much_is_refuted_and_some_starts() -> None:
     refuted, started = map(sum, zip(*(compared(seed) for seed in range(20)), strict=True))
     assert refuted > 100
     assert started > 10
+
+
+# ---------------------------------------------------------------- who comes before it
+
+RACK = (Requirement("rack"),)
+
+
+def full(flavors: str = "aaaa") -> Ledger:
+    """Four nodes of 8 GPUs, of these *flavors*, in racks of two; h0 to h3 hold one each, LOW."""
+    ledger = Ledger()
+    names = sorted(set(flavors))
+    ledger.set_flavors(Flavor(name, position=at) for at, name in enumerate(names))
+    for at, flavor in enumerate(flavors):
+        ledger.put_node(Node(f"n{at}", {GPU: 8, PODS: 100}, flavor, {"rack": f"r{at // 2}", HOSTNAME: f"n{at}"}))
+    keys = (TopologyKey("rack", "rack"), TopologyKey("host", HOSTNAME))
+    ledger.put_pool(Pool("p", {FlavorResource(name, GPU): Quota(16) for name in names}, topology_keys=keys))
+    for at, flavor in enumerate(flavors):
+        queue(ledger, f"h{at}/g", 1, 8, at=at, platform=flavor)
+    assert len(cycle(ledger, 10.0)) == 4
+    return ledger
+
+
+def queue(
+    ledger: Ledger,
+    id: str,
+    pods: int,
+    gpus: int,
+    *,
+    at: float = 20.0,
+    near: tuple[Requirement, ...] = (),
+    platform: str | None = None,
+) -> None:
+    pod_set = PodSet("x", pods, of_one_pod(requests_of({GPU: gpus})), platform=platform, topology=near)
+    ledger.apply(Queue(Gang(id, "p", Priority.LOW, at, (pod_set,))), at)
+
+
+def sets_for(ledger: Ledger, gang: str = "mine/g") -> dict[str, bool]:
+    """Which sets of h0 to h3 may start *gang*; all that do by a cycle are among them."""
+    numbers = holders(ledger, ledger.entries[gang], Reach())
+    names = [ledger.holdings.names[number] for number in numbers]
+    work = EndedWork(ledger, ledger.entries[gang], numbers)
+    found = {}
+    for bits in range(1, 2 ** len(names)):
+        chosen = [at for at in range(len(names)) if bits >> at & 1]
+        ended = tuple(names[at] for at in chosen)
+        found[" ".join(ended)] = work.may_start_with(chosen)
+        starts = decided(ledger, gang, (Ended(ended),))[0].starts
+        assert found[" ".join(ended)] or not starts, ended
+    return found
+
+
+def test_those_of_its_kind_before_it_take_their_part() -> None:
+    ledger = full()
+    queue(ledger, "first/g", 1, 8)
+    queue(ledger, "mine/g", 1, 8, at=21.0)
+    assert [ended for ended, may in sets_for(ledger).items() if not may] == ["h0", "h1", "h2", "h3"]
+
+
+def test_those_before_it_that_fit_wherever_it_does_take_their_part() -> None:
+    ledger = full()
+    queue(ledger, "first/g", 1, 8, near=RACK)
+    queue(ledger, "mine/g", 2, 8, at=21.0, near=RACK)
+    assert [ended for ended, may in sets_for(ledger).items() if may] == [
+        "h0 h1 h2",
+        "h0 h1 h3",
+        "h0 h2 h3",
+        "h1 h2 h3",
+        "h0 h1 h2 h3",
+    ]
+
+
+def test_a_gang_before_it_that_ends_too_takes_nothing() -> None:
+    ledger = full()
+    queue(ledger, "h0/second", 1, 8)
+    queue(ledger, "mine/g", 1, 8, at=21.0)
+    assert all(sets_for(ledger).values())
+
+
+@pytest.mark.parametrize(
+    ("pods", "gpus", "near", "mine", "ended"),
+    [
+        (1, 16, (), (1, 8), "h0"),
+        (2, 8, (), (1, 8), "h0"),
+        (2, 8, RACK, (2, 8), "h0 h2"),
+    ],
+    ids=["larger pods", "more pods", "nearer pods"],
+)
+def test_who_is_harder_to_place_may_let_it_pass(
+    pods: int, gpus: int, near: tuple[Requirement, ...], mine: tuple[int, int], ended: str
+) -> None:
+    ledger = full()
+    queue(ledger, "first/g", pods, gpus, near=near)
+    queue(ledger, "mine/g", *mine, at=21.0)
+    assert sets_for(ledger)[ended]
+    assert decided(ledger, "mine/g", (Ended(tuple(ended.split())),))[0].starts
+
+
+def test_who_may_take_another_flavor_leaves_it_this_one() -> None:
+    ledger = full("aabb")
+    queue(ledger, "first/g", 1, 8)
+    queue(ledger, "mine/g", 1, 8, at=21.0)
+    assert sets_for(ledger)["h0 h2"]
+    assert decided(ledger, "mine/g", (Ended(("h0", "h2")),))[0].starts

@@ -161,6 +161,8 @@ class Search:
                             at_once = isinstance(action, Admit)
                             verdict = Verdict.STARTS if at_once else Verdict.STARTS_AFTER_STOPS
                             placement = where
+                        elif changes and not verdict.starts and self._too_late():
+                            return TrialCycle(Verdict.WAITS, Placement(), (), {})
                     case Preempt(gang, by):
                         fates[gang] = Fate.STOPS
                         if by == self._gang.id:
@@ -168,6 +170,10 @@ class Search:
                     case Withdraw(gang):
                         fates[gang] = Fate.WAITS
         return TrialCycle(verdict, placement, tuple(stops), fates)
+
+    def _too_late(self) -> bool:
+        """Whether others have taken what it needs: in a cycle nothing comes back that LOW work could use."""
+        return not self._entry.bucket.firm and lacks(self._ledger, self._entry) > 0
 
     # ------------------------------------------------------------ refuting
 

@@ -212,12 +212,13 @@ def _node_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
     """Nodes that take no pods; of those that are alike one."""
     flavors = {each.flavor for choice, _ in options(ledger, entry, entry.bucket.counts, mixed=True) for each in choice}
     alike: dict[object, NodeBack] = {}
-    for name, room in sorted(ledger.nodes.by_name.items()):
+    labels = tuple(key.label for key in ledger.pools[entry.gang.pool].topology_keys)
+    for room in sorted(ledger.nodes.closed(labels), key=lambda room: room.node.name):
         node = room.node
-        if node.flavor in flavors and not ledger.nodes.takes(name, node.flavor):
-            labels = tuple(sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME))
+        if node.flavor in flavors:
+            shown = tuple(sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME))
             free = tuple(tuple(sorted(view.items())) for view in room.free[:2])
-            alike.setdefault((node.flavor, labels, free, tuple(sorted(node.resources.items()))), NodeBack(name))
+            alike.setdefault((node.flavor, shown, free, tuple(sorted(node.resources.items()))), NodeBack(node.name))
     yield from _listed(Who.ADMIN, "nodes", list(alike.values()))
 
 

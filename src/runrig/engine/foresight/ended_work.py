@@ -8,6 +8,7 @@ LOW may go for it.  Judged for the least size (law A1).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
-from runrig.engine.ledger.queue import Entry
+from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, UNLISTED, pods_per_node
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
@@ -27,6 +28,9 @@ from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Req
 
 Chosen = NDArray[np.bool_]
 """One per workflow."""
+
+MOST_AHEAD = 64
+"""Of one kind of gangs, so many of those that come before are reckoned with."""
 
 MOST_TOGETHER = 256
 """Sets of more workflows are not told."""
@@ -47,8 +51,13 @@ class EndedWork:
         self._slots = columns.order
         self._who = places[columns.workflow[self._slots]]  # by place among *slots*; -1: no candidate
         leaf = ledger.leaf(entry)
-        choices = options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True) if leaf.active else ()
-        self._ways = [way for choice, request in choices if (way := self._way(leaf, choice, request)) is not None]
+        choices = list(options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)) if leaf.active else []
+        # Where somebody may take another flavor instead, those before it leave it more than is known.
+        alone = len(choices) > 1
+        ways = (
+            self._way(leaf, choice, request, Ahead() if alone else self._ahead(choice)) for choice, request in choices
+        )
+        self._ways = [way for way in ways if way is not None]
 
     def alone(self) -> Chosen:
         """Whether it may start once this one has ended, per workflow."""
@@ -91,18 +100,53 @@ class EndedWork:
         chosen[np.array(numbers, dtype=np.int64)] = True
         return chosen
 
+    # ------------------------------------------------------------ who comes before it
+
+    def _ahead(self, choice: Placement) -> "Ahead":
+        """Gangs that start first if it starts as *choice*.  Not those of workflows that may end themselves."""
+        bucket = self._entry.bucket
+        less: list[tuple[Request, int]] = []
+        for other in self._ledger.ranks[bucket.rank].by_pool[bucket.pool].buckets if not bucket.firm else ():
+            if other is not bucket and not other.key.refused and (request := self._no_harder(other, choice)):
+                less.append((request, self._stay(other)))
+        return Ahead(self._stay(bucket), tuple(less))
+
+    def _stay(self, bucket: Bucket) -> int:
+        """How many of *bucket* come before it, of at most MOST_AHEAD, and hold nothing elsewhere in their workflow."""
+        first = bucket.waiting[: min(bucket.ahead_of(self._entry), MOST_AHEAD)]
+        return sum(not self._columns.knows(each.gang.workflow) for each in first)
+
+    def _no_harder(self, other: Bucket, choice: Placement) -> Request:
+        """What a gang of *other*, of the same pool, asks if it fits wherever this one does as *choice*, and nowhere else; else nothing."""
+        head = other.waiting[0]
+        found = list(options(self._ledger, head, other.counts))
+        if len(head.gang.pod_sets) > 1 or len(found) != 1:
+            return ()
+        (pods,), (((lies,), request),) = head.gang.pod_sets, found
+        required = [each for each in pods.topology if each.required]
+        if pods.min_count is not None or len(required) > 1:
+            return ()
+        for assignment, pod_set in zip(choice, self._entry.gang.pod_sets, strict=True):
+            asks = dict(pod_set.requests)
+            fits = pods.count <= assignment.count and all(asks.get(name, 0) >= amount for name, amount in pods.requests)
+            if fits and lies.flavor == assignment.flavor and (not required or pods.topology == pod_set.topology):
+                return request
+        return ()
+
     # ------------------------------------------------------------ what is lacking
 
-    def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request) -> "_Way | None":
+    def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request, ahead: "Ahead") -> "_Way | None":
         """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang asks for."""
-        lacks = list(self._headroom(leaf, request) if leaf.kind is Kind.LOW else self._promise(leaf, request))
+        asked = ahead.and_then(request)
+        lacks = list(self._headroom(leaf, asked) if leaf.kind is Kind.LOW else self._promise(leaf, asked))
         if not self._ledger.place:
             return _Way(lacks, [])
         constraints = self._ledger.constraints(self._entry, tuple(each.count for each in choice))
         if constraints is None:
             return None
         needs = needs_in_domains(pod_requests(self._entry, choice), constraints)
-        return _Way(lacks, [lack for need, pods in needs if not (lack := self._room(need, pods)).met])
+        rooms = (self._room(need, pods, 1 + ahead.alike) for need, pods in needs)
+        return _Way(lacks, [room for room in rooms if not room.met])
 
     def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
         """Of each limit that refuses: there is at most as much more room as is given back below it (law Q4)."""
@@ -141,7 +185,7 @@ class EndedWork:
         np.add.at(given, self._who[counts], amounts[columns.request[self._slots[counts]]])
         return given
 
-    def _room(self, need: DomainNeed, pods: int) -> "_Room":
+    def _room(self, need: DomainNeed, pods: int, gangs: int) -> "_Room":
         nodes, firm = self._ledger.nodes, self._entry.bucket.firm
         topology, resources = nodes.topology(need.labels), [resource for resource, _ in need.shape.requests]
         counts = self._firm_that_runs if firm else self._who >= 0
@@ -158,7 +202,7 @@ class EndedWork:
         takes = nodes.counts(need.labels, need.shape, (REAL,)).takes
         mine = who >= 0
         held = [rows.amounts[resource][mine] for resource in resources]
-        return _Room(topology, need, pods, takes, columns, who[mine], rows.node[mine], held)
+        return _Room(topology, need, (pods, gangs), takes, columns, who[mine], rows.node[mine], held)
 
     @cached_property
     def _firm_that_runs(self) -> Chosen:
@@ -176,6 +220,21 @@ def _related(leaf: QuotaLeaf) -> Iterator[str]:
         yield from (node.name for node in nodes_under(top) if isinstance(node, QuotaLeaf))
 
 
+class Ahead(NamedTuple):
+    """Gangs that start before it if it starts: *alike* are of its own kind; of others what one asks, and how many there are."""
+
+    alike: int = 0
+    less: tuple[tuple[Request, int], ...] = ()
+
+    def and_then(self, request: Request) -> Request:
+        """What all of them ask, and then a gang with *request*."""
+        total = {index: amount * (1 + self.alike) for index, amount in request}
+        for asked, gangs in self.less:
+            for index, amount in asked:
+                total[index] = total.get(index, 0) + amount * gangs
+        return tuple(total.items())
+
+
 @dataclass(slots=True)
 class _Quota:
     """*lack*: what is missing; *given*: what each workflow gives back of it at most."""
@@ -185,20 +244,28 @@ class _Quota:
 
 
 class _Room:
-    """So many *pods* of *need* that no domain has room for.  *columns*: what is free per node; a row is what *who* holds at a node."""
+    """Domains for so many gangs, of so many pods of *need* each (*size*: pods, gangs), of which some have none.
+
+    *columns*: what is free per node; a row is what *who* holds at a node.
+    """
 
     def __init__(
         self,
         topology: TopologyIndex,
         need: DomainNeed,
-        pods: int,
+        size: tuple[int, int],
         takes: NDArray[np.bool_],
         columns: list[Ints],
         who: Ints,
         places: Ints,
         held: list[Ints],
     ) -> None:
-        self._pods, self._requests, self._takes, self._columns = pods, need.shape.requests, takes, columns
+        (self._pods, self._gangs), self._requests, self._takes, self._columns = (
+            size,
+            need.shape.requests,
+            takes,
+            columns,
+        )
         last = topology.whole(labelled=need.labelled).last
         self._domains = topology.of[need.level] if need.level >= 0 else np.zeros(len(topology.nodes), dtype=np.int64)
         inside = (places < last) & takes[places]
@@ -206,12 +273,15 @@ class _Room:
         self._fits = pods_per_node(len(takes), self._requests, columns)
         self._fits[~takes] = 0
         self._now = np.bincount(self._domains[:last], weights=self._fits[:last]).astype(np.int64)
-        self.met = int(self._now.max(initial=0)) >= pods
+        self._there = int((self._now // self._pods).sum())
+        self.met = self._there >= self._gangs
 
     def alone(self, many: int) -> Chosen:
-        found = np.zeros(many, dtype=np.bool_)
+        more = np.zeros(many, dtype=np.int64)
         who, domain, pods = self._after(self.who)
-        found[who[self._now[domain] + pods >= self._pods]] = True
+        now = self._now[domain]
+        np.add.at(more, who, (now + pods) // self._pods - now // self._pods)
+        found: Chosen = self._there + more >= self._gangs
         return found
 
     def after(self, chosen: Chosen) -> Ints:
@@ -222,11 +292,13 @@ class _Room:
         return now
 
     def met_by(self, chosen: Chosen) -> bool:
-        return int(self.after(chosen).max(initial=0)) >= self._pods
+        return int((self.after(chosen) // self._pods).sum()) >= self._gangs
 
-    def inside(self, domain: int) -> Ints:
-        """Who holds anything in *domain*."""
-        found: Ints = self.who[self._domains[self._places] == domain]
+    def nearest(self, chosen: Chosen) -> Ints:
+        """Who holds anything in the domains that have most room once all *chosen* have ended, as many as there are gangs."""
+        most = np.zeros(len(self._now), dtype=np.bool_)
+        most[np.argsort(-self.after(chosen), kind="stable")[: self._gangs]] = True
+        found: Ints = self.who[most[self._domains[self._places]]]
         return found
 
     def _after(self, who: Ints) -> tuple[Ints, Ints, Ints]:
@@ -282,7 +354,7 @@ class _Way:
         inside = chosen.copy()
         for room in self._room:
             there = np.zeros(len(chosen), dtype=np.bool_)
-            there[room.inside(int(room.after(chosen).argmax()))] = True
+            there[room.nearest(chosen)] = True
             inside &= there
         found: list[int] = (inside if self.met_by(inside) else chosen).nonzero()[0].tolist()
         return found

@@ -46,6 +46,10 @@ class HoldingColumns(GangColumns):
         ordered: Ints = found[np.argsort(last[found])]
         return ordered
 
+    def knows(self, workflow: str) -> bool:
+        """True if *workflow* holds anything, or did lately."""
+        return workflow in self._numbers
+
     def among(self, entries: Sequence[Entry]) -> Bools:
         """By slot, whether it is one of *entries*."""
         found = np.zeros(len(self.entries), dtype=np.bool_)

@@ -6,7 +6,7 @@ met, in the order of the queue, one after the other as long as there is room.  W
 many awake cost time, never another plan.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
@@ -39,7 +39,7 @@ class Sleepers:
         self.changes = 0
         self.risen: tuple[list[Barrier], ...] = ([], [], [])
         self.eased: dict[str, None] = {}
-        self._borrowing: dict[str, dict[Bucket, None]] = {}
+        self._in_pool: dict[str, dict[Bucket, None]] = {}  # of those asleep
         self.barriers: dict[Hashable, Barrier] = {}
         self.notes: Notes | None = None
         self._deaf = False
@@ -111,8 +111,7 @@ class Sleepers:
         self.awake.pop(bucket, None)
         self.asleep[bucket] = None
         bucket.asleep, bucket.before = turn, dict(before)
-        if turn is Pass.BORROWING:
-            self._borrowing.setdefault(bucket.pool, {})[bucket] = None
+        self._in_pool.setdefault(bucket.pool, {})[bucket] = None
         for barrier, need in before.items():
             barrier.sleepers += 1
             barrier.file(bucket, turn, need)
@@ -120,8 +119,8 @@ class Sleepers:
     def wake(self, bucket: Bucket) -> None:
         """The next cycle looks at *bucket*."""
         self._note(bucket)
-        if bucket.asleep is Pass.BORROWING:
-            del self._borrowing[bucket.pool][bucket]
+        if bucket.asleep is not None:
+            del self._in_pool[bucket.pool][bucket]
         for barrier in bucket.before:
             barrier.sleepers -= 1
             if not barrier.sleepers:
@@ -141,25 +140,25 @@ class Sleepers:
             bucket.asleep, bucket.before = None, AWAKE
         self.awake.update(self.asleep)
         self.asleep = {}
-        self._borrowing, self.barriers, self._at_source, self.eased = {}, {}, {}, {}
+        self._in_pool, self.barriers, self._at_source, self.eased = {}, {}, {}, {}
         for risen in self.risen:
             risen.clear()
         self.changes += 1
 
     def queueing_changed(self, pool: str) -> None:
-        """Who heads *pool* may stand in the way now, or no longer.  O(those who sleep)."""
+        """Who heads *pool* may stand in the way now, or no longer.  O(those who sleep there)."""
         if not self._deaf:
-            self._wake_in({pool})
+            self._wake_in(pool)
             self.changes += 1
 
-    def _wake_in(self, pools: Set[str]) -> None:
-        for bucket in [bucket for bucket in self.asleep if bucket.pool in pools]:
+    def _wake_in(self, pool: str) -> None:
+        for bucket in list(self._in_pool.get(pool, ())):
             self.wake(bucket)
 
     def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
         """Buckets of *pools* that failed as LOW that borrows, and sleep."""
         for pool in pools:
-            yield from list(self._borrowing.get(pool, ()))
+            yield from [each for each in self._in_pool.get(pool, ()) if each.asleep is Pass.BORROWING]
 
     # ------------------------------------------------------------ giving back
 
@@ -182,7 +181,7 @@ class Sleepers:
             self.gave_back(flavor)
 
     def quotas_changed(self, followed: Followed) -> None:
-        """Quotas were declared, and the tree followed.  O(those who sleep) where more than numbers has changed."""
+        """Quotas were declared, and the tree followed.  O(those who sleep below what changed) where that is more than numbers."""
         if self.notes is not None and not followed.same_nodes:
             # What a trial made is gone when it is undone, unless the tree was built anew.
             self.notes.same_nodes = self.notes.same_nodes and self._deaf and followed.recounted is not None
@@ -192,7 +191,8 @@ class Sleepers:
             self.wake_all()
         if followed.more:
             below = (node for top in followed.more for node in nodes_under(top))
-            self._wake_in({node.name for node in below if node.kind is Kind.POOL})
+            for pool in sorted({node.name for node in below if node.kind is Kind.POOL}):
+                self._wake_in(pool)
         for node in followed.numbers:
             self._eased(node)
             for index in range(len(node.nominal)):
