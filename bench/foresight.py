@@ -35,7 +35,7 @@ from runrig.engine.foresight.counterfactual import Search
 from runrig.engine.foresight.dials import Reach, edits_of
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.foresight.outcome import Outcome
-from runrig.engine.foresight.would_start import Foresight, starting_changes
+from runrig.engine.foresight.would_start import Foresight, make_ready, starting_changes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.lifecycle import pools
 from runrig.engine.scheduling.admission import decide
@@ -98,8 +98,9 @@ def rows(runs: int) -> Rows:
 
 def measured(runs: int, nodes: int = NODES, many: int = WAITING) -> Iterator[Measured]:
     state = world(nodes, many)
+    make_ready(state)  # as the mirror does before it forks
     gc.collect()
-    gc.freeze()  # as the mirror does
+    gc.freeze()
     try:
         line = [each for each in state.ledger.entries.values() if each.state is GangState.PENDING]
         mix = Random(3)

@@ -26,6 +26,7 @@ from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery
+from runrig.service.queries import would_start
 from runrig.service.runtime import template_queue
 
 SHUTDOWN_S = 2
@@ -200,8 +201,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Requests that wait for a template to be rendered take no thread from others.
-        to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL
+        # Requests that wait for a template to be rendered, or for their turn to search, take no thread from others.
+        to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL + would_start.MOST_WAIT
         sys.setswitchinterval(SWITCH_S)
         if self.started:
             self.when_ready()

@@ -1,6 +1,7 @@
 """Who sees what: one's own pools with their work; of all others amounts, and no name."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ from runrig.domain.workflows import Status, TaskKey
 from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.edits import PoolEdit
+from runrig.service.mirror.leaving import Leaving
+from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries import would_start
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS
 from tests.api.permissions.two_teams import FOREIGN, TwoTeams, two_teams
+from tests.patience import until
 from tests.worlds.service import desk
 
 LOW = Priority.LOW
@@ -195,11 +199,19 @@ def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
         address = f"/api/v1/workflows/{waits}/would-start"
-        with ExitStack() as others:
-            for _ in range(would_start.AT_ONCE):
-                others.enter_context(it.api.desk.service.change_queries._turns.one())
-            refused = it.api.http.get(address)
-            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        turns = it.api.desk.service.change_queries._turns
+        with ThreadPoolExecutor(would_start.MOST_WAIT) as threads:
+            leaving = [Leaving() for _ in range(would_start.MOST_WAIT)]
+            with ExitStack() as others:
+                for _ in range(would_start.AT_ONCE):
+                    others.enter_context(turns.one(Leaving()))
+                waiting = [threads.submit(others.enter_context, turns.one(each)) for each in leaving]
+                until(lambda: len(turns._waiting) == len(waiting))
+                refused = it.api.http.get(address)
+                assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+                for each in leaving:
+                    each.leave()
+                assert {type(each.exception()) for each in waiting} == {GivenUp}
         assert it.api.http.get(address).status_code == 200
 
 

@@ -9,8 +9,8 @@ import pytest
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.service.foresight import plans
-from runrig.service.foresight.plans import Leaving
 from runrig.service.foresight.questions import OfQuota
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries.visibility import ALL
 from tests.api.client import Api, api
@@ -169,7 +169,7 @@ def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         with ExitStack() as others:
             for _ in range(plans.AT_ONCE):
-                others.enter_context(it.desk.service.plans._turns.one())
+                others.enter_context(it.desk.service.plans._turns.one(Leaving()))
             refused = it.http.post("/api/v1/plan", json={"pool": "pool1", "quota": 1})
             problem(refused, 503, "UNAVAILABLE")
             assert refused.headers["retry-after"] == "2"

@@ -6,9 +6,9 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.foresight.plans import Leaving
 from runrig.service.foresight.questions import OfFile, OfNodes, OfQuota, OfSubmission, Question
 from runrig.service.mirror.answering import Question as Asking
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries.visibility import ALL
 from tests.service.mirror.questions import revision

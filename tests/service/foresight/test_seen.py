@@ -5,9 +5,9 @@ from pathlib import Path
 from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.gangs import Priority
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.foresight.plans import Leaving
 from runrig.service.foresight.questions import OfQuota, OfSubmission
 from runrig.service.foresight.seen import Amount, seen
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.worlds.service import desk, one_task

@@ -14,10 +14,10 @@ from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.state.state import State
 from runrig.service.commands.submissions import Submission
 from runrig.service.foresight import dry_runs
-from runrig.service.foresight.plans import Leaving
 from runrig.service.foresight.questions import OfQuota
 from runrig.service.mirror import asker
 from runrig.service.mirror.asker import NoBranches
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.visibility import ALL
 from runrig.service.queries.would_start import ForeseenView
 from tests.worlds.service import Desk, desk, one_task

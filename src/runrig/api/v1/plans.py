@@ -1,29 +1,26 @@
 """What an edit would do, before anybody makes it."""
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api.edits import check_promise
+from runrig.api.leaving import watch
 from runrig.api.permissions import About, Asker, Asking, Sent, needs
-from runrig.api.routing import Found, Route, Serving
+from runrig.api.routing import Arriving, Route, Serving
 from runrig.api.v1.answers import plans as as_answers
 from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.service.commands.submissions import read
-from runrig.service.foresight.plans import Leaving
 from runrig.service.foresight.questions import OfDomain, OfFile, OfNodes, OfQuota, OfSubmission, Question
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["server"])
-
-Arriving = Annotated[Request, Found(lambda request: request)]
-"""The request itself, whose end says that nobody waits for the answer any more."""
 
 
 @router.post(
@@ -37,7 +34,7 @@ Arriving = Annotated[Request, Found(lambda request: request)]
 )
 async def make_plan(service: Serving, user: User, asker: Asking, request: Arriving, body: v1.PlanRequest) -> Response:
     leaving = Leaving()
-    watching = asyncio.create_task(_watch(request, leaving))
+    watching = asyncio.create_task(watch(request, leaving))
 
     def answer() -> v1.Plan:
         question = _question(asker, user, body)
@@ -51,13 +48,6 @@ async def make_plan(service: Serving, user: User, asker: Asking, request: Arrivi
         return Response(status_code=499)
     finally:
         watching.cancel()
-
-
-async def _watch(request: Request, leaving: Leaving) -> None:
-    """Until the client goes away: its body has been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    leaving.leave()
 
 
 def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:

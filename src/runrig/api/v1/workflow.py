@@ -7,8 +7,9 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api import logs
+from runrig.api.leaving import leaving_of
 from runrig.api.permissions import Asking, Seeing, needs, workflow
-from runrig.api.routing import Route, Serving
+from runrig.api.routing import Arriving, Route, Serving
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as changes_shown
@@ -66,11 +67,15 @@ def explain_workflow(service: Serving, visibility: Seeing, id: str) -> v1.Workfl
 def changes_of_workflow(
     service: Serving,
     asker: Asking,
+    request: Arriving,
     id: str,
     changes: Annotated[Literal["own", "all"], Query(description="The owner's changes, or those of others too")] = "all",
     depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
 ) -> v1.WorkflowChanges:
-    return changes_shown(service.change_queries.would_start(id, asker.identity, others=changes == "all", depth=depth))
+    others, leaving = changes == "all", leaving_of(request)
+    return changes_shown(
+        service.change_queries.would_start(id, asker.identity, others=others, depth=depth, leaving=leaving)
+    )
 
 
 @router.get(

@@ -4,9 +4,7 @@ Nothing is stored, and the state of the server is only read.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
@@ -20,7 +18,8 @@ from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.questions import Deed, OfNodes, OfSubmission, Question, Reader, edit_of
 from runrig.service.foresight.seen import Seen, seen, told
 from runrig.service.mirror.asker import Asker
-from runrig.service.mirror.mirror import Asked, GivenUp
+from runrig.service.mirror.leaving import Leaving
+from runrig.service.mirror.mirror import GivenUp
 from runrig.service.mirror.turns import Turns
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
@@ -39,28 +38,6 @@ class Planned:
     changes: tuple[Difference, ...]
     nodes: tuple[str, ...]
     seen: Seen
-
-
-class Leaving:
-    """Whether the one who asks is still there.  In another process nobody leaves: it is ended."""
-
-    def __init__(self) -> None:
-        self.left = False
-        self._asked: Asked[Any] | None = None
-
-    def __reduce__(self) -> tuple[type["Leaving"], tuple[()]]:
-        return Leaving, ()
-
-    def sent(self, asked: Asked[Any]) -> None:
-        self._asked = asked
-        if self.left:
-            self.leave()
-
-    def leave(self) -> None:
-        self.left = True
-        if self._asked is not None:
-            with suppress(OSError):  # it has been answered
-                self._asked.hang_up()
 
 
 class Plans:
@@ -85,7 +62,7 @@ class Plans:
 
         Raises what the command itself would raise, Unavailable if too many ask, and GivenUp if the one who asks has left.
         """
-        with self._turns.one():
+        with self._turns.one(leaving):
             now = self._clock.now()
             with self._transactor.reading() as state:
                 revision = state.revision

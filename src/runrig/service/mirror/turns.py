@@ -5,26 +5,62 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from runrig.domain.errors import Unavailable
+from runrig.service.mirror.leaving import Leaving
+from runrig.service.mirror.mirror import GivenUp
 
 RETRY_S = 2
 
 
 class Turns:
-    """*most* of *what*, "plans are being made", at once.  Thread-safe."""
+    """*most* of *what*, "plans are being made", at once.  *waiting*: so many more wait for a turn, first come, first served, and
+    none of them longer than *within_s*.  Thread-safe.
+    """
 
-    def __init__(self, most: int, what: str) -> None:
-        self._most, self._what = most, what
-        self._free = threading.BoundedSemaphore(most)
+    def __init__(self, most: int, what: str, *, waiting: int = 0, within_s: float = 0.0) -> None:
+        self._most, self._what, self._room, self._within_s = most, what, most + waiting, within_s
+        self._changed = threading.Condition()
+        self._waiting: list[object] = []
+        self._under_way = 0
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Raises Unavailable at once if all are taken."""
-        if not self._free.acquire(blocking=False):
-            raise Unavailable(
-                f"{self._most} {self._what}, which is all that may be at once: try again when one has been answered",
-                {"retry_after_s": RETRY_S},
-            )
+    def one(self, leaving: Leaving) -> Iterator[None]:
+        """A turn, once there is one.  Raises Unavailable if too many wait, or for too long, and GivenUp if the one who asks leaves."""
+        self._wait(leaving)
         try:
             yield
         finally:
-            self._free.release()
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+
+    def _wait(self, leaving: Leaving) -> None:
+        mine = object()
+        with self._changed:
+            if self._under_way + len(self._waiting) >= self._room:
+                raise self._refusal()
+            self._waiting.append(mine)
+            leaving.then(self._look_again)
+            try:
+                self._changed.wait_for(lambda: leaving.left or self._is_next(mine), self._within_s)
+                if leaving.left:
+                    raise GivenUp("the one who asks has left")
+                if not self._is_next(mine):
+                    raise self._refusal()
+                self._under_way += 1
+            finally:
+                self._waiting.remove(mine)
+                self._changed.notify_all()
+
+    def _is_next(self, ticket: object) -> bool:
+        return self._waiting[0] is ticket and self._under_way < self._most
+
+    def _look_again(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _refusal(self) -> Unavailable:
+        wait = f", and {self._room - self._most} may wait" if self._room > self._most else ""
+        return Unavailable(
+            f"{self._most} {self._what}, which is all that may be at once{wait}: try again when one has been answered",
+            {"retry_after_s": RETRY_S},
+        )

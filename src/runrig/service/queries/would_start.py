@@ -1,5 +1,6 @@
 """What would let a workflow start: asked of the mirror, told as far as the one who asks may see and do it."""
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.service.mirror.asker import Asker, NoBranches, drained
+from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.mirror.turns import Turns
 from runrig.service.queries.redaction import Names
@@ -22,9 +24,12 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 
 WITHIN_S = 30.0
-AT_ONCE = 4
-"""Searches at once: each has a branch of the mirror."""
-
+AT_ONCE = min(4, max(2, (os.cpu_count() or 1) // 2))
+"""Searches at once: each has a branch of the mirror, and others want the processors too."""
+MOST_WAIT = 32
+"""Searches that wait for their turn, each in a thread of its own."""
+WAIT_S = 10.0
+"""How long each of them waits."""
 
 Searched = tuple[Foresight, dict[str, int]]
 """What was found, and the GPUs of the work that it mentions, by the name of a workflow or gang."""
@@ -44,20 +49,25 @@ class ForeseenView:
 class ChangeQueries:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
-        self._turns = Turns(AT_ONCE, "searches for what would start a workflow are under way")
+        what = "searches for what would start a workflow are under way"
+        self._turns = Turns(AT_ONCE, what, waiting=MOST_WAIT, within_s=WAIT_S)
 
-    def would_start(self, id: str, identity: Identity, *, others: bool, depth: int) -> ForeseenView:
+    def would_start(
+        self, id: str, identity: Identity, *, others: bool, depth: int, leaving: Leaving | None = None
+    ) -> ForeseenView:
         """*others* False: only what the owner can change.  Of administrators' changes only those that *identity* may make.
 
         Without a mirror, in a large cluster, only the owner's changes are looked at, and only while the cluster is at rest.
-        Raises NotFound, and Unavailable if the search takes too long, if too many ask, or if it takes a mirror.
+        Raises NotFound, and Unavailable if the search takes too long, if too many ask, if it takes a mirror, or if the one who asks
+        leaves.
         """
+        leaving = leaving or Leaving()
         visibility = Visibility(identity)
         workflow = self._workflows.place(id, visibility).id
         who = tuple(Who) if others else (Who.OWNER,)
         try:
-            with self._turns.one():
-                answer, revision = self._search(workflow, identity, who, depth)
+            with self._turns.one(leaving):
+                answer, revision = self._search(workflow, identity, who, depth, leaving)
         except GivenUp as error:
             raise Unavailable(
                 f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
@@ -65,12 +75,14 @@ class ChangeQueries:
         found, gpus = answer
         return _told(workflow, revision, found, self._workflows.names(visibility, gpus=gpus))
 
-    def _search(self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int) -> tuple[Searched, int]:
+    def _search(
+        self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int, leaving: Leaving
+    ) -> tuple[Searched, int]:
         """Raises NoBranches if there is no mirror, and looks at the gangs of *workflow* alone do not tell."""
         now = self._clock.now()
         try:
             answers, revision = self._asker.ask_branches(
-                (foresee, (workflow, identity, who, depth, now)), within_s=WITHIN_S
+                (foresee, (workflow, identity, who, depth, now)), within_s=WITHIN_S, sent=leaving.sent
             )
         except NoBranches:
             if who != (Who.OWNER,) or depth > 1:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from runrig.api import logs
+from runrig.api.leaving import leaving_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
@@ -93,7 +94,7 @@ def workflow(
         task=task,
         file=_file(service, shown.id, whole=whole),
         hidden=not whole,
-        foreseen=_foreseen(service, asker, shown.id, would) if would else None,
+        foreseen=_foreseen(request, service, asker, shown.id, would) if would else None,
         search=would,
         tiers=TIERS,
         who=WHO,
@@ -138,10 +139,13 @@ def details(reason: ReasonAnswer) -> list[str]:
     return found
 
 
-def _foreseen(service: Service, asker: Asking, id: str, search: str) -> v1.WorkflowChanges | str:
+def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: str) -> v1.WorkflowChanges | str:
     """A sentence where there is no answer in time."""
     try:
-        return as_changes(service.change_queries.would_start(id, asker.identity, others=search == "all", depth=1))
+        others, leaving = search == "all", leaving_of(request)
+        return as_changes(
+            service.change_queries.would_start(id, asker.identity, others=others, depth=1, leaving=leaving)
+        )
     except Unavailable as error:
         return error.message
 

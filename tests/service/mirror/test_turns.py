@@ -1,0 +1,70 @@
+"""Turns: never more than so many at once, first come, first served, and who leaves, or comes too late, takes nobody's."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from runrig.domain.errors import Unavailable
+from runrig.service.mirror.leaving import Leaving
+from runrig.service.mirror.mirror import GivenUp
+from runrig.service.mirror.turns import Turns
+from tests.patience import until
+
+
+def test_who_waits_has_a_turn_in_the_order_in_which_they_came() -> None:
+    turns, had = Turns(1, "searches are under way", waiting=3, within_s=60.0), list[int]()
+
+    def ask(number: int) -> None:
+        with turns.one(Leaving()):
+            assert turns._under_way == 1
+            had.append(number)
+
+    with ThreadPoolExecutor(3) as threads:
+        waiting: list[Future[None]] = []
+        with turns.one(Leaving()):
+            for number in range(3):
+                waiting.append(threads.submit(ask, number))
+                until(lambda: len(turns._waiting) == len(waiting))
+            with pytest.raises(
+                Unavailable, match="1 searches are under way, which is all that may be at once, and 3 may wait"
+            ):
+                turns._wait(Leaving())
+            assert had == []
+        for each in waiting:
+            each.result()
+    assert had == [0, 1, 2]
+
+
+def test_who_leaves_waits_no_longer_and_lets_the_next_one_come() -> None:
+    turns, gone = Turns(1, "searches", waiting=2, within_s=60.0), Leaving()
+    with ThreadPoolExecutor(2) as threads, ExitStack() as first, ExitStack() as third:
+        first.enter_context(turns.one(Leaving()))
+        second = threads.submit(turns._wait, gone)
+        until(lambda: len(turns._waiting) == 1)
+        late = threads.submit(third.enter_context, turns.one(Leaving()))
+        until(lambda: len(turns._waiting) == 2)
+        gone.leave()
+        assert isinstance(second.exception(), GivenUp)
+        assert not late.done()
+        first.close()
+        late.result()
+    with turns.one(Leaving()):
+        assert turns._waiting == []
+
+
+def test_nobody_waits_longer_than_is_said() -> None:
+    turns = Turns(1, "searches", waiting=1, within_s=0.01)
+    with turns.one(Leaving()):
+        with pytest.raises(Unavailable):
+            turns._wait(Leaving())
+        assert turns._waiting == []
+
+
+def test_who_has_left_before_begins_nothing() -> None:
+    turns, gone = Turns(1, "searches"), Leaving()
+    gone.leave()
+    with pytest.raises(GivenUp):
+        turns._wait(gone)
+    with turns.one(Leaving()):
+        assert turns._under_way == 1
