@@ -18,6 +18,7 @@ from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle
 from runrig.engine.foresight.branch import Edit, StateBranch
 from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
+from runrig.engine.foresight.outcome import PoolRow, drains, hopeless, pool_rows
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from tests.properties.machine import shuffled
@@ -26,8 +27,9 @@ from tests.properties.test_properties import CHECKS, Engine
 
 @dataclass
 class Reality:
-    """*rows* after the edit, run on by hand until nothing changes."""
+    """*rows* after the edit, run on by hand until nothing changes.  *state*: as it is then, loaded from its rows."""
 
+    state: State
     running: set[str]
     preempted: dict[str, tuple[str, Law]]
     ended: set[str]
@@ -48,7 +50,8 @@ class Reality:
         ended = {*_over(state)}
         entries = state.ledger.entries.values()
         running = {each.gang.id for each in entries if each.state is GangState.ADMITTED}
-        return cls(running, preempted, ended, {each.gang.id for each in entries} - running)
+        waiting = {each.gang.id for each in entries} - running
+        return cls(State.load(state.rows()), running, preempted, ended, waiting)
 
 
 def _over(state: State) -> list[str]:
@@ -123,6 +126,8 @@ class Planner(Engine):
         ran = {row.gang.id for row in rows.gangs if row.state is GangState.ADMITTED}
         assert found.rests
         assert {each.party.gang for each in found.starts} == new.running - old.running
+        entries = new.state.ledger.entries
+        assert all(each.placement == entries[each.party.gang].placement for each in found.starts)
         assert {each.party.gang for each in found.waits} == old.running - new.running - ran - new.ended
         told = {each.party.gang: (each.by, each.law) for each in found.preempted}
         assert told == {gang: why for gang, why in new.preempted.items() if gang not in old.preempted}
@@ -131,6 +136,14 @@ class Planner(Engine):
         stopped = {gang for gang in (old.running & ran) - new.running if gang not in told}
         assert stopped <= lost.keys()
         assert {gang for gang in stopped if lost[gang] == "queued"} == stopped & new.waiting
+        nodes = concerns_nodes(edit)
+        never = [hopeless(each.state, nodes=nodes).keys() for each in (old, new)]
+        assert {each.party.gang for each in found.never} == never[1] - never[0]
+        assert {each.pool for each in found.drains} == drains(new.state).keys() - drains(old.state).keys()
+        rows_of = [pool_rows(each.state) for each in (old, new)]
+        both = {name: tuple(each.get(name, PoolRow()) for each in rows_of) for name in {**rows_of[0], **rows_of[1]}}
+        told_of = {each.pool: (each.before, each.after) for each in found.pools}
+        assert told_of == {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
 def test_a_plan_is_what_then_happens() -> None:
