@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S, until
 from tests.worlds.http import listening
 from tests.worlds.service import desk
 
-PATH = "/api/v1/workflows/b-1/would-start?changes=own"
+PATH = "/api/v1/workflows/b-1/why?changes=own"
 
 
 def test_who_hangs_up_waits_no_longer(tmp_path: Path) -> None:

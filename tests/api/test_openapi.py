@@ -127,7 +127,6 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/v1/workflows/{id}/spec",
         "GET /api/v1/workflows/{id}/wait",
         "GET /api/v1/workflows/{id}/why",
-        "GET /api/v1/workflows/{id}/would-start",
         "GET /api/version",
         "GET /api/workflow",
         "GET /api/workflow/{id}",

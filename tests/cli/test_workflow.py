@@ -408,30 +408,39 @@ def test_the_file_of_a_workflow_is_text_or_json() -> None:
     assert server.asked[0][1] == [("template", "True")]
 
 
-WOULD_START = {
-    "id": "train-3",
+CHANGES = {
     "revision": 7,
     "at_rest": True,
     "would_start": [
         v1.WouldStart.example(),
-        v1.WouldStart.example()
-        | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1/main"], "instead_of": []},
+        v1.WouldStart.example() | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1"], "instead_of": []},
     ],
     "tried": [v1.TriedDial.example() | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
 }
+ASK_WHY = "GET /api/v1/workflows/train-3/why"
 
 
 def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
-    busy = {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
-    answers = {"GET /api/v1/workflows/train-3/why": WHY, "GET /api/v1/workflows/train-3/would-start": (503, busy)}
-    done = answered(answers, "workflow", "why", "train-3")
-    assert (done.code, lines(done.out)[0]) == (0, "train-3  PENDING")
-    assert done.err == "what would start it is not known now: 4 searches are under way\n"
+    """In JSON as in text."""
+    busy = 503, {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
+    alone = WHY | {"changes": None}
+    told = "what would start it is not known now: 4 searches are under way\n"
+    done = answered({ASK_WHY: [(200, alone), busy]}, "workflow", "why", "train-3")
+    assert (done.code, lines(done.out)[0], done.err) == (0, "train-3  PENDING", told)
+    assert "WOULD START" not in done.out
+    done = answered({ASK_WHY: [busy, (200, alone)]}, "why", "train-3", "-t", "json")
+    assert (done.code, done.json["sentence"], done.json["changes"], done.err) == (0, WHY["sentence"], None, told)
+
+
+def test_the_json_of_why_has_all_that_its_text_says() -> None:
+    with serving({ASK_WHY: WHY | {"changes": CHANGES}}) as server:
+        found = at(server, "why", "train-3", "-v", "--depth", "2", "-t", "json").json
+    assert found["changes"] == CHANGES
+    assert [query for _, query, _ in server.asked] == [[("changes", "all"), ("depth", "2")]], "in one question"
 
 
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
-    answers = {"GET /api/v1/workflows/train-3/why": WHY, "GET /api/v1/workflows/train-3/would-start": WOULD_START}
-    done = answered(answers, "workflow", "why", "train-3", "-v")
+    done = answered({ASK_WHY: WHY | {"changes": CHANGES}}, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
         "train-3  PENDING",
         "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
@@ -447,8 +456,8 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "    was borrowed (law R2)",
         "",
         "WOULD START IF",
-        "  you    main has 7 pods, not 8; instead eval-5/main waits",
-        "  wait   tune-812 ends; once low-1/main has stopped",
+        "  you    main has 7 pods, not 8; instead eval-5 waits",
+        "  wait   tune-812 ends; once low-1 has stopped",
         "  not    priority: all values tried, none starts it",
         "         priority: 2 values, 1 refuted, 1 run: WAITS",
     ]

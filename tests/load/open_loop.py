@@ -69,7 +69,7 @@ async def _why(client: Client, plan: Plan, chance: random.Random) -> None:
 
 async def _would_start(client: Client, plan: Plan, chance: random.Random) -> None:
     """The owner's changes, as `runrig why` asks for them; 503 to whom finds too many before them, and asks again."""
-    path = f"/api/v1/workflows/{_waiting(chance)}/would-start?changes=own"
+    path = f"/api/v1/workflows/{_waiting(chance)}/why?changes=own"
     await client.ask("would start", "GET", path, busy=503)
 
 

@@ -27,7 +27,7 @@ def questions(it: Api) -> Iterator[Asked]:
     loaded = it.desk.store.load()
     for id in sorted(each.id for each in loaded.workflows):
         yield Asked("GET", f"/api/v1/workflows/{id}/why")
-        yield Asked("GET", f"/api/v1/workflows/{id}/would-start?depth=2")
+        yield Asked("GET", f"/api/v1/workflows/{id}/why?changes=all&depth=2")
     pools = sorted(each.name for each in loaded.pools if each.state is not PoolState.ARCHIVED)
     for pool in pools:
         yield Asked("GET", f"/api/v1/pools/{pool}/why")

@@ -152,22 +152,22 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
         assert told["by"] == firm
 
 
-ASKED = ("", "/why", "/would-start", "/events", "/wait?timeout=0", "/logs")
+ASKED = ("", "/why", "/why?changes=all", "/events", "/wait?timeout=0", "/logs")
 
 
 def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         it.submit("uwe", "uwelow", "team2", priority=LOW, gpus=6)
         waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
-        address = f"/api/v1/workflows/{waits}/would-start"
-        toms, adas = it.get("tom", address), it.get("ada", address)
+        address = f"/api/v1/workflows/{waits}/why?changes="
+        toms, adas = it.get("tom", f"{address}all")["changes"], it.get("ada", f"{address}all")["changes"]
         ended = [each["changes"] for each in toms["would_start"] if each["kinds"] == ["Ended"]]
         assert ended == [["work of another pool (6 GPUs) ends"]]
         assert ["uwelow-1 ends"] in [each["changes"] for each in adas["would_start"]]
         assert "uwe" not in str(toms)
         assert {each["who"] for each in toms["tried"]} == {"owner", "wait"}
         assert {each["who"] for each in adas["tried"]} == {"owner", "admin", "wait"}
-        own = it.get("tom", f"{address}?changes=own")
+        own = it.get("tom", f"{address}own")["changes"]
         assert {each["who"] for each in own["tried"]} == {"owner"}
         assert own["would_start"] == []  # all GPUs are held
 
@@ -180,14 +180,14 @@ def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> 
         waits = it.submit("tom", "waits", "team--a")
 
         def dials(actor: str) -> dict[str, int]:
-            found = it.get(actor, f"/api/v1/workflows/{waits}/would-start")
+            found = it.get(actor, f"/api/v1/workflows/{waits}/why?changes=all")["changes"]
             return {each["dial"]: each["values"] for each in found["tried"] if each["who"] == "admin"}
 
         of_the_pool = {"quota of pool team--a (default/gpu)": 1, "queue": 1}
         assert dials("tina") == of_the_pool
         assert dials("tom") == dials("tess") == dials("vera") == {}
         assert dials("ada").keys() > of_the_pool.keys()
-        found = it.get("tina", f"/api/v1/workflows/{waits}/would-start")
+        found = it.get("tina", f"/api/v1/workflows/{waits}/why?changes=all")["changes"]
         (more,) = [each["changes"] for each in found["would_start"] if each["kinds"] == ["MoreNominal"]]
         assert more == ["pool team--a has 2 of default/gpu as its quota, not 1"]
         done = it.send("tina", "PATCH", "/api/v1/pools/team--a", {"quota": 2})
@@ -197,8 +197,9 @@ def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> 
 
 def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
+        it.submit("uwe", "uwelow", "team2", priority=LOW, gpus=6)
         waits = it.submit("tom", "tomlow", "team", priority=LOW, gpus=6)
-        address = f"/api/v1/workflows/{waits}/would-start"
+        address = f"/api/v1/workflows/{waits}/why?changes=own"
         turns = it.api.desk.service.change_queries._turns
         with ThreadPoolExecutor(would_start.MOST_WAIT) as threads:
             leaving = [Leaving() for _ in range(would_start.MOST_WAIT)]
@@ -209,6 +210,7 @@ def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
                 until(lambda: len(turns._waiting) == len(waiting))
                 refused = it.api.http.get(address)
                 assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+                assert it.get("ada", f"/api/v1/workflows/{waits}/why")["changes"] is None, "why alone is always answered"
                 for each in leaving:
                     each.leave()
                 assert {type(each.exception()) for each in waiting} == {GivenUp}

@@ -17,7 +17,7 @@ from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
-from runrig.domain.errors import NotAllowed
+from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.spec.masked import masked
@@ -49,33 +49,31 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
 
 @router.get(
     "/api/v1/workflows/{id}/why",
-    summary="Why it waits, and who preempted it",
+    summary="Why it waits, who preempted it, and with which changes it would start",
+    description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
+    "The search takes longer than the rest, and may be refused with 503.",
     dependencies=_READ,
     responses=shows(v1.WorkflowWhy, 404),
 )
-def explain_workflow(service: Serving, visibility: Seeing, id: str) -> v1.WorkflowWhy:
-    return as_answers.why(service.workflow_queries.why(id, visibility))
-
-
-@router.get(
-    "/api/v1/workflows/{id}/would-start",
-    summary="With which changes it would start in the next cycle",
-    description="Each answer was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.",
-    dependencies=_READ,
-    responses=shows(v1.WorkflowChanges, 404),
-)
-def changes_of_workflow(
+def explain_workflow(
     service: Serving,
     asker: Asking,
     request: Arriving,
     id: str,
-    changes: Annotated[Literal["own", "all"], Query(description="The owner's changes, or those of others too")] = "all",
+    changes: Annotated[
+        Literal["none", "own", "all"],
+        Query(description="Look also for changes with which it would start: the owner's, or those of others too"),
+    ] = "none",
     depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
-) -> v1.WorkflowChanges:
+) -> v1.WorkflowWhy:
+    if changes == "none" and depth > 1:
+        raise InvalidInput.one("depth is about changes: ask with changes=own or changes=all too", "depth")
+    why = as_answers.why(service.workflow_queries.why(id, asker.visibility))
+    if changes == "none" or not any(group.position for group in why.groups):
+        return why
     others, leaving = changes == "all", leaving_of(request)
-    return changes_shown(
-        service.change_queries.would_start(id, asker.identity, others=others, depth=depth, leaving=leaving)
-    )
+    found = service.change_queries.would_start(id, asker.identity, others=others, depth=depth, leaving=leaving)
+    return why.model_copy(update={"changes": changes_shown(found)})
 
 
 @router.get(

@@ -57,7 +57,7 @@ _DEPTH = click.option(
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Why the workflows ID... wait: everything that blocks them, with the law and its numbers; who preempted them.
 
-    With -t json one ID gives one document, several give a list.
+    With -t json one ID gives one document, several give a list; `changes` is what would start it.
     """
     if bool(ids) is (pool is not None):
         raise click.UsageError("give IDs of workflows, or --pool POOL")
@@ -86,27 +86,30 @@ def workflow_why(session: Session, ids: Sequence[str], *, verbose: bool, depth: 
 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
-    answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
-    if not session.show(answers if len(answers) > 1 else answers[0]):
-        for number, (id, answer) in enumerate(zip(ids, answers, strict=True)):
-            say(("\n" if number else "") + "\n".join(told(answer)))
-            if any(group["position"] for group in answer["groups"]):
-                _would_start(session, id, verbose=verbose, depth=depth)
+    """As text why it waits is printed before what would start it is looked for."""
+    routes = [path("workflows", id, "why") for id in ids]
+    # What others could change takes long to find where much runs; the owner's changes do not.
+    search = {"changes": "all" if verbose else "own", "depth": str(depth)}
+    if session.as_json:
+        whole = [_with_changes(session, each, search) or session.client.get(each) for each in routes]
+        session.show([*map(workflows.why, whole)] if len(whole) > 1 else workflows.why(whole[0]))
+        return
+    answers = [workflows.why(session.client.get(each)) for each in routes]
+    for number, (route, answer) in enumerate(zip(routes, answers, strict=True)):
+        say(("\n" if number else "") + "\n".join(told(answer)))
+        if any(group["position"] for group in answer["groups"]):
+            found = _with_changes(session, route, search)
+            if found is not None and found["changes"] is not None:
+                say("\n".join(("", *would_start.section(found["changes"], verbose=verbose))))
 
 
-def _would_start(session: Session, id: str, *, verbose: bool, depth: int) -> None:
-    """Why it waits is told already, and stays an answer if this one is not to be had."""
+def _with_changes(session: Session, route: str, search: Mapping[str, str]) -> Answer | None:
+    """The answer with what would start it, or a warning and None: why it waits stays an answer if the rest is not to be had."""
     try:
-        found = session.client.get(path("workflows", id, "would-start"), _asked(verbose=verbose, depth=depth))
+        return session.client.get(route, search)
     except Unavailable as error:
         warn(f"what would start it is not known now: {error.message}")
-    else:
-        say("\n".join(("", *would_start.section(found, verbose=verbose))))
-
-
-def _asked(*, verbose: bool, depth: int) -> dict[str, str]:
-    """What others could change takes long to find where much runs; the owner's changes do not."""
-    return {"changes": "all" if verbose else "own", "depth": str(depth)}
+        return None
 
 
 def told_of_pool(answer: Answer) -> Iterator[str]:

@@ -166,4 +166,5 @@ def why(answer: Answer) -> dict[str, Any]:
         "sentence": answer["sentence"],
         "ending": ending and {**ending, "at": naive(ending["at"])},
         "standstill": standstill and {**standstill, "since": naive(standstill["since"])},
+        "changes": answer["changes"],
     }

@@ -181,20 +181,16 @@ class WorkflowCalls(Calls):
         return await self._get(models.Workflow, path("workflows", id))
 
     @call
-    async def why(self, id: str) -> "models.WorkflowWhy":
-        """Why the workflow *id* waits, in a sentence and as reasons with their numbers; who preempted it."""
-        return await self._get(models.WorkflowWhy, path("workflows", id, "why"))
+    async def why(
+        self, id: str, *, changes: "Literal['none', 'own', 'all']" = "none", depth: int = 1
+    ) -> "models.WorkflowWhy":
+        """Why the workflow *id* waits, in a sentence and as reasons with their numbers; who preempted it.
 
-    @call
-    async def would_start(
-        self, id: str, *, changes: "Literal['own', 'all']" = "all", depth: int = 1
-    ) -> "models.WorkflowChanges":
-        """With which changes the workflow *id* would start in the next cycle; *own*: those of its owner alone.
-
-        *depth* 2: also with two of the owner's changes together.
+        *changes*: also looks for those with which the next cycle starts it, its owner's or those of others too.  *depth* 2: also
+        for two of the owner's together.  Raises Unavailable if they are not to be had now; without them the answer always is.
         """
-        asked = {"changes": changes, "depth": str(depth)}
-        return await self._get(models.WorkflowChanges, path("workflows", id, "would-start"), asked)
+        asked = {} if changes == "none" else {"changes": changes, "depth": str(depth)}
+        return await self._get(models.WorkflowWhy, path("workflows", id, "why"), asked)
 
     @call
     async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":

@@ -7,7 +7,7 @@ from runrig.wire.v1.base import Shown
 class ForeseenEffect(Shown):
     """What becomes of another gang instead: it `starts`, `stops`, `waits` or `stays`."""
 
-    model_config = example({"gang": "eval-5/main", "becomes": "waits"})
+    model_config = example({"gang": "eval-5", "becomes": "waits"})
 
     gang: str
     becomes: str
@@ -77,7 +77,6 @@ class WorkflowChanges(Shown):
 
     model_config = example(
         {
-            "id": "train-3",
             "revision": 18342,
             "at_rest": True,
             "would_start": [WouldStart.example()],
@@ -85,7 +84,6 @@ class WorkflowChanges(Shown):
         }
     )
 
-    id: str
     revision: int
     at_rest: bool
     would_start: list[WouldStart]

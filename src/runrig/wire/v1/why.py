@@ -4,6 +4,7 @@ from datetime import datetime
 
 from runrig.wire.base import example
 from runrig.wire.v1.base import Shown
+from runrig.wire.v1.changes import WorkflowChanges
 from runrig.wire.why import ReasonAnswer
 
 _SUBMITTED = "2026-01-31T12:00:00.250000Z"
@@ -122,6 +123,8 @@ class WorkflowWhy(Shown):
     """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
 
     *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
+
+    *changes*: with which it would start; null if nobody asked, or if nothing of it is in the queue.
     """
 
     model_config = example(
@@ -133,6 +136,7 @@ class WorkflowWhy(Shown):
             "groups": [GroupWhy.example()],
             "ending": None,
             "standstill": None,
+            "changes": WorkflowChanges.example(),
         }
     )
 
@@ -142,6 +146,7 @@ class WorkflowWhy(Shown):
     groups: list[GroupWhy]
     ending: PoolEnding | None
     standstill: Standstill | None
+    changes: WorkflowChanges | None = None
 
 
 class Held(Shown):

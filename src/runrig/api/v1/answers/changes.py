@@ -7,7 +7,6 @@ from runrig.wire import v1
 
 def changes(view: ForeseenView) -> v1.WorkflowChanges:
     return v1.WorkflowChanges(
-        id=view.workflow,
         revision=view.revision,
         at_rest=view.at_rest,
         would_start=[_answer(group, each) for group, each in view.answers],
