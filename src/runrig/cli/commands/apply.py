@@ -2,6 +2,7 @@
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say
@@ -18,7 +19,15 @@ _KEPT = "! {kind} {name} is kept: something hangs under it that is not in the fi
         "runrig apply -f cluster.yaml --dry-run", "runrig apply -f cluster.yaml", "runrig apply -f - --prune"
     )
 )
-@click.option("-f", "--file", "file", required=True, metavar="FILE", help="Cluster file; - reads stdin.")
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    required=True,
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="Cluster file; - reads stdin.",
+)
 @click.option("--prune", is_flag=True, help="Remove what an earlier apply made and the file no longer has.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
 @click.option(

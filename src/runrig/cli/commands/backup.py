@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
@@ -22,7 +23,12 @@ DATABASE = "runrig.db"
         "runrig backup -o laptop.backup",
     )
 )
-@click.option("--config", metavar="FILE", help="That of `runrig serve`; without it the data folder of `runrig up`.")
+@click.option(
+    "--config",
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="That of `runrig serve`; without it the data folder of `runrig up`.",
+)
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write; it must not be there yet.")
 @click.option("--no-logs", is_flag=True, help="Leave out what tasks printed.")
@@ -47,7 +53,12 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
     )
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--config", metavar="FILE", help="That of `runrig serve`; without it the data folder of `runrig up`.")
+@click.option(
+    "--config",
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="That of `runrig serve`; without it the data folder of `runrig up`.",
+)
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
 @click.option("--check", is_flag=True, help="Only read FILE and say what is in it.")
 @click.pass_context

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
@@ -38,7 +39,7 @@ def list_cohorts(session: Session) -> None:
 
 
 @cohort.command("show", epilog=examples("runrig cohort show research"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.cohorts)
 @with_session
 def show_cohort(session: Session, name: str) -> None:
     """Quota, limits and balances of the cohort NAME."""
@@ -55,7 +56,7 @@ def show_cohort(session: Session, name: str) -> None:
 )
 @click.argument("name")
 @quota_options
-@click.option("--parent", metavar="NAME", help="The cohort above it.")
+@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="The cohort above it.")
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the cohort NAME."""
@@ -71,9 +72,9 @@ def create(session: Session, name: str, **settings: Any) -> None:
         "runrig cohort update research --parent org",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.cohorts)
 @quota_options
-@click.option("--parent", metavar="NAME", help="The cohort above it.")
+@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="The cohort above it.")
 @click.option("--no-parent", is_flag=True, help="Take it out of the cohort above it.")
 @with_session
 def update(session: Session, name: str, no_parent: bool, **settings: Any) -> None:
@@ -91,7 +92,7 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
     short_help="Delete the cohort NAME.",
     epilog=examples("runrig cohort delete research --yes", "runrig cohort delete research --leave-children"),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.cohorts)
 @click.option(
     "--leave-children", is_flag=True, help="Also with children: they stay under the name, at the top of the tree."
 )

@@ -1,4 +1,4 @@
-"""`runrig completion`: prints what a shell needs to complete our commands."""
+"""`runrig completion`: prints what a shell needs to complete our commands, and the names in them."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -15,7 +15,10 @@ from runrig.cli.lazy import examples
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script of SHELL."""
+    """Print the completion script of SHELL.
+
+    It completes commands, options and files, and the names of pools, workflows, tasks, nodes and cohorts, which it asks of the server.
+    """
     script = get_completion_class(shell)
     assert script is not None
     click.echo(script(click.get_current_context().find_root().command, {}, "runrig", "_RUNRIG_COMPLETE").source())

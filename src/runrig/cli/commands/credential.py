@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
@@ -71,7 +72,13 @@ def _naive(each: Mapping[str, Any]) -> str:
 @click.argument("name")
 @click.argument("values", metavar="[KEY=FILE ...]", nargs=-1)
 @click.option("--type", "kind", type=click.Choice(TYPES, case_sensitive=False), default="GENERIC", show_default=True)
-@click.option("-f", "--file", metavar="FILE", help="A file of lines KEY: VALUE, in YAML; - is stdin.")
+@click.option(
+    "-f",
+    "--file",
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="A file of lines KEY: VALUE, in YAML; - is stdin.",
+)
 @with_session
 def set_credential(session: Session, name: str, values: tuple[str, ...], kind: str, file: str | None) -> None:
     """Set the credential NAME, or replace it whole; each KEY has what FILE holds, without the line end; - is stdin.

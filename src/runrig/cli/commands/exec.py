@@ -6,6 +6,7 @@ import time
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
@@ -28,8 +29,8 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
         "runrig workflow exec train-1 --group main-group --entry 'df -h'",
     ),
 )
-@click.argument("id")
-@click.argument("task", required=False)
+@click.argument("id", shell_complete=completing.living_workflows)
+@click.argument("task", required=False, shell_complete=completing.tasks)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--group", metavar="NAME", help="Instead of in one task: in each of this group, one after the other.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
@@ -28,7 +29,7 @@ ENDED_OTHERWISE = 1
         "runrig workflow logs train-1 --task main --error -n 50",
     )
 )
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @click.option("--task", metavar="NAME", help="Only of this task.")
 @click.option("--retry", type=click.IntRange(min=0), help="Only of this attempt, from 0; needs --task.")
 @click.option("-n", "--lines", "count", type=click.IntRange(min=1), help="Only the last so many lines.")
@@ -61,7 +62,7 @@ def logs(
 @click.command(
     epilog=examples("runrig workflow wait train-1", "runrig workflow wait train-1 --for RUNNING --timeout 60")
 )
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @click.option(
     "--for",
     "status",

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools
@@ -37,11 +38,17 @@ class WholeSecond(Moment):
         "runrig pool history team --pool a -t json",
     )
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @click.option("--since", type=Moment(), help="Only what was changed then or later.")
 @click.option("--until", type=WholeSecond(), help="Only what was changed then or earlier.")
 @click.option("--by", metavar="PERSON", help="Only what this person changed; runrig: what it did by itself.")
-@click.option("--pool", "-p", metavar="SUB", help="Only this subpool; NAME again: the pool without its subpools.")
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="SUB",
+    help="Only this subpool; NAME again: the pool without its subpools.",
+)
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @with_session
 def history(session: Session, name: str, limit: int, **filters: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
@@ -30,14 +31,38 @@ _ONE = "name one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down
         "runrig plan -s train.yaml --pool vision --priority LOW",
     )
 )
-@click.option("-f", "--file", "file", metavar="CLUSTER_FILE", help="What `runrig apply -f` would do; - reads stdin.")
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    shell_complete=completing.files,
+    metavar="CLUSTER_FILE",
+    help="What `runrig apply -f` would do; - reads stdin.",
+)
 @click.option("--prune", is_flag=True, help="With -f: as `apply --prune`.")
 @click.option(
-    "-s", "--submit", "workflow", metavar="WORKFLOW_FILE", help="What its submission would do; - reads stdin."
+    "-s",
+    "--submit",
+    "workflow",
+    shell_complete=completing.files,
+    metavar="WORKFLOW_FILE",
+    help="What its submission would do; - reads stdin.",
 )
-@click.option("--pool", "-p", metavar="NAME", help="With --quota: the pool; with -s: where to submit it.")
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="With --quota: the pool; with -s: where to submit it.",
+)
 @click.option("--quota", metavar="GPUS", help="GPUs of the pool, or per kind: h100=8,b200=4; of a subpool also 50%.")
-@click.option("--drain", metavar="NODE", multiple=True, help="The node takes no new pods and loses its own; repeat it.")
+@click.option(
+    "--drain",
+    shell_complete=completing.nodes,
+    metavar="NODE",
+    multiple=True,
+    help="The node takes no new pods and loses its own; repeat it.",
+)
 @click.option("--down", metavar="DOMAIN", help="All nodes of a domain of the topology are lost.")
 @submit_options
 @with_session

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands import history, pool_changes
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
@@ -50,7 +51,15 @@ def _settings(command: F) -> F:
 @pool.command(
     "list", epilog=examples("runrig pool list", "runrig pool list --pool team --wide", "runrig pool list -t json")
 )
-@click.option("--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only this pool; repeat it for more.")
+@click.option(
+    "--pool",
+    "-p",
+    "pools",
+    multiple=True,
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Only this pool; repeat it for more.",
+)
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
 @click.option("--wide", is_flag=True, help="Also Total, Borrowed, Lent and Capacity.")
 @click.option("--all", "archived", is_flag=True, help="Also pools that are ARCHIVED.")
@@ -70,7 +79,7 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
 
 
 @pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @history.at_option
 @with_session
 def show_pool(session: Session, name: str, at: str | None) -> None:
@@ -94,7 +103,7 @@ pool.add_command(history.history)
 )
 @click.argument("name")
 @_settings
-@click.option("--cohort", metavar="NAME", help="The cohort that it belongs to.")
+@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="The cohort that it belongs to.")
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the pool NAME, or bring back one that is ARCHIVED."""
@@ -106,9 +115,9 @@ def create(session: Session, name: str, **settings: Any) -> None:
     "update",
     epilog=examples("runrig pool update vision --quota 12", "runrig pool update vision --borrowing-limit none"),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @_settings
-@click.option("--cohort", metavar="NAME", help="The cohort it belongs to.")
+@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="The cohort it belongs to.")
 @click.option("--no-cohort", is_flag=True, help="Take it out of its cohort.")
 @with_session
 def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
@@ -124,7 +133,7 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
     short_help="Delete the pool NAME.",
     epilog=examples("runrig pool delete vision", "runrig pool delete vision --yes"),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.pools)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_session
 def delete(session: Session, name: str, yes: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
@@ -61,8 +62,8 @@ def _ports(text: str) -> list[int]:
         "runrig workflow port-forward sim-1 main --port 47995-48012 --udp",
     ),
 )
-@click.argument("id")
-@click.argument("task")
+@click.argument("id", shell_complete=completing.living_workflows)
+@click.argument("task", shell_complete=completing.tasks)
 @click.option(
     "--port",
     "ports",

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
@@ -52,7 +53,15 @@ class Moment(click.ParamType[str]):
 )
 @click.option("--user", "-u", "users", multiple=True, metavar="NAME", help="Only of this user; repeat it.")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Of all users, not only yours.")
-@click.option("--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only in this pool; repeat it.")
+@click.option(
+    "--pool",
+    "-p",
+    "pools",
+    multiple=True,
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Only in this pool; repeat it.",
+)
 @click.option(
     "--priority",
     "priorities",
@@ -138,7 +147,7 @@ def _gpus(workflow: Mapping[str, Any]) -> str:
 
 
 @click.command(epilog=examples("runrig workflow query train-1", "runrig workflow query train-1 -t json"))
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @with_session
 def query(session: Session, id: str) -> None:
     """The workflow ID, and every attempt of its tasks."""
@@ -200,7 +209,7 @@ def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @click.command(epilog=examples("runrig workflow events train-1", "runrig workflow events train-1 -t json"))
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @with_session
 def events(session: Session, id: str) -> None:
     """Everything that happened to the workflow ID: what was decided, and what programs of its cluster noted, in order."""
@@ -211,7 +220,7 @@ def events(session: Session, id: str) -> None:
 
 
 @click.command(epilog=examples("runrig workflow spec train-1", "runrig workflow spec train-1 --template"))
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @click.option("--template", is_flag=True, help="As it was sent, before it was rendered.")
 @with_session
 def spec(session: Session, id: str, template: bool) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.submit import (
     Settings,
     declared,
@@ -26,9 +27,20 @@ from runrig.client.transport import path
         "runrig workflow render train.yaml --pool vision --cluster cluster.yaml --namespace jobs",
     )
 )
-@click.argument("file")
-@click.option("--pool", "-p", metavar="NAME", help="The pool that it would go to; your default one if not said.")
-@click.option("--cluster", metavar="CLUSTER", help="Read the pool from this cluster file: no server is needed.")
+@click.argument("file", shell_complete=completing.files)
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="The pool that it would go to; your default one if not said.",
+)
+@click.option(
+    "--cluster",
+    shell_complete=completing.files,
+    metavar="CLUSTER",
+    help="Read the pool from this cluster file: no server is needed.",
+)
 @click.option(
     "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs, and a part of other names."
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import nodes as printed
 from runrig.cli.rendering.output import say
@@ -23,7 +24,13 @@ def resource() -> None:
 
 @resource.command("list", epilog=examples("runrig resource list --pool vision", "runrig resource list --mode free"))
 @click.option(
-    "--pool", "-p", "pools", multiple=True, metavar="NAME", help="Only nodes of this pool; repeat it for more."
+    "--pool",
+    "-p",
+    "pools",
+    multiple=True,
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Only nodes of this pool; repeat it for more.",
 )
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Only this flavor; repeat it for more.")
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
@@ -82,7 +89,7 @@ def _free(node: Node, resource: str) -> str:
 
 
 @resource.command("info", epilog=examples("runrig resource info n00", "runrig resource info n00 -t json"))
-@click.argument("node")
+@click.argument("node", shell_complete=completing.nodes)
 @with_session
 def info(session: Session, node: str) -> None:
     """What the node NODE has, and who holds each of its GPUs."""

@@ -2,6 +2,7 @@
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
@@ -22,7 +23,7 @@ def role() -> None:
 
 @role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
 @click.option("--user", "-u", metavar="NAME", help="Only of this user.")
-@click.option("--pool", "-p", metavar="NAME", help="Only on this pool.")
+@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Only on this pool.")
 @with_session
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     """Who has which role, since when, and by whom."""

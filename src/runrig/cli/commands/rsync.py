@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.port_forward import listening
 from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering.output import say
@@ -58,8 +59,8 @@ _QUIET = click.option("--no-progress", is_flag=True, help="Print no progress.")
         "runrig workflow rsync upload train-1 main data/:/data",
     )
 )
-@click.argument("id")
-@click.argument("task", required=False)
+@click.argument("id", shell_complete=completing.living_workflows)
+@click.argument("task", required=False, shell_complete=completing.tasks)
 @click.argument("paths", metavar="LOCAL:REMOTE", required=False)
 @click.option(
     "--upload-rate-limit", "bytes_s", type=click.IntRange(min=1), metavar="N", help="At most so many bytes a second."
@@ -98,8 +99,8 @@ def upload(
         "runrig workflow rsync download train-1 main /tmp/results/:results",
     )
 )
-@click.argument("id")
-@click.argument("task", required=False)
+@click.argument("id", shell_complete=completing.living_workflows)
+@click.argument("task", required=False, shell_complete=completing.tasks)
 @click.argument("paths", metavar="REMOTE:LOCAL", required=False)
 @_TIMEOUT
 @_QUIET

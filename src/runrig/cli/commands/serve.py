@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
@@ -19,7 +20,13 @@ from runrig.domain.errors import InvalidInput
         "runrig serve --config /etc/runrig/serve.yaml",
     )
 )
-@click.option("--config", required=True, metavar="FILE", help="What the server is; docs/production.md has the fields.")
+@click.option(
+    "--config",
+    required=True,
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="What the server is; docs/production.md has the fields.",
+)
 @click.option("--check", is_flag=True, help="Only say what is wrong with the file.")
 @click.option("--init-admin", metavar="NAME", help="Make the first administrator, print the token, and end.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import warn
@@ -43,7 +44,7 @@ class _OptionalValue(click.Command):
         "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o yaml | runrig simulate - -t json",
     ),
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
 @click.option(
     "--cycles",
     type=click.IntRange(min=0),

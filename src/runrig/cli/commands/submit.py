@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
@@ -125,8 +126,14 @@ def only_pool(names: Iterable[str], none: str) -> str:
         "runrig workflow submit sweep/*.yaml --pool vision --all-or-nothing",
     )
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; your default one if not said.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="The pool to submit to; your default one if not said.",
+)
 @submit_options
 @click.option(
     "--all-or-nothing", is_flag=True, help="Of several files (up to 200) submit all, or none if one is refused."
@@ -224,10 +231,19 @@ def _warn(answer: dict[str, Any]) -> None:
         "runrig workflow validate train.yaml --pool vision --priority LOW --cluster cluster.yaml",
     )
 )
-@click.argument("file")
-@click.option("--pool", "-p", metavar="NAME", help="Also check whether this pool could ever run it; asks the server.")
+@click.argument("file", shell_complete=completing.files)
 @click.option(
-    "--cluster", metavar="CLUSTER", help="Check it against a pool of this cluster file instead: no server is needed."
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Also check whether this pool could ever run it; asks the server.",
+)
+@click.option(
+    "--cluster",
+    shell_complete=completing.files,
+    metavar="CLUSTER",
+    help="Check it against a pool of this cluster file instead: no server is needed.",
 )
 @submit_options
 @with_session
@@ -300,8 +316,14 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 
 
 @click.command(epilog=examples("runrig workflow restart train-1", "runrig workflow restart train-1 --pool batch"))
-@click.argument("id")
-@click.option("--pool", "-p", metavar="NAME", help="The pool to submit to; that of the workflow if not said.")
+@click.argument("id", shell_complete=completing.workflows)
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="The pool to submit to; that of the workflow if not said.",
+)
 @with_session
 def restart(session: Session, id: str, pool: str | None) -> None:
     """Submit the failed workflow ID again, as a new one."""
@@ -317,7 +339,7 @@ def restart(session: Session, id: str, pool: str | None) -> None:
 @click.command(
     epilog=examples("runrig workflow cancel train-1", 'runrig workflow cancel train-1 train-2 -m "wrong data"')
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Why; it is kept with the workflow.")
 @click.option("--force", "-f", is_flag=True, expose_value=False, help="Makes no difference: a cancel always arrives.")
 @with_session

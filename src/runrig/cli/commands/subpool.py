@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
@@ -53,7 +54,7 @@ def subpool() -> None:
 
 
 @subpool.command("list", epilog=examples("runrig pool subpool list team", "runrig pool subpool list team --all"))
-@click.argument("parent")
+@click.argument("parent", shell_complete=completing.pools)
 @click.option("--all", "archived", is_flag=True, help="Also those that are ARCHIVED.")
 @with_session
 def list_subpools(session: Session, parent: str, archived: bool) -> None:
@@ -73,7 +74,7 @@ def list_subpools(session: Session, parent: str, archived: bool) -> None:
     "create",
     epilog=examples("runrig pool subpool create team a --quota 30", "runrig pool subpool create team b --quota 25%"),
 )
-@click.argument("parent")
+@click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool")
 @_quota
 @_dry_run
@@ -91,8 +92,8 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 
 
 @subpool.command("update", epilog=examples("runrig pool subpool update team a --quota 40"))
-@click.argument("parent")
-@click.argument("subpool")
+@click.argument("parent", shell_complete=completing.pools)
+@click.argument("subpool", shell_complete=completing.subpools)
 @_quota
 @_dry_run
 @with_session
@@ -114,8 +115,8 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     short_help="Delete SUBPOOL of the pool PARENT.",
     epilog=examples("runrig pool subpool delete team a", "runrig pool subpool delete team a --dry-run"),
 )
-@click.argument("parent")
-@click.argument("subpool")
+@click.argument("parent", shell_complete=completing.pools)
+@click.argument("subpool", shell_complete=completing.subpools)
 @_dry_run
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_session

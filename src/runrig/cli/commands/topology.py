@@ -2,6 +2,7 @@
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import topology_map
 from runrig.cli.rendering.output import say
@@ -23,7 +24,13 @@ def topology() -> None:
         "runrig topology show --pool vision --nodes -t json",
     ),
 )
-@click.option("--pool", "-p", metavar="NAME", help="Nodes and topology keys of this pool; else all nodes, by the keys.")
+@click.option(
+    "--pool",
+    "-p",
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Nodes and topology keys of this pool; else all nodes, by the keys.",
+)
 @click.option(
     "--size", metavar="SIZE", help="How many gangs of it fit: 64 is that many pods of one GPU, 8x8 is 8 pods of 8 each."
 )

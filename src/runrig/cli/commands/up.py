@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -26,7 +27,12 @@ DRAIN_SWEEP_S = 900
     type=click.Choice(["local", "simulated"]),
     help="Who runs the tasks; that of the cluster file, else local.",
 )
-@click.option("--cluster", metavar="FILE", help="Cluster file; without it one pool, default, has all GPUs.")
+@click.option(
+    "--cluster",
+    shell_complete=completing.files,
+    metavar="FILE",
+    help="Cluster file; without it one pool, default, has all GPUs.",
+)
 @click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]; the user's data directory if not said.")
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free one.")
 @click.option("--gpus", type=click.IntRange(min=0), help="Stand-in GPUs, instead of those of this machine.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
 from runrig.cli.commands.queries import task_row
 from runrig.cli.lazy import examples
@@ -26,7 +27,7 @@ Answer = Mapping[str, Any]
 
 
 @click.command(epilog=examples("runrig workflow watch train-1"))
-@click.argument("id")
+@click.argument("id", shell_complete=completing.workflows)
 @with_session
 def watch(session: Session, id: str) -> None:
     """Follow the workflow ID to its end.  Exit code 0 if it is COMPLETED, 1 if it ended otherwise."""

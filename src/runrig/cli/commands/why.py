@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import times, would_start
@@ -49,8 +50,12 @@ _DEPTH = click.option(
         "runrig why train-1", "runrig why train-1 train-2", "runrig why train-1 -t json", "runrig why --pool vision"
     )
 )
-@click.argument("ids", metavar="ID...", nargs=-1)
-@click.option("--pool", help="Instead of IDs: everything that waits in this pool, by what it waits for.")
+@click.argument("ids", metavar="ID...", nargs=-1, shell_complete=completing.workflows)
+@click.option(
+    "--pool",
+    shell_complete=completing.pools,
+    help="Instead of IDs: everything that waits in this pool, by what it waits for.",
+)
 @_VERBOSE
 @_DEPTH
 @with_session
@@ -76,7 +81,7 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
 @click.command(
     "why", epilog=examples("runrig workflow why train-1", "runrig workflow why train-1 -t json", "runrig why train-1")
 )
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.workflows)
 @_VERBOSE
 @_DEPTH
 @with_session
@@ -106,10 +111,11 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
 def _with_changes(session: Session, route: str, search: Mapping[str, str]) -> Answer | None:
     """The answer with what would start it, or a warning and None: why it waits stays an answer if the rest is not to be had."""
     try:
-        return session.client.get(route, search)
+        found: Answer = session.client.get(route, search)
     except Unavailable as error:
         warn(f"what would start it is not known now: {error.message}")
         return None
+    return found
 
 
 def told_of_pool(answer: Answer) -> Iterator[str]:
