@@ -215,6 +215,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "sentence": f"b-1 waits: {reason['sentence']} (number 1 in the queue)",
             "ending": None,
             "standstill": None,
+            "changes": None,
         }
 
 
@@ -258,6 +259,7 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
             "sentence": "low-1 is FAILED_CANCELED: cancelled by ann",
             "ending": None,
             "standstill": None,
+            "changes": None,
         }
 
 
@@ -286,7 +288,7 @@ def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) ->
         assert shown() == (17, 17, [pods | {"got": None}])
         it.desk.later(0)
         assert shown() == (12, 17, [pods | {"got": 2}])
-        says = "wide-1/train is admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (at least 1)"
+        says = "wide-1 is admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (at least 1)"
         assert it.get("/api/workflow/wide-1/events").splitlines()[2].endswith(f"  {says}")
         assert it.get("/api/v1/workflows/wide-1/events")["items"][2]["text"] == says
         it.desk.later(200)
@@ -301,8 +303,8 @@ def test_events_are_lines_or_objects(tmp_path: Path) -> None:
         at = "2027-01-15 08:00:00.000000"
         assert it.get("/api/workflow/a-1/events").splitlines() == [
             f"{at}  a-1 is submitted to pool pool1 with priority NORMAL by ann",
-            f"{at}  a-1/main-group is queued in pool pool1",
-            f"{at}  a-1/main-group is admitted on n0 (GPU 0)",
+            f"{at}  a-1 is queued in pool pool1",
+            f"{at}  a-1 is admitted on n0 (GPU 0)",
             f"{at}  task main (attempt 0) is RUNNING",
             f"{at}  group main-group is RUNNING",
             f"{at}  a-1 is RUNNING",
@@ -420,7 +422,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
         {"file": one_task("a", gpus=3)},
         400,
         "RESOURCE",
-        "/main-group asks 3 of default/gpu in one gang; pool pool1 has 2",
+        " asks for 3 of default/gpu in one gang; pool pool1 has 2",
     ),
     ("pool1", {"file": one_task("a").replace("gpu: 1", "tpu: 1")}, 422, "USAGE", "tpu"),
     ("pool1", {"file": "a: &a [x, x]\nb: &b [*a, *a]\nworkflow: *b"}, 422, "USAGE", ""),

@@ -36,7 +36,7 @@ FULL: dict[str, Any] = EMPTY | {
             "gangs": [GANG | {"gang": "tune-812/t", "pool": "vision"}],
         }
     ],
-    "never": [GANG | {"gang": "vit-big-2/t", "pool": "vision", "gpus": 128, "why": "vit-big/t asks 128 and gets 96"}],
+    "never": [GANG | {"gang": "vit-big-2/t", "pool": "vision", "gpus": 128, "why": "it asks for 128 and gets 96"}],
     "drains": [{"pool": "old", "workflows": 3, "gpus": 24, "until": None}],
     "pools": [{"pool": "vision", "before": ROW, "after": ROW | {"quota": 96, "available": 24}}],
     "others": {"preempted": {"gangs": 2, "gpus": 8}},
@@ -62,10 +62,9 @@ def test_a_plan_fits_into_80_columns(tmp_path: Path) -> None:
         "               2 gangs of other pools (8 GPUs)",
         "stops          eval-5/t (nlp, LOW, 16 GPUs): waits again",
         "exposed        tune-812/t (LOW, 16 GPUs): vision holds 112 of 96 default/gpu",
-        "never again    vit-big-2/t (vision, LOW, 128 GPUs): vit-big/t asks 128 and gets",
-        "               96",
-        "drains         old: 3 workflows, 24 GPUs, nobody knows until when: not all has a",
-        "               limit",
+        "never again    vit-big-2/t (vision, LOW, 128 GPUs): it asks for 128 and gets 96",
+        "drains         old: 3 workflows, 24 GPUs; no end is known, as not all of it has",
+        "               a time limit",
     ]
     assert last == f"Nothing is changed: runrig apply -f {file} --if-revision 18342"
 

@@ -76,8 +76,8 @@ Preempted         Queue  By                 Reason
 low-2/main-group  batch  high-1/main-group  RECLAIM: its pool takes back what was borrowed (law R2)
 
 Pending            Queue   State       Reason
------------------  ------  ----------  --------------------------------------------------------------------
-high-1/main-group  vision  considered  WaitsForTargets: has a place, and waits for low-2/main-group to stop
+-----------------  ------  ----------  ---------------------------------------------------------------------
+high-1/main-group  vision  considered  WaitsForTargets: it has a place, and low-2/main-group must stop first
 
 Cycle 4, at 11 s: 1 admitted, 1 pending
 
@@ -189,8 +189,8 @@ Preempted    Queue  By           Reason
 default/old  cq-a   default/new  InClusterQueue: it goes before it in the same queue
 
 Pending      Queue  State       Reason
------------  -----  ----------  ----------------------------------------------------------------------------
-default/new  cq-a   considered  WaitingForPreemptedWorkloads: has a place, and waits for default/old to stop
+-----------  -----  ----------  -----------------------------------------------------------------------------
+default/new  cq-a   considered  WaitingForPreemptedWorkloads: it has a place, and default/old must stop first
 
 Warnings
   document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree

@@ -186,7 +186,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
     refused_here = validated(tmp_path, gpus(3), "--pool", "a")
     assert (refused_here.code, refused_here.err) == (
         1,
-        "Error: train/main-group asks 3 of default/gpu in one gang; pool a has 2 as its quota: "
+        "Error: train asks for 3 of default/gpu in one gang; pool a has 2 as its quota: "
         "ask for less, or submit with priority LOW\n",
     )
     assert validated(tmp_path, gpus(8), "-p", "a", "--priority", "low").code == 0
@@ -447,8 +447,8 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "held by train-1 (number 2 in the queue)",
         "",
         "SCHEDULING  number 2 in its pool, 4 ahead in all pools",
-        "  order      ok  12 submitted later have started since: STRICT_FIFO would hold",
-        "                 its place",
+        "  order      ok  12 gangs submitted later started before it: STRICT_FIFO would",
+        "                 hold its place",
         "  quota      P2  vision has 2 of its quota of default/gpu left, and it asks for",
         "                 4; held by train-1",
         "  nodes      ok",
@@ -459,7 +459,7 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "  you    main has 7 pods, not 8; instead eval-5 waits",
         "  wait   tune-812 ends; once low-1 has stopped",
         "  not    priority: all values tried, none starts it",
-        "         priority: 2 values, 1 refuted, 1 run: WAITS",
+        "         priority: 2 values, 1 ruled out, 1 run: WAITS",
     ]
 
 

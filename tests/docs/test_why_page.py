@@ -8,20 +8,37 @@ from pathlib import Path
 import pytest
 
 from runrig.api.v1.answers import workflows as as_answers
+from runrig.api.v1.answers.changes import changes
 from runrig.cli.commands.queries import table_of
 from runrig.cli.commands.why import told, told_of_pool
 from runrig.cli.printed import workflows
+from runrig.cli.rendering import would_start
 from runrig.cli.rendering.tables import plain
+from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
 from runrig.ports.store import WorkflowQuery
 from tests.worlds.service import Desk, desk
 
 PAGE = Path(__file__).parents[2] / "docs/why.md"
 LOW = Priority.LOW
+ADMIN = Identity("ann", (Grant(Kind.ADMIN),))
 STRICT = """
 pools:
 - {name: pool1, quota: 2, queueing: STRICT_FIFO}
 - {name: pool2, quota: 2}
+"""
+RACKS = """
+pools:
+- {name: pool1, quota: 16, topology_keys: [{key: rack, label: rack}]}
+"""
+MOE = """
+workflow:
+  name: moe
+  tasks:
+  - {name: main, image: any, command: [train], count: 2, resource: four}
+  resources:
+    four: {gpu: 4, topology: [{key: rack, requirementType: required}]}
 """
 
 
@@ -29,6 +46,13 @@ def asked(it: Desk, *ids: str) -> str:
     views = [it.service.workflow_queries.why(id) for id in ids]
     answers = [workflows.why(as_answers.why(view).model_dump(mode="json")) for view in views]
     return f"$ runrig why {' '.join(ids)}\n" + "\n\n".join("\n".join(told(answer)) for answer in answers)
+
+
+def would_start_too(it: Desk, id: str) -> str:
+    """As `-v` prints it."""
+    view = it.service.change_queries.would_start(id, ADMIN, others=True, depth=1)
+    found = changes(view).model_dump(mode="json")
+    return f"{asked(it, id)}\n\n" + "\n".join(would_start.section(found, verbose=True))
 
 
 def quota(folder: Path) -> str:
@@ -86,7 +110,32 @@ def pool(folder: Path) -> str:
         return "$ runrig why --pool pool1\n" + "\n".join(told_of_pool(answer))
 
 
-@pytest.mark.parametrize("world", [quota, preempting, strict, listed, pool])
+def rack(folder: Path) -> str:
+    """`n0` is busy, and `n3` is down."""
+
+    def nodes(down: int | None = None) -> tuple[Node, ...]:
+        return tuple(Node(f"n{n}", {"gpu": 4}, labels={"rack": f"r{n // 2}"}, ready=n != down) for n in range(4))
+
+    with desk(folder, nodes=nodes(), cluster=RACKS) as it:
+        it.submit("train", gpus=4, duration=900)
+        it.later(0)
+        it.backend.show(*nodes(down=3))
+        it.submit("moe", text=MOE)
+        it.later(0)
+        return would_start_too(it, "moe-1").replace("why moe-1", "why moe-1 -v", 1)
+
+
+def after_a_preemption(folder: Path) -> str:
+    with desk(folder) as it:
+        it.submit("sweep", "pool2", LOW, gpus=4)
+        it.later(0)
+        it.submit("train", gpus=2)
+        it.later(0)
+        it.later(60)
+        return asked(it, "sweep-1")
+
+
+@pytest.mark.parametrize("world", [quota, preempting, strict, listed, pool, rack, after_a_preemption])
 def test_an_answer_on_the_page_is_the_one_that_is_printed(
     world: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,7 +73,7 @@ def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     refused = submit(team, "more", "team", 15, "--priority", "HIGH")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "Error: more/main-group asks 15 of default/gpu in one gang; pool team has 10 unallocated (3 subpools hold 90 of its 100): "
+        "Error: more asks for 15 of default/gpu in one gang; pool team has 10 unallocated (3 subpools hold 90 of its 100): "
         "ask for less, submit with priority LOW, or submit to team--b, which has 30 of its quota left\n"
     )
     runs(team, "low", "team", 15, "--priority", "LOW")

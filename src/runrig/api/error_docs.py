@@ -19,7 +19,7 @@ from runrig.wire import ErrorAnswer
 _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     400: (
         "Refused by a rule",
-        "train/main-group asks 4 of default/gpu in one gang; pool vision has 2 as its quota: "
+        "train asks for 4 of default/gpu in one gang; pool vision has 2 as its quota: "
         "ask for less, or submit with priority LOW",
         Refused.code,
         {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},

@@ -86,6 +86,13 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
     return str(amount)
 
 
+def amount_in_words(resource: str, amount: int) -> str:
+    """``8 GPUs``, ``64Gi memory``."""
+    if resource == GPU:
+        return "1 GPU" if amount == 1 else f"{amount} GPUs"
+    return f"{format_quantity(resource, amount)} {resource}"
+
+
 def _from_thousandths(amount: int) -> str:
     """*amount* / 1000, without trailing zeros."""
     whole, rest = divmod(abs(amount), 1000)

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.quantities import GPU, amount_in_words, format_quantity
 
 
 class Code(enum.Enum):
@@ -49,7 +49,7 @@ class DomainRoom:
     spoken: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        lacks = " and ".join(f"{format_quantity(resource, amount)} {resource}" for resource, amount in self.missing)
+        lacks = " and ".join(amount_in_words(*each) for each in self.missing)
         return f"{'/'.join(self.domain)} ({self.have} {'pod' if self.have == 1 else 'pods'}, {f'{lacks} short' if lacks else 'scattered'})"
 
 
@@ -103,7 +103,7 @@ class Reason:
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
         if self.code is Code.NO_TARGETS and not self.gangs:
-            sentence = "nobody who may be stopped for it holds any {resource}"
+            sentence = "nothing that may be stopped for it holds any {resource}"
         if self.code is Code.QUOTA_FULL and self.holders:
             sentence += "; held by {holders}"
         if self.domains:
@@ -153,7 +153,7 @@ _OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
 _OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
 
 _SENTENCES = {
-    Code.UPSTREAM: "waits for {holders} to complete",
+    Code.UPSTREAM: "{holders} must complete first",
     Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it {asks} {need}",
     Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
     Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it {asks} {need}",
@@ -171,10 +171,10 @@ _SENTENCES = {
     "at most an hour",
     Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
     Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
-    Code.WAITS_FOR_TARGETS: "has a place, and waits for {holders} to stop",
-    Code.NO_TARGETS: "what may be stopped for it holds {have} of {resource} in {gangs}, and that does not make room for {need}",
+    Code.WAITS_FOR_TARGETS: "it has a place, and {holders} must stop first",
+    Code.NO_TARGETS: "stopping all that it may, {gangs} with {have} of {resource}, does not make room for {need}",
     Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
-    Code.NOT_CONSIDERED: "is queued, and has not been looked at yet",
+    Code.NOT_CONSIDERED: "it is queued, and has not been looked at yet",
 }
 
 _HEADLINES = {
@@ -192,7 +192,7 @@ _HEADLINES = {
     Code.PLACEMENT_NOT_PROVEN: "no place found within the search budget",
     Code.BEHIND_HEAD: "behind {holders}",
     Code.KAI_NOT_PLACED: "not taken by the cluster's scheduler",
-    Code.WAITS_FOR_TARGETS: "until {holders} stops",
+    Code.WAITS_FOR_TARGETS: "for {holders} to stop",
     Code.NO_TARGETS: "nobody to preempt",
     Code.NO_EMPTY_NODES: "never: empty nodes fit {have} of {need} pods",
     Code.NOT_CONSIDERED: "not looked at yet",

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from runrig import __version__
 from runrig.domain.access import Identity
+from runrig.domain.spans import span
 from runrig.web import drawings
 from runrig.web.files import address, zipped
 
@@ -54,17 +55,8 @@ def moment(at: float | datetime | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """``12 s``, ``4 min``, ``2 h 13``, ``3 d 4 h``."""
-    if seconds is None:
-        return "–"
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02}"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+    """``3m05s``; "–" for None."""
+    return "–" if seconds is None else span(seconds)
 
 
 def number(value: int) -> str:

@@ -139,10 +139,12 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
         )
         waits = it.get("uwe", f"/api/v1/workflows/{firm}/why")
         assert (waits["groups"][0]["waits_for"], waits["groups"][0]["reasons"][0]["holders"]) == (
-            ["work of another pool"],
-            ["work of another pool"],
+            ["work of another pool (6 GPUs)"],
+            ["work of another pool (6 GPUs)"],
         )
-        assert waits["sentence"].startswith(f"{firm} waits: has a place, and waits for work of another pool to stop")
+        assert waits["sentence"].startswith(
+            f"{firm} waits: it has a place, and work of another pool (6 GPUs) must stop first"
+        )
         assert it.get("ada", f"/api/v1/workflows/{firm}/why")["groups"][0]["waits_for"] == [low]
         it.api.desk.later(31)
         (story,) = it.get("tom", f"/api/v1/workflows/{low}/why")["groups"][0]["preempted"]
@@ -228,7 +230,7 @@ def test_no_address_of_preempted_work_names_who_came_instead(tmp_path: Path) -> 
                     text = str(it.get(actor, path))
                     assert others not in text.replace("custom", ""), (actor, path)
         assert "preempted by work of another pool" in str(it.get("tom", f"/api/workflow/{low}"))
-        assert f"preempted by {firm}/main-group" in str(it.get("ada", f"/api/workflow/{low}"))
+        assert f"preempted by {firm}, queued again" in str(it.get("ada", f"/api/workflow/{low}"))
 
 
 def test_what_a_workflow_repeats_is_named_only_to_who_sees_that_one(tmp_path: Path) -> None:

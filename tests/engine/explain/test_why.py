@@ -192,7 +192,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     assert why(world.state, "w-1") == Why(
         "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), low, verdict=Verdict.WAITS, blockers=blocks),)
     )
-    assert str(waits) == "has a place, and waits for low-1/t-group to stop"
+    assert str(waits) == "it has a place, and low-1/t-group must stop first"
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
 
@@ -204,7 +204,7 @@ def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
     world.submit("in", "a", NORMAL, 1)
     world.submit("w", "a", LOW, 1)
     assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
-    assert said(world, "w") == ["has a place, and waits for wide-1/t-group to stop"]
+    assert said(world, "w") == ["it has a place, and wide-1/t-group must stop first"]
 
 
 def test_a_group_behind_others_names_those_that_are_not_done() -> None:
@@ -213,9 +213,7 @@ def test_a_group_behind_others_names_those_that_are_not_done() -> None:
     spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
     world.submit("w", "a", NORMAL, spec=spec)
     world.cycle()
-    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == [
-        "waits for x-group, y-group to complete"
-    ]
+    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == ["x-group, y-group must complete first"]
 
 
 def verdict(world: World, name: str) -> Verdict | None:
@@ -235,7 +233,7 @@ def test_behind_somebody_who_starts_it_has_not_been_looked_at() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("first", "a", NORMAL, 4)
     world.submit("w", "a", NORMAL)
-    assert (verdict(world, "w"), said(world, "w")) == (None, ["is queued, and has not been looked at yet"])
+    assert (verdict(world, "w"), said(world, "w")) == (None, ["it is queued, and has not been looked at yet"])
 
 
 def test_what_takes_back_quota_in_the_next_cycle_is_not_told_to_wait() -> None:

@@ -43,5 +43,5 @@ def test_behind_more_than_are_looked_at_it_is_not_known() -> None:
     for gpus in (1, 2):
         world.submit(f"first{gpus}", "a", NORMAL, gpus)
     world.submit("w", "a", NORMAL)
-    assert told(world, "w", most_looks=1)[:2] == (Verdict.NOT_PROVEN, ["is queued, and has not been looked at yet"])
+    assert told(world, "w", most_looks=1)[:2] == (Verdict.NOT_PROVEN, ["it is queued, and has not been looked at yet"])
     assert told(world, "w")[0] is Verdict.STARTS

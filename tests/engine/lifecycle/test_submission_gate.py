@@ -38,7 +38,7 @@ def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out()
     world = World({"a": 4}, {"n0": 8})
     caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
     assert str(caught) == (
-        "big/t-group asks 5 of default/gpu in one gang; pool a has 4 as its quota: ask for less, or submit with priority LOW"
+        "big asks for 5 of default/gpu in one gang; pool a has 4 as its quota: ask for less, or submit with priority LOW"
     )
     assert caught.details == {"law": "P3", "pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4}
     assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
@@ -84,7 +84,7 @@ def test_each_group_counts_by_itself() -> None:
     world = World({"a": 4}, {"n0": 8})
     assert accepted(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 4)))
     refused = refusal(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 5), upstream={"y": ("x",)}))
-    assert str(refused).startswith("w/y-group asks 5")
+    assert str(refused).startswith("w/y-group asks for 5 of")
 
 
 def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
@@ -109,7 +109,9 @@ def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_i
     node = Node("n0", {GPU: 4, CPU: 8000})
     cores = task("t", requests=requests_of({CPU: 3000}))
     world = World({"a": Pool("a", {cpu: Quota(2000, 0)}), "b": 1}, {"n0": node})
-    assert "asks 3 of default/cpu in one gang; pool a has 2" in str(refusal(world, "a", NORMAL, workflow("w", cores)))
+    assert "asks for 3 of default/cpu in one gang; pool a has 2" in str(
+        refusal(world, "a", NORMAL, workflow("w", cores))
+    )
     assert accepted(world, "b", NORMAL, workflow("w", cores))
     refusal(world, "b", NORMAL, workflow("w", task("t", requests=requests_of({CPU: 9000}))))
 
@@ -119,7 +121,7 @@ def test_amounts_that_are_not_the_same_do_not_look_the_same_in_a_refusal() -> No
     world = World({"a": Pool("a", {memory: Quota(2**30, 0)})}, {"n0": Node("n0", {GPU: 4, MEMORY: 2**40})})
     asked = task("t", requests=requests_of({MEMORY: 1_048_577 * 2**10}))
     assert str(refusal(world, "a", NORMAL, workflow("w", asked))) == (
-        "w/t-group asks 1048577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less, or submit with "
+        "w asks for 1048577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less, or submit with "
         "priority LOW"
     )
 

@@ -264,7 +264,7 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
             )  # fmt: skip
         return caught.value
 
-    start = "v/t-group asks {} of default/gpu in one gang; pool team has 1 unallocated (3 subpools hold 9 of its 10): ask for less, "
+    start = "v asks for {} of default/gpu in one gang; pool team has 1 unallocated (3 subpools hold 9 of its 10): ask for less, "
     assert str(refused(3)) == start.format(3) + (
         "submit with priority LOW, or submit to team--b, which has 3 of its quota left"
     )
@@ -301,7 +301,7 @@ def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
     world.submit("w", "team", NORMAL, spec=spec)
     assert world.cycle() == ["admit w"]
     spec = workflow("v", task("t", 1, count=8, minimum=4))
-    with pytest.raises(Refused, match="v/t-group asks 4 of default/gpu in one gang; pool team has 3 unallocated"):
+    with pytest.raises(Refused, match="v asks for 4 of default/gpu in one gang; pool team has 3 unallocated"):
         world.submit("v", "team", NORMAL, spec=spec)
 
 

@@ -168,9 +168,9 @@ def refusal(world: World, *tasks: TaskSpec) -> Refused:
 @pytest.mark.parametrize(
     ("drawn", "tasks", "level", "best"),
     [
-        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 4, 8, "rack")], "rack", "a/r1 (3 pods, 8 gpu short)"),
-        ("a/r0: 8 8 | a/r1: 8 | b/r0: 8 8", [pods("t", 4, 8, "zone")], "zone", "a (3 pods, 8 gpu short)"),
-        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 9, 8, "rack", least=4)], "rack", "a/r1 (3 pods, 8 gpu short)"),
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 4, 8, "rack")], "rack", "a/r1 (3 pods, 8 GPUs short)"),
+        ("a/r0: 8 8 | a/r1: 8 | b/r0: 8 8", [pods("t", 4, 8, "zone")], "zone", "a (3 pods, 8 GPUs short)"),
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 9, 8, "rack", least=4)], "rack", "a/r1 (3 pods, 8 GPUs short)"),
     ],
     ids=["rack", "zone", "smallest size"],
 )
@@ -189,7 +189,7 @@ def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_bes
     caught = refusal(city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY), *tasks)
     assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
     assert "a/r1" in str(caught)
-    assert "4 gpu short" in str(caught)
+    assert "4 GPUs short" in str(caught)
 
 
 def test_slices_that_no_empty_racks_would_hold_are_refused() -> None:

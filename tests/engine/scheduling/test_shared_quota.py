@@ -74,7 +74,7 @@ def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 3)
     assert str(refused.value) == (
-        "w/t-group asks 3 of default/gpu in one gang; pool a has 2 as its quota: ask for less, or submit with priority LOW"
+        "w asks for 3 of default/gpu in one gang; pool a has 2 as its quota: ask for less, or submit with priority LOW"
     )
 
 
@@ -84,7 +84,7 @@ def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 9)
     assert str(refused.value) == (
-        "w/t-group asks 9 of default/gpu in one gang; pool a has 8 as its quota (2 of its own, 6 shared by research): "
+        "w asks for 9 of default/gpu in one gang; pool a has 8 as its quota (2 of its own, 6 shared by research): "
         "ask for less, or submit with priority LOW"
     )
     assert refused.value.details == {
@@ -103,7 +103,7 @@ def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() 
     with pytest.raises(Refused) as refused:
         world.submit("w", "b", NORMAL, 8)
     assert str(refused.value) == (
-        "w/t-group asks 8 of default/gpu in one gang; pool b has 1 unallocated (1 subpool holds 3 of its 4), "
+        "w asks for 8 of default/gpu in one gang; pool b has 1 unallocated (1 subpool holds 3 of its 4), "
         "6 shared by research: ask for less, or submit with priority LOW"
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from runrig import wire
 from runrig.domain.gangs import Gang
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.plan import Admit, Queue
+from runrig.domain.plan import Admit, Queue, Submit
 from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Task, Workflow
@@ -61,18 +61,25 @@ def _place_of(view: WorkflowView, task: Task) -> tuple[int, str]:
 
 
 def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
-    """Each with its words.  An admission is compared with what the gang asked for when it was queued."""
+    """Each with its words: *found* is of one workflow.  An admission is compared with what the gang asked for when it was queued.
+
+    The gang of a workflow with one group is called by the workflow.
+    """
     gangs: dict[str, Gang] = {}
+    alone, id = "", ""
     for event in found:
         if isinstance(event, ClusterEvent):
             yield event, _noted(event)
             continue
         action, granted = event.action, ""
-        if isinstance(action, Queue):
+        if isinstance(action, Submit) and len(action.groups) == 1:
+            alone, id = f"{action.workflow.id}/{action.groups[0].name}", action.workflow.id
+        elif isinstance(action, Queue):
             gangs[action.gang.id] = action.gang
         elif isinstance(action, Admit) and action.gang in gangs:
             granted = granted_in_words(gangs[action.gang], action.placement)
-        yield event, in_words(action) + granted
+        words = in_words(action) + granted
+        yield event, words.replace(alone, id, 1) if alone and words.startswith(alone) else words
 
 
 def _noted(event: ClusterEvent) -> str:

@@ -14,7 +14,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
-from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.quantities import GPU, amount_in_words, format_quantity
 
 WIDTH = 80
 TIERS = {
@@ -197,7 +197,7 @@ def _met(tier: str, group: Answer) -> str:
     """What is to be known of a tier that is in order."""
     if tier == "order" and group["passed"]:
         passed = group["passed"]
-        return f"{passed} submitted later {'has' if passed == 1 else 'have'} started since: STRICT_FIFO would hold its place"
+        return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started before it: STRICT_FIFO would hold its place"
     if tier == "quota":
         return "; ".join(map(_left, group["left"]))
     return ""
@@ -248,10 +248,14 @@ def _details(reason: Answer) -> Iterator[str]:
         if amounts:
             yield from _row("", "", words.format(", ".join(amounts)))
     for each in reason["domains"]:
-        lacks = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["missing"].items()]
+        lacks = [amount_in_words(*missing) for missing in each["missing"].items()]
         short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
-        closed = f", {each['closed']} nodes take no pods" if each["closed"] else ""
-        spoken = [f"{format_quantity(kind, amount)} {kind}" for kind, amount in each["spoken"].items()]
+        closed = (
+            f", {each['closed']} {'node takes' if each['closed'] == 1 else 'nodes take'} no pods"
+            if each["closed"]
+            else ""
+        )
+        spoken = [amount_in_words(*amount) for amount in each["spoken"].items()]
         held = f", {' and '.join(spoken)} held for others that start there" if spoken else ""
         room = f"{'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods, {short}{closed}{held}"
         yield from _row("", "", room)

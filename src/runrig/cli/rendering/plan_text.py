@@ -125,11 +125,11 @@ def _never(gang: Answer) -> str:
 def _drain(pool: Answer) -> str:
     work = f"{pool['workflows']} {'workflow' if pool['workflows'] == 1 else 'workflows'}, {_gpus(pool['gpus'])}"
     end = (
-        f"until {local(pool['until'].removesuffix('Z'))}"
+        f", until {local(pool['until'].removesuffix('Z'))}"
         if pool["until"]
-        else "nobody knows until when: not all has a limit"
+        else "; no end is known, as not all of it has a time limit"
     )
-    return f"{pool['pool']}: {work}, {end}"
+    return f"{pool['pool']}: {work}{end}"
 
 
 def _others(amount: Answer) -> str:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from runrig.domain import spans
+
 
 def moment(text: str | None) -> datetime | None:
     """*text* of an answer as an instant; None if it is empty or not a time."""
@@ -23,19 +25,8 @@ def utc_text(text: str) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """``0.3s``, ``42s``, ``3m05s``, ``2h07m``, ``3d04h``; ``-`` for None."""
-    if seconds is None:
-        return "-"
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+    """``3m05s``; ``-`` for None."""
+    return "-" if seconds is None else spans.span(seconds)
 
 
 def between(start: str | None, end: str | None, *, now: datetime | None = None) -> float | None:

@@ -29,7 +29,8 @@ def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
     if not answer["at_rest"]:
         yield from _row("", "The next cycle has more to decide, so this may change at once.")
     for each in answer["tried"] if verbose else ():
-        numbers = f"{each['values']} values, {each['refuted']} refuted, {each['run']} run: {each['verdict']}"
+        values = f"{each['values']} {'value' if each['values'] == 1 else 'values'}"
+        numbers = f"{values}, {each['refuted']} ruled out, {each['run']} run: {each['verdict']}"
         yield from _row("", f"{each['dial']}: {numbers}")
 
 

@@ -65,7 +65,9 @@ def submit(
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
     for group in spec.groups:
         gang = gang_of(workflow, group)
-        _check(state, target, group, gang)
+        # Without the number that it would be given: there will be no such workflow.
+        who = spec.name if len(spec.groups) == 1 else f"{spec.name}/{group.name}"
+        _check(state, target, group, gang, who=who)
         if not group.upstream:
             actions.append(Queue(gang))
     return Plan(tuple(actions))
@@ -116,14 +118,17 @@ def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None
     pool = state.pools[entry.gang.pool]
     try:
         check_requirements(pool, state.spec_of(workflow))
-        _check(state, pool, state.group_spec((workflow, group)), entry.gang, nodes=nodes)
+        _check(state, pool, state.group_spec((workflow, group)), entry.gang, who="it", nodes=nodes)
     except Refused as refused:
         return refused
     return None
 
 
-def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, nodes: bool = True) -> None:
-    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if *nodes* are fixed, placed on them."""
+def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, who: str, nodes: bool = True) -> None:
+    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if *nodes* are fixed, placed on them.
+
+    *who*: how messages call it.
+    """
     for task in group.tasks:
         check_flavors(state, pool, task)
     entry = Entry(gang)
@@ -134,11 +139,11 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, nodes: boo
     ]
     if not affordable:
         first = next(flavor_choices(state.ledger, entry, least_counts(gang.pod_sets)))
-        raise _over_promise(state, entry, first)
+        raise _over_promise(state, entry, first, who)
     if not (nodes and state.fixed_nodes and state.ledger.place) or choices_left_out(state.ledger, entry):
         return
     if not any(_may_hold(state, entry, choice) for choice in affordable):
-        raise _over_nodes(state, entry, affordable[0])
+        raise _over_nodes(state, entry, affordable[0], who)
 
 
 def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
@@ -178,7 +183,7 @@ def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, in
     return None
 
 
-def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
+def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Refused:
     broken = _breaks(state, entry, choice)
     assert broken is not None, "some choice breaks the promise"
     index, most, amount = broken
@@ -186,7 +191,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement) -> Refused:
     asked, limit = format_quantity(key.resource, amount), format_quantity(key.resource, max(0, most))
     leaf = state.ledger.leaf(entry)
     details = {"pool": entry.gang.pool, "resource": str(key), "asked": amount, "limit": most}
-    start = f"{_named(entry)} asks {asked} of {key} in one gang"
+    start = f"{who} asks for {asked} of {key} in one gang"
     if not entry.bucket.firm:
         return Refused(
             f"{start}; pool {leaf.name} can never have more than {limit}, borrowing included: ask for less",
@@ -234,7 +239,7 @@ def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
     return may_hold(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
 
 
-def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
+def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refused:
     """The refusal: names the level without a large enough domain, else the pod set with the most pods that do not fit.
 
     If each pod set fits alone, it says that they do not fit together.
@@ -242,7 +247,7 @@ def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
     reason = no_place(state.ledger, entry, choice, EMPTY)
     if reason.code in (Code.NO_DOMAIN_FITS, Code.NOT_ALL_GROUPS_FIT):
         return Refused(
-            f"{_named(entry)} cannot be placed even on empty nodes of flavor {choice[0].flavor}: {reason}; ask for less per pod, for fewer "
+            f"{who} cannot be placed even on empty nodes of flavor {choice[0].flavor}: {reason}; ask for less per pod, for fewer "
             "pods, or for a coarser topology key",
             "P3",
             {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
@@ -263,14 +268,8 @@ def _over_nodes(state: State, entry: Entry, choice: Placement) -> Refused:
         else "each fits, but not all of them together"
     )
     return Refused(
-        f"{_named(entry)} starts {pods} {'pod' if pods == 1 else 'pods'} at once, and the nodes of flavor {assignment.flavor}, even empty, "
+        f"{who} starts {pods} {'pod' if pods == 1 else 'pods'} at once, and the nodes of flavor {assignment.flavor}, even empty, "
         f"cannot hold them: {finding}: ask for less per pod, or for fewer pods",
         "P3",
         {"pool": entry.gang.pool, "pod_set": assignment.pod_set, "asked": assignment.count, "limit": most},
     )
-
-
-def _named(entry: Entry) -> str:
-    """The group as WORKFLOW/GROUP, without the number that the workflow would have been given."""
-    workflow, _, group = entry.gang.id.partition("/")
-    return f"{workflow.rpartition('-')[0]}/{group}"

@@ -26,8 +26,8 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
         if (kind, name) in touched or (kind == "flavor" and touched):
             what = "the flavors were" if kind == "flavor" else f"{kind} {name} was"
             raise Changed(
-                f"{what} changed in revision {event.revision} by {event.actor}, after revision {revision}, for which this was "
-                "planned: ask `runrig plan` again",
+                f"{what} changed in revision {event.revision} ({event.actor}), and the plan was made for revision {revision}: "
+                "ask `runrig plan` again",
                 {"kind": kind, "name": name, "revision": event.revision, "if_revision": revision},
             )
 

@@ -43,7 +43,7 @@ class Names:
         self._gpus = gpus or {}
         self._alone = cache(alone)
         self._pool_of = cache(pool_of)
-        gangs = () if visibility.whole else tuple(preemptors)
+        gangs = tuple(preemptors)
         self._mentioned = _any_mention(gangs) if gangs else None
 
     def shows(self, gang: str) -> bool:
@@ -71,7 +71,7 @@ class Names:
         return (*seen, (ANOTHER if len(others) == 1 else f"{len(others)} gangs of other pools") + held)
 
     def text(self, message: str) -> str:
-        """A stored message without the names of preemptors that are not seen."""
+        """A stored message with preemptors as they are called elsewhere, and without the names of those that are not seen."""
         return message if self._mentioned is None else self._mentioned.sub(lambda match: self.one(match[0]), message)
 
     # ------------------------------------------------------------ what is told of a workflow

@@ -19,6 +19,7 @@ from runrig.engine.explain.pool_why import PoolWhy
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
 from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
+from runrig.engine.foresight.outcome import Party
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, LogFile
 from runrig.ports.clock import Clock
@@ -151,7 +152,7 @@ class WorkflowQueries:
         stored = self._store.workflow(id)
         if not visibility.sees(stored.workflow.pool):
             raise no_workflow(id)
-        stored = Names(visibility, self.pool_of, stored.preemptors).workflow(stored)
+        stored = self.names(visibility, stored.preemptors).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
@@ -228,7 +229,7 @@ class WorkflowQueries:
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
-        ours: Iterable[Event] = self._events(workflow.id, partial(Names, visibility, self.pool_of))[1]
+        ours: Iterable[Event] = self._events(workflow.id, partial(self.names, visibility))[1]
         theirs: Iterable[ClusterEvent] = self._backend.events(workflow.id)
         if task is not None or retry_id is not None:
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
@@ -250,10 +251,10 @@ class WorkflowQueries:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
         alive = self._asker.ask(alive_in, workflow.id, here=_alive_here)[0]
-        workflow, groups, hold, draining, passable = alive or (workflow, (), None, False, False)
+        workflow, groups, hold, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
-        names, events = self._events(workflow.id, partial(self.names, visibility))
+        names, events = self._events(workflow.id, partial(self.names, visibility, gpus=gpus))
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(events))
@@ -309,13 +310,17 @@ class WorkflowQueries:
 
 
 class Alive(NamedTuple):
-    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it."""
+    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it.
+
+    *gpus*: of the gangs that *groups* name.
+    """
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...]
     hold: Hold | None
     draining: bool
     passable: bool
+    gpus: Mapping[str, int]
 
 
 def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | None:
@@ -326,7 +331,17 @@ def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | Non
     pool = state.pools[workflow.pool]
     draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
     groups = why_next(state, id, most_looks).groups
-    return Alive(workflow, groups, report.hold(state, id), draining, passable)
+    return Alive(workflow, groups, report.hold(state, id), draining, passable, dict(_mentioned(state, groups)))
+
+
+def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, int]]:
+    """Yields gangs of the ledger that *groups* name, and their GPUs."""
+    for group in groups:
+        blockers = (each.reason for each in (*group.blockers, *group.in_full))
+        holders = (gang for reason in (*group.reasons, *blockers) for gang in reason.holders)
+        for gang in {*group.stops, *group.waits_for, *holders}:
+            if (entry := state.ledger.entries.get(gang)) is not None:
+                yield gang, Party.of(entry.gang, entry.placement).gpus
 
 
 MOST_LOOKS_HERE = 16

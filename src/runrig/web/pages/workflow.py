@@ -16,7 +16,7 @@ from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as as_changes
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound, Unavailable
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import amount_in_words, format_quantity
 from runrig.domain.records import Event
 from runrig.service.service import Service
 from runrig.spec.masked import masked
@@ -132,9 +132,9 @@ def details(reason: ReasonAnswer) -> list[str]:
         if amounts:
             found.append(f"{words} {', '.join(amounts)}")
     for each in reason.domains:
-        lacks = [f"{format_quantity(resource, amount)} {resource}" for resource, amount in each.missing.items()]
+        lacks = [amount_in_words(*missing) for missing in each.missing.items()]
         short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
-        closed = f", {each.closed} nodes take no pods" if each.closed else ""
+        closed = f", {each.closed} {'node takes' if each.closed == 1 else 'nodes take'} no pods" if each.closed else ""
         found.append(f"{'/'.join(each.domain)}: {each.have} of {reason.need} pods, {short}{closed}")
     return found
 

@@ -22,7 +22,7 @@ class WorkflowEvent(Shown):
             "actor": "engine",
             "kind": "Preempt",
             "law": "RECLAIM",
-            "text": "sweep-3/main-group is preempted by train-1/main-group, which takes back what was borrowed (law R2)",
+            "text": "sweep-3 was preempted by train-1, which takes back what was borrowed (law R2)",
         }
     )
 

@@ -77,7 +77,7 @@ class PlanLoss(PlanGang):
 
 
 class PlanNever(PlanGang):
-    model_config = example({**PlanGang.example(), "why": "parse/train asks 16 of default/gpu in one gang, and ..."})
+    model_config = example({**PlanGang.example(), "why": "it asks for 16 of default/gpu in one gang, and ..."})
 
     why: str
 
