@@ -317,7 +317,7 @@ class Engine(RuleBasedStateMachine):
         state, flow = self.driver.state, self.driver.state.workflows[workflow]
         try:
             for group in state.spec_of(workflow).groups:
-                submission_gate._check(state, state.pools[flow.pool], group, gang_of(flow, group))
+                submission_gate._check(state, state.pools[flow.pool], group, gang_of(flow, group), who="it")
         except RunrigError:
             return False
         return True
