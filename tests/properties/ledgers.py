@@ -74,6 +74,7 @@ def ledger_portrait(ledger: Ledger) -> dict[str, object]:
             if each.gangs
         },
         "placed": sorted(ledger.placed),
+        "placed_in": {pool: sorted(placed) for pool, placed in sorted(ledger.placed_in.items())},
         "nominated": sorted(ledger.nominated),
         "stopping": sorted(ledger.stopping),
         "unclaimed": sorted(ledger.unclaimed),

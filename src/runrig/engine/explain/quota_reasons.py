@@ -7,7 +7,7 @@ from runrig.domain.blockers import Left
 from runrig.domain.pools import PoolState
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.quota.guarantees import nodes_under, shared_by
+from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import left_at
 from runrig.engine.quota.quota_node import (
     CHARGED,
@@ -38,7 +38,7 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
         if node.kind is Kind.FIRM or (node.room[index] is None and node is not root) or amount <= have:
             continue
         code = Code.NO_IDLE_TO_BORROW if node is root else Code.BORROWING_LIMIT
-        concerned = (*_holders(node, index), *_keepers(node, leaf, index))
+        concerned = (*_holders(ledger, node, index), *_keepers(ledger, node, leaf, index))
         yield Reason(code, "Q3", name_of(node), key, have, amount, concerned=concerned)
 
 
@@ -84,23 +84,39 @@ def name_of(node: QuotaNode) -> str:
     return f"{'cohort' if node.kind is Kind.COHORT else 'pool'} {node.name}"
 
 
-def _holders(node: QuotaNode, index: int) -> tuple[Concerned, ...]:
-    """The pools below *node* whose own work holds the most."""
-    held: dict[str, int] = {}
-    for each in nodes_under(node):
-        if isinstance(each, QuotaLeaf) and (amount := each.usage[CHARGED][index]):
-            held[each.name] = held.get(each.name, 0) + amount
-    return _largest(Part.HOLDS, held.items())
+def _holders(ledger: Ledger, node: QuotaNode, index: int) -> tuple[Concerned, ...]:
+    """The pools below *node* whose own work holds the most.  O(pools and cohorts below it)."""
+    tree = ledger.tree
+    below = [each.name for each in _pools_and_cohorts(ledger, node) if each.kind is Kind.POOL]
+    held = [
+        (name, tree.firm[name].usage[CHARGED][index] + tree.low[name].usage[CHARGED][index])
+        for name in below
+        if name in ledger.placed_in
+    ]
+    return _largest(Part.HOLDS, held)
 
 
-def _keepers(node: QuotaNode, leaf: QuotaLeaf, index: int) -> tuple[Concerned, ...]:
-    """The pools and cohorts below *node*, beside the path of *leaf*, that keep the most idle quota back by their lending limits."""
+def _keepers(ledger: Ledger, node: QuotaNode, leaf: QuotaLeaf, index: int) -> tuple[Concerned, ...]:
+    """The pools and cohorts below *node*, beside the path of *leaf*, that keep the most idle quota back by their lending limits.
+
+    O(pools and cohorts below it).
+    """
     kept = [
         (each.name, each.local[index] - each.usage[CHARGED][index])
-        for each in nodes_under(node)
+        for each in _pools_and_cohorts(ledger, node)
         if each.lending[index] is not None and each not in leaf.path
     ]
     return _largest(Part.KEEPS, kept)
+
+
+def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
+    """*node*, if it is one, and all below it; what is inside pools is left out, of which most of the tree is made."""
+    if node is ledger.tree.root:
+        return [*ledger.tree.cohorts.values(), *ledger.tree.pools.values()]
+    found = [node]
+    for each in found:  # grows
+        found += [child for child in each.children if child.kind is Kind.POOL or child.kind is Kind.COHORT]
+    return found
 
 
 def _draining(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Concerned]:
@@ -118,19 +134,18 @@ def _largest(part: Part, amounts: Iterable[tuple[str, int]]) -> tuple[Concerned,
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
     """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.
 
-    O(gangs that do not wait).  A gang of another pool counts too if it draws on quota that a cohort shares with this one.
+    O(pools that hold something + gangs of those that count).  A gang of another pool counts too if it draws on quota that a cohort
+    shares with this one.
     """
-    counts: dict[str, bool] = {}  # by pool
     held = []
-    for entry in ledger.placed.values():
-        if not (entry.charged and entry.bucket.firm):
+    for of, placed in ledger.placed_in.items():
+        leaf = ledger.tree.firm[of]
+        if not leaf.usage[CHARGED][index]:
             continue
-        of = entry.gang.pool
-        if of not in counts:
-            leaf = ledger.leaf(entry)
-            counts[of] = leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index)
-        if counts[of] and (amount := dict(entry.request).get(index, 0)):
-            held.append((-amount, entry.gang.id))
+        if leaf is pool or pool in leaf.pools_above or _draws_beside(leaf, pool, index):
+            for entry in placed.values():
+                if entry.charged and entry.bucket.firm and (amount := dict(entry.request).get(index, 0)):
+                    held.append((-amount, entry.gang.id))
     return tuple(gang for _, gang in nsmallest(MOST_HOLDERS, held))
 
 

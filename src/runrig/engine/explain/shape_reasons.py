@@ -10,6 +10,8 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.node_capacity import EMPTY
+from runrig.engine.placement.constraint_tree import PlacementConstraints
+from runrig.engine.placement.demand import PodRequest
 from runrig.engine.placement.place import may_hold, place, pods_that_fit
 from runrig.engine.quota.quota_node import CHARGED
 
@@ -40,7 +42,7 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
             best = tuple(_spoken_for(ledger, constraints.labels, room) for room in short.best)
             yield Reason(Code.NO_DOMAIN_FITS, "T1", where=key, have=have, need=short.pods, domains=best)
     if short is None:
-        have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (layer,)) for request in requests))
+        have = min(need - 1, _fitting(ledger, requests, layer, constraints))
         yield Reason(Code.NO_ROOM_ON_NODES, "T1", resource=choice[0].flavor, have=have, need=need)
 
 
@@ -66,5 +68,10 @@ def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reas
     if not ledger.place or constraints is None or may_hold(ledger.nodes, requests, (EMPTY,), constraints):
         return
     need = sum(request.pods for request in requests)
-    have = min(need - 1, sum(pods_that_fit(ledger.nodes, request, (EMPTY,)) for request in requests))
+    have = min(need - 1, _fitting(ledger, requests, EMPTY, constraints))
     yield Reason(Code.NO_EMPTY_NODES, "P3", f"pool {entry.gang.pool}", choice[0].flavor, have, need)
+
+
+def _fitting(ledger: Ledger, requests: Sequence[PodRequest], layer: int, constraints: PlacementConstraints) -> int:
+    """How many pods of *requests* fit, each shape by itself, wherever they lie."""
+    return sum(pods_that_fit(ledger.nodes, request, (layer,), constraints.labels) for request in requests)

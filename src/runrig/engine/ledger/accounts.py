@@ -23,8 +23,9 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, ad
 
 class Accounts:
     """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
-    *placed*: gangs that have a placement.  *unclaimed*: stopping gangs that are still charged: no nomination waits for them.
-    *candidates*: gangs that may be preempted.  *holdings*: all that hold nodes.
+    *placed*: gangs that have a placement.  *placed_in*: the same by pool, without pools that have none.
+    *unclaimed*: stopping gangs that are still charged: no nomination waits for them.  *candidates*: gangs that may be preempted.
+    *holdings*: all that hold nodes.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -36,6 +37,7 @@ class Accounts:
         self.nodes = ClusterNodes()
         self.entries: dict[str, Entry] = {}
         self.placed: dict[str, Entry] = {}
+        self.placed_in: dict[str, dict[str, Entry]] = {}
         self.unclaimed: dict[str, Entry] = {}
         self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
         self.candidates = CandidateColumns()

@@ -171,12 +171,17 @@ class Ledger(Accounts):
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         if placement:
             self.placed[entry.gang.id] = entry
+            self.placed_in.setdefault(entry.gang.pool, {})[entry.gang.id] = entry
         for each in placement:
             for share in each.shares:
                 self.on_node.setdefault(share.node, {})[entry.gang.id] = entry
 
     def _leave_nodes(self, entry: Entry) -> None:
-        self.placed.pop(entry.gang.id, None)
+        if self.placed.pop(entry.gang.id, None) is not None:
+            placed = self.placed_in[entry.gang.pool]
+            del placed[entry.gang.id]
+            if not placed:
+                del self.placed_in[entry.gang.pool]
         for name in {share.node for each in entry.placement for share in each.shares} if entry.placement else ():
             del self.on_node[name][entry.gang.id]
             if not self.on_node[name]:

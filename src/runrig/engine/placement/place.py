@@ -210,11 +210,14 @@ def most_in_one_domain(nodes: ClusterNodes, need: DomainNeed, layers: Sequence[i
     return int(capacity.level(0, whole, need.level)[1].max(initial=0))
 
 
-def pods_that_fit(nodes: ClusterNodes, request: PodRequest, layers: Sequence[int]) -> int:
-    """How many pods of *request* fit if nothing else is placed; at most as many as it asks for."""
+def pods_that_fit(nodes: ClusterNodes, request: PodRequest, layers: Sequence[int], labels: tuple[str, ...] = ()) -> int:
+    """How many pods of *request* fit if nothing else is placed; at most as many as it asks for.
+
+    *labels*: of the topology whose counts are read; they are the same for all, but each has to be made once.
+    """
     if not request.pods:
         return 0
-    capacity = TrialCapacity(nodes, (), shapes_of([request]), layers)
+    capacity = TrialCapacity(nodes, labels, shapes_of([request]), layers)
     return min(request.pods, capacity.holds(0, capacity.topology.whole(labelled=False)))
 
 
