@@ -27,6 +27,7 @@ from runrig.domain.changes import Change, Counterfactual, MoreBorrowing, MoreNom
 from runrig.domain.gangs import Gang, GangState, Priority
 from runrig.domain.plan import Admit, DropCohort, DropNode, Nominate, PutCohort, PutNode, PutPool, Queue, Submit
 from runrig.domain.pools import Quota
+from runrig.domain.steps import drained
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.branch import Edit, StateBranch
@@ -41,7 +42,6 @@ from runrig.engine.lifecycle import pools
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
-from runrig.service.mirror.asker import drained
 
 T = TypeVar("T")
 

@@ -16,6 +16,7 @@ from runrig.domain.gangs import Placement, Priority, Requirement
 from runrig.domain.plan import Admit, Queue, Release, Submit
 from runrig.domain.quantities import requests_of
 from runrig.domain.reasons import Code
+from runrig.domain.steps import drained
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.blockers import blockers
 from runrig.engine.explain.why import why
@@ -264,7 +265,7 @@ def explain(waiting: int, runs: int, cluster: Cluster = FULL, state: State | Non
     def measure() -> float:
         start = perf_counter()
         (found,) = why(state, asker).groups
-        blocked = blockers(state.ledger, state.ledger.entries[f"{asker}/{found.group}"])
+        blocked = drained(blockers(state.ledger, state.ledger.entries[f"{asker}/{found.group}"]))
         seconds = perf_counter() - start
         assert (found.position, found.ahead) == (1, waiting), found
         codes = {each.reason.code for each in blocked}  # not even empty racks hold it

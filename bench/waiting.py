@@ -20,6 +20,7 @@ from runrig.domain.nodes import DEFAULT_FLAVOR
 from runrig.domain.plan import Admit, PutCohort, PutPool, Release
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.steps import drained
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.scheduling.queue_order import ahead_of
 from runrig.engine.state.state import State
@@ -171,7 +172,7 @@ def position_rows(runs: int) -> Iterator[dict[str, str | float | int]]:
         times = []
         for entry in mix.sample(waits, max(runs, 15)):
             start = process_time()
-            ahead_of(ledger, entry)
+            drained(ahead_of(ledger, entry))
             times.append((process_time() - start) * 1000)
         row: dict[str, str | float | int] = {
             "of": priority.value,

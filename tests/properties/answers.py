@@ -7,6 +7,7 @@ from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
+from runrig.domain.steps import drained
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.headlines import Headline, first_of, headlines
 from runrig.engine.explain.report import hold
@@ -126,7 +127,7 @@ def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str
     """Compares gangs behind somebody who starts, too: what the next cycle does with them, and why it leaves them waiting."""
     unknown = dict.fromkeys(gang.partition("/")[0] for gang, answer in told.items() if answer.verdict is None)
     for workflow in unknown:
-        for each in why_next(state, workflow).groups:
+        for each in drained(why_next(state, workflow)).groups:
             gang = f"{workflow}/{each.group}"
             if gang in told:
                 assert each.verdict is does.get(gang, Verdict.WAITS), f"{gang}: {each}, but {does.get(gang)}"
@@ -135,7 +136,7 @@ def check_on_trial(state: State, told: Mapping[str, GroupWhy], does: Mapping[str
 
 def check_headlines(state: State, whys: Whys) -> None:
     """What a list says, of all workflows at once, is the first that `why` says of each."""
-    found = headlines(state, sorted(state.workflows))
+    found = drained(headlines(state, sorted(state.workflows)))
     for workflow, groups in whys.items():
         group = None if hold(state, workflow) is not None else first_of(groups)
         expected = None if group is None else Headline(group.verdict, next(iter(group.reasons), None), group.stops)

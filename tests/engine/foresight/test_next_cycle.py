@@ -1,6 +1,7 @@
 """What `why` says of a gang behind somebody who starts: the next cycle, run on trial."""
 
 from runrig.domain.blockers import Verdict
+from runrig.domain.steps import drained
 from runrig.engine.explain.why import GroupWhy, why
 from runrig.engine.foresight.next_cycle import why_next
 from tests.worlds.engine import LOW, NORMAL, World
@@ -8,7 +9,7 @@ from tests.worlds.engine import LOW, NORMAL, World
 
 def told(world: World, name: str, most_looks: int = 500) -> tuple[Verdict | None, list[str], GroupWhy]:
     before = world.state.rows()
-    (group,) = why_next(world.state, f"{name}-1", most_looks).groups
+    (group,) = drained(why_next(world.state, f"{name}-1", most_looks)).groups
     assert world.state.rows() == before
     return group.verdict, [str(each) for each in group.reasons], group
 

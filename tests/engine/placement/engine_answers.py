@@ -9,6 +9,7 @@ from runrig.domain.plan import Admit, Queue
 from runrig.domain.pools import Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
 from runrig.domain.reasons import Code
+from runrig.domain.steps import drained
 from runrig.engine.explain.why import explain
 from runrig.engine.ledger.fit import find_place, with_gpus
 from runrig.engine.ledger.ledger import Ledger
@@ -67,4 +68,4 @@ def is_unproven(problem: Problem) -> bool:
     whole = replace(problem, pod_sets=asked, partial=None)
     ledger = ledger_of(whole)
     entry = queued(ledger, whole)
-    return any(reason.code is Code.PLACEMENT_NOT_PROVEN for reason in explain(ledger, entry))
+    return any(reason.code is Code.PLACEMENT_NOT_PROVEN for reason in drained(explain(ledger, entry)))

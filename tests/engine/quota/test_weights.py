@@ -14,6 +14,7 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, PutPool
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas, subpool_of
+from runrig.domain.steps import drained
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
@@ -130,7 +131,7 @@ def test_people_are_shown_the_order_of_shares() -> None:
     assert [entry.gang.workflow for entry in waiting_in_order(ledger)] == ["small2-1", "small3-1", "large3-1"]
     world.finish("large1-1")
     world.state.take_changes()
-    assert ahead_of(ledger, ledger.entries["large3-1/t-group"]) == (2, 0)
+    assert drained(ahead_of(ledger, ledger.entries["large3-1/t-group"])) == (2, 0)
     assert world.cycle() == ["admit large3"]
 
 
@@ -319,7 +320,7 @@ def test_positions_agree_with_the_order_and_the_head_with_the_first_of_its_pool(
         seen: dict[str, list[Entry]] = {}
         for at, entry in enumerate(order):
             before = seen.setdefault(entry.gang.pool, [])
-            assert ahead_of(scene.ledger, entry) == (at, len(before))
+            assert drained(ahead_of(scene.ledger, entry)) == (at, len(before))
             before.append(entry)
         assert {pool: entries[0] for pool, entries in seen.items()} == {
             pool: head_of(scene.ledger, pool) for pool in seen

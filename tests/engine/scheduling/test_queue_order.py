@@ -7,6 +7,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, Queueing, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.steps import drained
 from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
@@ -216,7 +217,7 @@ def counts_as_the_order_has_them(world: World) -> None:
     )
     for at, entry in enumerate(order):
         before = [each for each in order[:at] if each.gang.pool == entry.gang.pool]
-        assert ahead_of(world.state.ledger, entry) == (at, len(before)), entry.gang.id
+        assert drained(ahead_of(world.state.ledger, entry)) == (at, len(before)), entry.gang.id
     for pool in {entry.gang.pool for entry in order}:
         first = next(each for each in order if each.gang.pool == pool)
         assert head_of(world.state.ledger, pool) is first

@@ -78,8 +78,11 @@ def test_looks_tell_nothing_while_somebody_else_has_not_been_looked_at(
         would_start(it)
 
 
-def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(it: Desk) -> None:
+def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(
+    it: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nobody waits meanwhile: what comes between two steps is stored at once."""
+    monkeypatch.setattr(asker, "HOLD_S", 0.0)
     seen: list[int] = []
     submits = iter(("x", "y"))
 
@@ -104,6 +107,33 @@ def test_an_answer_in_steps_begins_again_where_something_is_stored_between_two(i
     found, revision = it.service.asker.ask_in_steps(waiting)
     assert (found, revision) == (4, it.revision)
     assert seen == [2, 4]
+
+
+@pytest.mark.parametrize("disturbances", [0, 1, 100])
+def test_why_lets_others_have_their_turn_between_two_steps(
+    it: Desk, monkeypatch: pytest.MonkeyPatch, disturbances: int
+) -> None:
+    """Whatever is stored meanwhile, and in the end without a break: it is answered, of one revision."""
+    transactor = it.service._transactor
+    monkeypatch.setattr(asker, "HOLD_S", 0.0)
+    before = it.service.workflow_queries.why("b-1").groups
+    assert before[0].blockers
+    reading, holds = transactor.reading, []
+
+    @contextmanager
+    def disturbed() -> Iterator[State]:
+        with reading() as state:
+            yield state
+        holds.append(state.revision)
+        if len(holds) <= disturbances:
+            it.submit(f"x{len(holds)}", "pool2")
+
+    monkeypatch.setattr(transactor, "reading", disturbed)
+    assert it.service.workflow_queries.why("b-1").groups == before
+    steps = 5
+    at_once = 2 * asker.MOST_FRESH_STARTS + 1
+    assert len(holds) == at_once if disturbances == 100 else len(holds) > steps + disturbances
+    assert it.service.workflow_queries.pool_why("pool1").gangs == 1
 
 
 def test_an_answer_that_is_never_done_in_time_ends(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

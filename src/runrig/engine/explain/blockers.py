@@ -12,6 +12,7 @@ from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Placement
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code, Concerned, Part, Reason
+from runrig.domain.steps import Steps
 from runrig.engine.explain.quota_reasons import MOST_CONCERNED, name_of, never_allowed, quota_reasons
 from runrig.engine.explain.shape_reasons import never_fits, shape_reasons
 from runrig.engine.ledger.fit import place_on_nodes
@@ -30,7 +31,7 @@ BEST_CHOICES = 3
 """So many of them are told: those with the fewest blockers."""
 
 
-def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
     """What blocks *entry*, which waits, by tier; empty if nothing does.  O(nodes) per choice.
 
     Counts what is decided: nominated gangs as present, their targets as gone.
@@ -40,17 +41,18 @@ def blockers(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     if not leaf.active:
         found.append(Blocker(Tier.QUOTA, Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
     else:
-        found += _of_choices(ledger, entry, least_counts(entry.gang.pod_sets))
+        found += yield from _of_choices(ledger, entry, least_counts(entry.gang.pod_sets))
     tiers = list(Tier)
     return tuple(sorted(found, key=lambda blocker: tiers.index(blocker.tier)))
 
 
-def blockers_in_full(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+def blockers_in_full(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
     """What blocks all pods of *entry*; empty if it accepts no fewer (law A1)."""
     counts = entry.bucket.counts
     if counts == least_counts(entry.gang.pod_sets) or not ledger.leaf(entry).active:
         return ()
-    return tuple(each for each in _of_choices(ledger, entry, counts) if each.tier is not Tier.WAITING_FOR)
+    found = yield from _of_choices(ledger, entry, counts)
+    return tuple(each for each in found if each.tier is not Tier.WAITING_FOR)
 
 
 def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
@@ -86,13 +88,15 @@ def _of_waiting(entry: Entry) -> Iterator[Blocker]:
 # ---------------------------------------------------------------- per choice of flavors
 
 
-def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> list[Blocker]:
+def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[list[Blocker]]:
     choices = list(islice(flavor_choices(ledger, entry, counts), MOST_CHOICES))
     if not choices:
         platforms = ", ".join(sorted({each.platform or "" for each in entry.gang.pod_sets}))
         none = Reason(Code.NO_MATCHING_FLAVOR, "P3", f"pool {entry.gang.pool}", platforms)
         return [Blocker(Tier.SUBMISSION, none)]
-    judged = [list(_of_choice(ledger, entry, choice)) for choice in choices]
+    judged = []
+    for choice in choices:
+        judged.append((yield from _of_choice(ledger, entry, choice)))
     best = sorted(judged, key=len)[:BEST_CHOICES]
     if not all(judged):
         return list(_of_stopping(ledger))
@@ -118,19 +122,25 @@ def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:
         yield Blocker(Tier.WAITING_FOR, Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving))
 
 
-def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Blocker]:
+def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Steps[list[Blocker]]:
     leaf, request = ledger.leaf(entry), ledger.request_of(entry, choice)
     never = [never_allowed(ledger, leaf, index, amount) for index, amount in request]
-    quota = [reason for index, amount in request for reason in quota_reasons(ledger, leaf, index, amount)]
-    shape: list[Reason] = []
+    found = [Blocker(Tier.SUBMISSION, reason) for reason in never if reason is not None]
+    refused = len(found)
+    for index, amount in request:
+        yield
+        found += [Blocker(Tier.QUOTA, reason) for reason in quota_reasons(ledger, leaf, index, amount)]
+    yield
     if place_on_nodes(ledger, entry, choice) is None:
-        shape = [*shape_reasons(ledger, entry, choice), *never_fits(ledger, entry, choice)]
-    yield from (Blocker(Tier.SUBMISSION, reason) for reason in never if reason is not None)
-    yield from (Blocker(Tier.QUOTA, reason) for reason in quota)
-    for reason in shape:
-        yield Blocker(Tier.SUBMISSION if reason.code is Code.KEYS_CHANGED else Tier.SHAPE, reason)
-    if (quota or shape) and request and entry.bucket.firm and within_promise(leaf, request):
-        yield Blocker(Tier.PREEMPTION, _no_targets(ledger, entry, choice, request))
+        for reasons in (shape_reasons, never_fits):
+            yield
+            for reason in reasons(ledger, entry, choice):
+                tier = Tier.SUBMISSION if reason.code is Code.KEYS_CHANGED else Tier.SHAPE
+                found.append(Blocker(tier, reason))
+    if len(found) > refused and request and entry.bucket.firm and within_promise(leaf, request):
+        yield
+        found.append(Blocker(Tier.PREEMPTION, _no_targets(ledger, entry, choice, request)))
+    return found
 
 
 def _no_targets(ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> Reason:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from runrig.domain.blockers import Blocker, Verdict
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
 from runrig.engine.explain.report import hold
 from runrig.engine.explain.why import GroupWhy, why_of
@@ -41,24 +42,27 @@ def starts(stops: Sequence[str]) -> str:
     return f"starts once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
 
 
-def headlines(state: State, workflows: Sequence[str]) -> dict[str, Headline]:
+def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headline]]:
     """By workflow; those that hold something, have ended or wait for nothing are left out.
 
     O(nodes) for each kind of gang among them, as `blockers`, and O(buckets awake) for each workflow.
     """
     known: dict[Bucket, tuple[Blocker, ...]] = {}
 
-    def blocked(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
+    def blocked(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
         if behind := behind_head(ledger, entry):
             return behind
         if entry.bucket not in known:
-            known[entry.bucket] = blockers(ledger, entry)
+            known[entry.bucket] = yield from blockers(ledger, entry)
         return known[entry.bucket]
 
     found = {}
     for id in workflows:
         if id in state.workflows and hold(state, id) is None:
-            first = first_of([why_of(state, group, blocked) for group in state.groups_of(id)])
+            groups = []
+            for group in state.groups_of(id):
+                groups.append((yield from why_of(state, group, blocked)))
+            first = first_of(groups)
             if first is not None:
                 found[id] = Headline(first.verdict, next(iter(first.reasons), None), first.stops)
     return found

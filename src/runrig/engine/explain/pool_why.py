@@ -3,12 +3,13 @@
 Gangs that get the same answer are asked about once.  Computed on demand.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import strict_head
 from runrig.engine.explain.why import explain
 from runrig.engine.ledger.ledger import Ledger
@@ -48,11 +49,11 @@ class _Sum:
     gangs: list[Entry] = field(default_factory=list)
 
 
-def pool_why(ledger: Ledger, pool: str) -> PoolWhy:
-    """Says what waits in *pool* itself, without its subpools.  O(buckets + MOST_ASKED x nodes + gangs that wait in it)."""
+def pool_why(ledger: Ledger, pool: str) -> Steps[PoolWhy]:
+    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it)."""
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
-    for reason, gangs in _kinds(ledger, pool):
+    for reason, gangs in (yield from _kinds(ledger, pool)):
         total += len(gangs)
         gpus += sum(map(_gpus, gangs))
         if reason is None:
@@ -69,26 +70,28 @@ def _held(each: _Sum) -> Held:
     return Held(each.reason, len(gangs), sum(map(_gpus, gangs)), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
 
 
-def _kinds(ledger: Ledger, pool: str) -> Iterator[tuple[Reason | None, Sequence[Entry]]]:
-    """Yields gangs with the reason why all of them wait; None: nobody was asked."""
+def _kinds(ledger: Ledger, pool: str) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
+    """Gangs with the reason why all of them wait; None: nobody was asked."""
+    found: list[tuple[Reason | None, Sequence[Entry]]] = []
     for entry in ledger.nominated.values():
         if entry.gang.pool == pool:
             left = tuple(name for name in entry.waits_for if name in ledger.entries)
-            yield Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left), (entry,)
-    buckets = sorted(
-        (bucket for bucket in ledger.pending.values() if bucket.pool == pool), key=lambda each: each.waiting[0].order
-    )
+            found.append((Reason(Code.WAITS_FOR_TARGETS, "R4", holders=left), (entry,)))
+    queues = [rank.by_pool[pool] for rank in ledger.ranks.values() if pool in rank.by_pool]
+    buckets = sorted((bucket for queue in queues for bucket in queue.buckets), key=lambda each: each.waiting[0].order)
     if ledger.pools[pool].queueing is Queueing.STRICT_FIFO and buckets:
         head = strict_head(ledger, pool)
         assert head is not None
         behind = [entry for bucket in buckets for entry in bucket.waiting if entry is not head]
         if head in head.bucket.waiting:
-            yield explain(ledger, head)[0], (head,)
+            found.append(((yield from explain(ledger, head))[0], (head,)))
         if behind:
-            yield Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind
-        return
+            found.append((Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind))
+        return found
     for asked, bucket in enumerate(buckets):
-        yield (explain(ledger, bucket.waiting[0])[0] if asked < MOST_ASKED else None), bucket.waiting
+        reason = (yield from explain(ledger, bucket.waiting[0]))[0] if asked < MOST_ASKED else None
+        found.append((reason, bucket.waiting))
+    return found
 
 
 def _gpus(entry: Entry) -> int:

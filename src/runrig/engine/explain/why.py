@@ -10,6 +10,7 @@ from itertools import islice
 from runrig.domain.blockers import Blocker, Left, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.steps import Steps, drained
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
 from runrig.engine.explain.quota_reasons import quota_left
@@ -63,20 +64,29 @@ class Why:
 
 def why(state: State, workflow: str) -> Why:
     """The reasons of each group of a live workflow.  O(buckets x log pending + nodes)."""
-    return Why(workflow, tuple(_group(state, group) for group in state.groups_of(workflow)))
+    return drained(why_in_steps(state, workflow))
 
 
-def _group(state: State, group: Group) -> GroupWhy:
-    found = why_of(state, group, blockers)
+def why_in_steps(state: State, workflow: str) -> Steps[Why]:
+    """`why`, of which each step is some milliseconds in a large cluster."""
+    found = []
+    for group in state.groups_of(workflow):
+        found.append((yield from _group(state, group)))
+    return Why(workflow, tuple(found))
+
+
+def _group(state: State, group: Group) -> Steps[GroupWhy]:
+    found = yield from why_of(state, group, blockers)
     entry = state.ledger.entries.get(group.gang_id)
     if entry is None or entry.state is not GangState.PENDING:
         return found
-    everywhere, in_pool = ahead_of(state.ledger, entry)
+    everywhere, in_pool = yield from ahead_of(state.ledger, entry)
     found = replace(found, position=in_pool + 1, ahead=everywhere, queued_time=group.queued_time)
     if not found.blockers:
         return found
     left = () if any(each.tier is Tier.QUOTA for each in found.blockers) else tuple(_left(state.ledger, entry))
-    return replace(found, in_full=blockers_in_full(state.ledger, entry), left=left)
+    in_full = yield from blockers_in_full(state.ledger, entry)
+    return replace(found, in_full=in_full, left=left)
 
 
 def _left(ledger: Ledger, entry: Entry) -> Iterator[Left]:
@@ -86,7 +96,9 @@ def _left(ledger: Ledger, entry: Entry) -> Iterator[Left]:
             yield from quota_left(ledger, leaf, index)
 
 
-def why_of(state: State, group: Group, blockers_of: Callable[[Ledger, Entry], tuple[Blocker, ...]]) -> GroupWhy:
+def why_of(
+    state: State, group: Group, blockers_of: Callable[[Ledger, Entry], Steps[tuple[Blocker, ...]]]
+) -> Steps[GroupWhy]:
     """Why *group* waits, without its position, which costs a look at all buckets.  *blockers_of*: as of `blockers`."""
     if group.status is Status.WAITING:
         upstream = state.group_spec((group.workflow, group.name)).upstream
@@ -97,7 +109,7 @@ def why_of(state: State, group: Group, blockers_of: Callable[[Ledger, Entry], tu
         return GroupWhy(group.name, group.status)
     if entry.state not in (GangState.PENDING, GangState.NOMINATED):
         return GroupWhy(group.name, group.status, preempted_by=entry.preempted_by)
-    turn = next_turn(state.ledger, entry)
+    turn = yield from next_turn(state.ledger, entry)
     if entry.state is GangState.NOMINATED:
         left = tuple(name for name in entry.waits_for if name in state.ledger.entries)
         nominated = GroupWhy(group.name, group.status, 0, 0, waits_for=left, verdict=turn.verdict)
@@ -109,7 +121,7 @@ def why_of(state: State, group: Group, blockers_of: Callable[[Ledger, Entry], tu
         return replace(found, reasons=(Reason(Code.NOT_CONSIDERED, "P5"),))
     if turn.start is not None:
         return replace(found, stops=turn.start.gangs if isinstance(turn.start, Targets) else ())
-    blocked = blockers_of(state.ledger, entry)
+    blocked = yield from blockers_of(state.ledger, entry)
     return replace(found, reasons=first_reasons(blocked), blockers=blocked)
 
 
@@ -117,9 +129,10 @@ def _waits_for(group: GroupWhy, reason: Reason) -> GroupWhy:
     return replace(group, verdict=Verdict.WAITS, reasons=(reason,), blockers=(Blocker(Tier.WAITING_FOR, reason),))
 
 
-def explain(ledger: Ledger, entry: Entry) -> tuple[Reason, ...]:
+def explain(ledger: Ledger, entry: Entry) -> Steps[tuple[Reason, ...]]:
     """The first blocker of *entry*, per choice of flavors; that it has not been looked at, if nothing blocks it."""
-    found = blockers(ledger, entry)
+    found = yield from blockers(ledger, entry)
+    yield
     open_to_it = not any(blocker.tier in (Tier.ORDER, Tier.WAITING_FOR) for blocker in found)
     if not found or (open_to_it and look_at(ledger, entry) is not None):
         return (Reason(Code.NOT_CONSIDERED, "P5"),)

@@ -7,6 +7,7 @@ from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue
 from runrig.domain.reasons import Reason
+from runrig.domain.steps import drained
 from runrig.engine.explain.why import explain
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.state.state import State
@@ -49,7 +50,7 @@ def dry_run(state: State, gangs: Sequence[Gang], now: float, *, most_looks: int 
                 break
         else:
             for name in [name for name, each in found.items() if each.verdict is Verdict.NOT_PROVEN]:
-                found[name] = DryRun(name, Verdict.WAITS, reasons=explain(ledger, ledger.entries[name]))
+                found[name] = DryRun(name, Verdict.WAITS, reasons=drained(explain(ledger, ledger.entries[name])))
     return tuple(found.values())
 
 

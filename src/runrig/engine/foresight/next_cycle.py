@@ -5,7 +5,8 @@ from dataclasses import replace
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Admit, Nominate, Withdraw
-from runrig.engine.explain.why import GroupWhy, Why, explain, why
+from runrig.domain.steps import Steps, drained
+from runrig.engine.explain.why import GroupWhy, Why, explain, why_in_steps
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
@@ -15,14 +16,18 @@ MOST_LOOKS = 500
 """How many gangs are looked at before it is not known what becomes of those behind them."""
 
 
-def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS) -> Why:
+def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS) -> Steps[Why]:
     """`why`, with the verdict on each group that waits: NOT_PROVEN if more than *most_looks* gangs come before it.
 
     Where it waits only because somebody before it starts, *reasons* are those that this cycle leaves, and *blockers* is empty:
     nothing blocks it yet.  *state* is afterwards what it was.
     """
-    found = why(state, workflow)
-    return replace(found, groups=tuple(_settled(state.ledger, workflow, each, most_looks) for each in found.groups))
+    found = yield from why_in_steps(state, workflow)
+    groups = []
+    for each in found.groups:
+        yield
+        groups.append(_settled(state.ledger, workflow, each, most_looks))
+    return replace(found, groups=tuple(groups))
 
 
 def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) -> GroupWhy:
@@ -51,4 +56,4 @@ def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) ->
                     break
             if looks > most_looks:
                 return replace(group, verdict=Verdict.NOT_PROVEN)
-        return replace(group, verdict=Verdict.WAITS, reasons=explain(ledger, entry))
+        return replace(group, verdict=Verdict.WAITS, reasons=drained(explain(ledger, entry)))

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count, takewhile
 from operator import sub
 
+from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, Pass, PoolQueue, last_first
@@ -169,7 +170,11 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
     ]
 
 
-def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
+POOLS_PER_STEP = 32
+"""Of so many pools it is worked out at once how many of their gangs come before another: some 2 ms, where they are asked first."""
+
+
+def ahead_of(ledger: Ledger, entry: Entry) -> Steps[tuple[int, int]]:
     """How many gangs the next cycle looks at before *entry*, which waits: in all pools, and in its own.
 
     The same order as `waiting_in_order`, without writing it out.  O(buckets of its rank x log gangs); for LOW that borrows where
@@ -181,7 +186,10 @@ def ahead_of(ledger: Ledger, entry: Entry) -> tuple[int, int]:
     in_pool = sum(len(each.by_pool[mine.pool].times) for each in higher if mine.pool in each.by_pool)
     borrows = not mine.firm and would_borrow(ledger, mine.waiting[0])
     by_share: list[Bucket] = []
-    for pool, queue in ledger.ranks[mine.rank].by_pool.items():
+    for asked, pool in enumerate(list(ledger.ranks[mine.rank].by_pool)):
+        if asked % POOLS_PER_STEP == 0:
+            yield
+        queue = ledger.ranks[mine.rank].by_pool[pool]  # a trial between two steps may have made it anew
         if mine.firm:
             before = queue.ahead_of(entry)
         elif borrows and ledger.tree.weighted:

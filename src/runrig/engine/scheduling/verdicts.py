@@ -12,6 +12,7 @@ from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Admit, Withdraw
 from runrig.domain.pools import Queueing
+from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry, Order, Pass, in_order
 from runrig.engine.preemption.targets import Targets
@@ -43,8 +44,11 @@ def at_rest(ledger: Ledger) -> bool:
     return not _acting(ledger) and next(_tried(ledger), None) is None
 
 
-def next_turn(ledger: Ledger, entry: Entry) -> Turn:
-    """What the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks."""
+def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
+    """What the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks.
+
+    O(buckets) if something was given back since the last cycle.
+    """
     acting = _acting(ledger)
     if entry.state is GangState.NOMINATED:
         first = acting[0] if acting else None
@@ -53,10 +57,16 @@ def next_turn(ledger: Ledger, entry: Entry) -> Turn:
         return _WAITS if first is None else _UNKNOWN
     if acting:
         return _UNKNOWN
+    yield
     tried = dict.fromkeys(_tried(ledger))
     before = [bucket for bucket in tried if _comes_before(ledger, bucket, entry)]
-    if len(before) > MOST_LOOKS or any(look_at(ledger, bucket.waiting[0]) is not None for bucket in before):
+    if len(before) > MOST_LOOKS:
         return _UNKNOWN
+    for bucket in before:
+        yield
+        if look_at(ledger, bucket.waiting[0]) is not None:
+            return _UNKNOWN
+    yield
     if entry.bucket not in tried or entry.bucket in before:
         return _WAITS
     start = look_at(ledger, entry)

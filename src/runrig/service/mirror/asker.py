@@ -1,9 +1,12 @@
 """Who answers a question about the state: the mirror, or while there is none the server itself."""
 
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from runrig.domain.errors import Unavailable
+from runrig.domain.steps import Steps, drained
+from runrig.engine.state.state import State
 from runrig.service.mirror.answering import Call, Question, in_branches
 from runrig.service.mirror.mirror import ANSWER_S, Absent, Asked, GivenUp, Mirror
 from runrig.service.runtime.metrics import Metrics
@@ -19,6 +22,9 @@ SMALL = 2_000
 
 MOST_FRESH_STARTS = 5
 """How often a question that is answered in steps begins again because something else was stored."""
+
+HOLD_S = 0.002
+"""So long the lock is held for steps of a question, and for the one that is under way then."""
 
 
 class NoBranches(Unavailable):
@@ -43,14 +49,26 @@ class Asker:
 
     def ask(self, ask: Callable[..., T], *args: Any, here: Callable[..., T] | None = None) -> tuple[T, int]:
         """What *ask*, which leaves the state as it is, finds there.  *here*: what the server does instead, while others wait."""
-        try:
-            found = self._of_mirror(Question(ask, args, self._transactor.stored), ANSWER_S)
-        except GivenUp:
-            found = None
+        found = self._of_mirror_at_once(Question(ask, args, self._transactor.stored))
         if found is not None:
             return found
         with self._transactor.reading() as state:
             return (here or ask)(state, *args), state.revision
+
+    def ask_steps(
+        self, ask: Callable[..., Steps[T]], *args: Any, here: Callable[..., Steps[T]] | None = None
+    ) -> tuple[T, int]:
+        """`ask`, for a function that finds its answer in steps: where the server answers, others have their turn between two.
+
+        If others store something again and again meanwhile, it is answered at once in the end.
+        """
+        found = self._of_mirror_at_once(Question(_in_one, (ask, *args), self._transactor.stored))
+        if found is None:
+            found = self._here_in_steps(here or ask, *args)
+        if found is not None:
+            return found
+        with self._transactor.reading() as state:
+            return drained((here or ask)(state, *args)), state.revision
 
     def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = _nobody) -> tuple[list[T], int]:
         """What each of *calls* finds, which changes the state as it likes: it has one of its own.
@@ -74,11 +92,18 @@ class Asker:
             return NoBranches(f"this takes a mirror: {large}; start it without --no-mirror")
         return NoBranches(f"the mirror still reads the state: {large}; ask again in some seconds", {"retry_after_s": 5})
 
-    def ask_in_steps(self, ask: Callable[..., Generator[None, None, T]], *args: Any) -> tuple[T, int]:
+    def ask_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int]:
         """What *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
 
         Begins again where something was stored meanwhile.  Raises Unavailable after MOST_FRESH_STARTS.
         """
+        found = self._here_in_steps(ask, *args)
+        if found is None:
+            raise Unavailable("the cluster changes faster than this is answered: ask again", {"retry_after_s": 2})
+        return found
+
+    def _here_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int] | None:
+        """None: it began MOST_FRESH_STARTS times, and each time something was stored meanwhile."""
         for _ in range(MOST_FRESH_STARTS):
             with self._transactor.reading() as state:
                 revision, steps = state.revision, ask(state, *args)
@@ -86,11 +111,21 @@ class Asker:
                 with self._transactor.reading() as now:
                     if now is not state or now.revision != revision:
                         break
+                    until = time.perf_counter() + HOLD_S
                     try:
                         next(steps)
+                        while time.perf_counter() < until:
+                            next(steps)
                     except StopIteration as ended:
                         return ended.value, revision
-        raise Unavailable("the cluster changes faster than this is answered: ask again", {"retry_after_s": 2})
+        return None
+
+    def _of_mirror_at_once(self, question: Question[T]) -> tuple[T, int] | None:
+        """As `_of_mirror`; None also where its answer takes too long."""
+        try:
+            return self._of_mirror(question, ANSWER_S)
+        except GivenUp:
+            return None
 
     def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = _nobody) -> tuple[T, int] | None:
         """The mirror's answer; None: there is no mirror, and the server answers.  Raises GivenUp."""
@@ -112,11 +147,5 @@ class Asker:
             self._mirror.close()
 
 
-def drained(steps: Generator[None, None, T]) -> T:
-    """What *steps* return in the end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            found: T = ended.value
-            return found
+def _in_one(state: State, ask: Callable[..., Steps[T]], *args: Any) -> T:
+    return drained(ask(state, *args))

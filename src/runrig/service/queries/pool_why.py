@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from runrig.domain.errors import NotFound
+from runrig.domain.steps import Steps
 from runrig.engine.explain.pool_why import PoolWhy, pool_why
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import live_pool
@@ -10,12 +11,13 @@ from runrig.service.queries.redaction import Names
 from runrig.service.queries.visibility import Visibility
 
 
-def waiting_in(state: State, name: str, visibility: Visibility) -> PoolWhy | str:
+def waiting_in(state: State, name: str, visibility: Visibility) -> Steps[PoolWhy | str]:
     """What waits in the pool *name*; a message if the asker sees no such pool."""
     try:
-        return pool_why(state.ledger, live_pool(state, name, visibility).name)
+        pool = live_pool(state, name, visibility)
     except NotFound as unknown:
         return unknown.message
+    return (yield from pool_why(state.ledger, pool.name))
 
 
 def seen(found: PoolWhy, names: Names) -> PoolWhy:

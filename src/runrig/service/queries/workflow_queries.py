@@ -11,6 +11,7 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.records import Event
+from runrig.domain.steps import Steps
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report
@@ -170,12 +171,12 @@ class WorkflowQueries:
     def with_headlines(self, page: Sequence[Listed], visibility: Visibility = ALL) -> tuple[Listed, ...]:
         """*page* with why each waits.
 
-        A few at a time: each question is some 3 ms for every kind of gang in it, of the mirror, or without one of the lock.
+        A few at a time: each question is some 3 ms for every kind of gang in it, of the mirror or of the server.
         """
         alive = [each.workflow.id for each in page if each.workflow.status in _MAY_WAIT]
         found: dict[str, Headline] = {}
         for at in range(0, len(alive), HEADLINES_AT_ONCE):
-            found |= self._asker.ask(headlines, tuple(alive[at : at + HEADLINES_AT_ONCE]))[0]
+            found |= self._asker.ask_steps(headlines, tuple(alive[at : at + HEADLINES_AT_ONCE]))[0]
         names = self.names(visibility)
         shown = {id: names.headline(each) for id, each in found.items()}
         return tuple(replace(each, headline=shown.get(each.workflow.id)) for each in page)
@@ -250,7 +251,7 @@ class WorkflowQueries:
     def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
-        alive = self._asker.ask(alive_in, workflow.id, here=_alive_here)[0]
+        alive = self._asker.ask_steps(alive_in, workflow.id, here=_alive_here)[0]
         workflow, groups, hold, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
@@ -278,7 +279,7 @@ class WorkflowQueries:
 
     def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
         """Why everything waits that waits in the pool *name*.  Raises NotFound."""
-        found = self._asker.ask(waiting_in, name, visibility)[0]
+        found = self._asker.ask_steps(waiting_in, name, visibility)[0]
         if isinstance(found, str):
             raise NotFound(found)
         return seen(found, self.names(visibility))
@@ -323,14 +324,14 @@ class Alive(NamedTuple):
     gpus: Mapping[str, int]
 
 
-def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Alive | None:
+def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
     """The workflow *id* in *state*; None if it has ended.  *most_looks*: as of `why_next`."""
     workflow = state.workflows.get(id)
     if workflow is None:
         return None
     pool = state.pools[workflow.pool]
     draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
-    groups = why_next(state, id, most_looks).groups
+    groups = (yield from why_next(state, id, most_looks)).groups
     return Alive(workflow, groups, report.hold(state, id), draining, passable, dict(_mentioned(state, groups)))
 
 

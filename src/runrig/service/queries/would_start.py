@@ -9,13 +9,14 @@ from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.changes import BestEffort, Change, Counterfactual, Effect, Ended, Fate, MoreNominal, Tried, Who
 from runrig.domain.errors import Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.domain.steps import drained
 from runrig.engine.foresight.outcome import Party
 from runrig.engine.foresight.would_start import Foresight, starting_changes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
-from runrig.service.mirror.asker import Asker, NoBranches, drained
+from runrig.service.mirror.asker import Asker, NoBranches
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.mirror.turns import Turns

@@ -13,6 +13,7 @@ from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Preempt, PutNode
 from runrig.domain.quantities import PODS
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.steps import drained
 from runrig.domain.workflows import Status, Task, TaskKey
 from runrig.engine import cycle
 from runrig.engine.explain.why import explain
@@ -217,7 +218,7 @@ class ClusterRun:
             kind = (entry.bucket, entry.gang.pool not in heads)
             heads.add(entry.gang.pool)
             if kind not in known:
-                known[kind] = explain(ledger, entry)
+                known[kind] = drained(explain(ledger, entry))
             parked = ledger.sleepers.left_alone(entry.bucket)
             yield _waiting(entry, known[kind], parked=parked)
         yield from self._waiting_for_groups()
