@@ -89,24 +89,41 @@ def state(board: Board, tag: str) -> dict[str, Any]:
 
 def records(board: Board) -> dict[str, Record]:
     """By id."""
-    places = {node.name: place for place, node in enumerate(board.nodes)}
-    found: dict[str, Record] = {}
-    others: list[tuple[int, int]] = []
-    for gang in board.gangs:
-        held = sorted(_masks(gang, places))
-        if gang.id:
-            found[gang.id] = [
-                gang.id,
-                gang.pool,
-                PRIORITIES.index(gang.priority),
-                STATES.index(gang.state),
-                _runs(held),
-            ]
-        else:
-            others += held
-    if others:
-        found[""] = [*NOBODY, _runs(sorted(others))]
-    return found
+    return Recorder().records(board)
+
+
+class Recorder:
+    """Makes records of one board after the other, of what one asker sees; of a gang that is the same object, it is the same record."""
+
+    def __init__(self) -> None:
+        self._nodes: Sequence[BoardNode] = ()
+        self._places: dict[str, int] = {}
+        self._known: dict[int, tuple[BoardGang, Record]] = {}
+        self.made = 0
+        """How many records of gangs were made so far."""
+
+    def records(self, board: Board) -> dict[str, Record]:
+        """By id."""
+        if self._nodes is not board.nodes:
+            self._nodes, self._known = board.nodes, {}
+            self._places = {node.name: place for place, node in enumerate(board.nodes)}
+        before, self._known = self._known, {}
+        found: dict[str, Record] = {}
+        others: list[tuple[int, int]] = []
+        for gang in board.gangs:
+            known = self._known[id(gang)] = before.get(id(gang)) or (gang, self._record(gang))
+            if gang.id:
+                found[gang.id] = known[1]
+            else:
+                others += held_by(known[1])
+        if others:
+            found[""] = [*NOBODY, _runs(sorted(others))]
+        return found
+
+    def _record(self, gang: BoardGang) -> Record:
+        self.made += 1
+        runs = _runs(sorted(_masks(gang, self._places)))
+        return [gang.id, gang.pool, PRIORITIES.index(gang.priority), STATES.index(gang.state), runs]
 
 
 def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, int]]:
@@ -142,7 +159,7 @@ def delta(
     before: Mapping[str, Record], after: Mapping[str, Record], since: int, revision: int
 ) -> dict[str, Any] | None:
     """What turns *before* into *after*; None: nothing."""
-    new = [record for id, record in after.items() if before.get(id) != record]
+    new = [record for id, record in after.items() if (known := before.get(id)) is not record and known != record]
     gone = [id for id in before if id not in after]
     return {"r": revision, "from": since, "+": new, "-": gone} if new or gone else None
 

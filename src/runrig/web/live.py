@@ -7,9 +7,9 @@ one a second; what changed between looks is kept for those who come back.
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
@@ -21,9 +21,10 @@ from runrig.api.routing import Found, Route, Serving, Who
 from runrig.api.waiting import soon
 from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import Unavailable
+from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
-from runrig.web.board import Record, as_json, delta, layout, records
+from runrig.web.board import Record, Recorder, as_json, delta, layout
 from runrig.web.pages.parts import Asked, present_of
 from runrig.web.rendering import answer
 
@@ -44,36 +45,57 @@ Sight = tuple[str, ...] | None
 """The top-level pools that are seen; None: all."""
 
 
+class Change(NamedTuple):
+    """What turned *since* into a revision.  *message*: as each who is told gets it."""
+
+    since: int
+    message: bytes
+
+
 @dataclass
 class _Kept:
-    """What those who see as much have been told.  *changes*: (revision, what turned the one before into it)."""
+    """What those who see as much have been told.
+
+    *layout*: of *nodes* and *levels*, and worked out again only when these have changed.
+    """
 
     visibility: Visibility
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     looked: float = float("-inf")
     revision: int = -1
     layout: dict[str, Any] = field(default_factory=dict)
+    nodes: Sequence[BoardNode] = ()
+    levels: Sequence[str] = ()
+    recorder: Recorder = field(default_factory=Recorder)
     records: dict[str, Record] = field(default_factory=dict)
-    changes: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    changes: deque[Change] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def look(self, service: Service) -> None:
+        """O(gangs that hold something) to compare, and what has changed to be told."""
         board = service.boards.board(self.visibility)
-        found, shape = records(board), layout(board)
-        if self.revision < 0 or shape["tag"] != self.layout["tag"] or board.revision < self.revision:
-            self.changes.clear()
-        elif board.revision > self.revision:
-            nothing = {"r": board.revision, "from": self.revision, "+": [], "-": []}
-            change = delta(self.records, found, self.revision, board.revision) or nothing
-            self.changes.append((board.revision, change))
-        self.revision, self.layout, self.records = board.revision, shape, found
+        if board.revision != self.revision:
+            self._take(board)
         self.looked = time.monotonic()
 
-    def since(self, revision: int) -> list[dict[str, Any]] | None:
-        """The changes after *revision*; None: they are not all known any more."""
+    def _take(self, board: Board) -> None:
+        found, shape = self.recorder.records(board), self.layout
+        if not shape or board.nodes is not self.nodes or board.levels != self.levels:
+            shape, self.nodes, self.levels = layout(board), board.nodes, board.levels
+        if self.revision < 0 or shape["tag"] != self.layout["tag"] or board.revision < self.revision:
+            self.changes.clear()
+        else:
+            nothing = {"r": board.revision, "from": self.revision, "+": [], "-": []}
+            change = delta(self.records, found, self.revision, board.revision) or nothing
+            message = f"id: {board.revision}\ndata: {as_json(change)}\n\n".encode()
+            self.changes.append(Change(self.revision, message))
+        self.revision, self.layout, self.records = board.revision, shape, found
+
+    def since(self, revision: int) -> list[bytes] | None:
+        """The changes after *revision*, as they are told; None: they are not all known any more."""
         if revision == self.revision:
             return []
-        later = [change for _, change in self.changes if change["from"] >= revision]
-        return later if later and later[0]["from"] == revision else None
+        later = [change for change in self.changes if change.since >= revision]
+        return [change.message for change in later] if later and later[0].since == revision else None
 
 
 class Hub:
@@ -179,4 +201,4 @@ def _told(kept: _Kept, known: int) -> list[bytes]:
     changes = [] if known < 0 else kept.since(known)
     if changes is None:
         return [f"id: {kept.revision}\nevent: reset\ndata: {{}}\n\n".encode()]
-    return [f"id: {change['r']}\ndata: {as_json(change)}\n\n".encode() for change in changes]
+    return changes

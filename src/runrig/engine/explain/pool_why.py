@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.pools import Queueing
-from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import strict_head
 from runrig.engine.explain.why import explain
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.queue import Entry, in_order
+from runrig.engine.ledger.queue import Entry, asked, in_order
 
 MOST_ASKED = 64
 """So many kinds of gangs are asked about, those at the front of the queue first."""
@@ -55,7 +54,7 @@ def pool_why(ledger: Ledger, pool: str) -> Steps[PoolWhy]:
     unasked = total = gpus = 0
     for reason, gangs in (yield from _kinds(ledger, pool)):
         total += len(gangs)
-        gpus += sum(map(_gpus, gangs))
+        gpus += _gpus(gangs)
         if reason is None:
             unasked += len(gangs)
         else:
@@ -67,7 +66,7 @@ def pool_why(ledger: Ledger, pool: str) -> Steps[PoolWhy]:
 
 def _held(each: _Sum) -> Held:
     gangs = sorted(each.gangs, key=in_order)
-    return Held(each.reason, len(gangs), sum(map(_gpus, gangs)), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
+    return Held(each.reason, len(gangs), _gpus(gangs), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
 
 
 def _kinds(ledger: Ledger, pool: str) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
@@ -88,11 +87,11 @@ def _kinds(ledger: Ledger, pool: str) -> Steps[list[tuple[Reason | None, Sequenc
         if behind:
             found.append((Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind))
         return found
-    for asked, bucket in enumerate(buckets):
-        reason = (yield from explain(ledger, bucket.waiting[0]))[0] if asked < MOST_ASKED else None
+    for at, bucket in enumerate(buckets):
+        reason = (yield from explain(ledger, bucket.waiting[0]))[0] if at < MOST_ASKED else None
         found.append((reason, bucket.waiting))
     return found
 
 
-def _gpus(entry: Entry) -> int:
-    return sum(pod_set.count * dict(pod_set.requests).get(GPU, 0) for pod_set in entry.gang.pod_sets)
+def _gpus(gangs: Sequence[Entry]) -> int:
+    return sum(asked(each.gang) for each in gangs)

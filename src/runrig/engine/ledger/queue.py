@@ -13,7 +13,7 @@ import numpy as np
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement, Requirement
 from runrig.domain.pools import Pool
-from runrig.domain.quantities import Requests
+from runrig.domain.quantities import GPU, Requests
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request
 
 Order = tuple[int, float, str]
@@ -175,22 +175,42 @@ class Bucket:
         return bisect_left(self.waiting, entry.order, key=in_order)
 
 
+def asked(gang: Gang) -> int:
+    """GPUs at full size."""
+    return sum(each.count * amount for each in gang.pod_sets for kind, amount in each.requests if kind == GPU)
+
+
 class PoolQueue:
     """All that waits in one pool with one rank.  *times*: when each was submitted, sorted: who is ahead is found without looking at any.
 
     *bounds*, *bounds_of*: (index, least, most) that its buckets ask for first, as `queue_order` keeps them.
     """
 
-    __slots__ = ("bounds", "bounds_of", "buckets", "times")
+    __slots__ = ("_gpus", "bounds", "bounds_of", "buckets", "times")
 
     def __init__(self) -> None:
         self.buckets: list[Bucket] = []
         self.times = array("d")
         self.bounds: tuple[tuple[int, int, int], ...] = ()
         self.bounds_of: AskedBy | None = None
+        self._gpus: int | None = None
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that all of it asks for, at full size.  O(buckets) when it is asked first; from then on it is kept."""
+        if self._gpus is None:
+            self._gpus = sum(len(bucket.waiting) * asked(bucket.waiting[0].gang) for bucket in self.buckets)
+        return self._gpus
+
+    @property
+    def counted(self) -> bool:
+        """Somebody has asked for its `gpus`."""
+        return self._gpus is not None
 
     def add(self, entry: "Entry") -> None:
         """*entry* has come to its bucket."""
+        if self._gpus is not None:
+            self._gpus += asked(entry.gang)
         insort(self.times, entry.gang.submitted_at)
         if len(entry.bucket.waiting) == 1:
             self.buckets.append(entry.bucket)
@@ -198,6 +218,8 @@ class PoolQueue:
 
     def remove(self, entry: "Entry") -> None:
         """*entry* has left its bucket."""
+        if self._gpus is not None:
+            self._gpus -= asked(entry.gang)
         del self.times[bisect_left(self.times, entry.gang.submitted_at)]
         if not entry.bucket.waiting:
             self.buckets.remove(entry.bucket)

@@ -1,18 +1,23 @@
 """Who holds which GPUs, and who waits, copied from the state in one look: what a map of the cluster is drawn from."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.nodes import NO_FLAVOR, Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
+from runrig.domain.records import GangRow, Record
+from runrig.engine.ledger.queue import asked as asked
 from runrig.engine.nodes.topology import path_of
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import settings_of
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.writing import Revision
 
 
 class BoardNode(NamedTuple):
@@ -65,7 +70,10 @@ Held = tuple[Gang, GangState, Placement]
 
 
 class Look(NamedTuple):
-    """What was copied: O(nodes + gangs) of references; what is shown is worked out of it without the lock."""
+    """Who holds what, at *revision*: what is shown is worked out of it without the lock.
+
+    *nodes*, *closed*, *keys*, and each of *held*: the same objects as in the look before, unless they have changed.
+    """
 
     revision: int
     nodes: tuple[Node, ...]
@@ -75,24 +83,128 @@ class Look(NamedTuple):
     queued: tuple[tuple[str, int, int], ...]
 
 
+AT_ONCE = 500
+"""So many gangs are copied while the lock is held, and so many buckets counted, when somebody looks first: some 1 ms."""
+
+MOST_NOTED = 20_000
+"""So many gangs that have changed are noted while nobody looks; with more all are copied anew."""
+
+_DECLARED = ("Node", "Flavor", "Cohort", "Pool")
+
+
 class Boards:
+    """Keeps the last look, and what was made of it: each look costs what has changed since, and what waits.  Thread-safe.
+
+    What a commit changes is noted with it; nobody looks through the state for it but the first who asks.
+    """
+
     def __init__(self, transactor: Transactor) -> None:
         self._transactor = transactor
+        self._keeping = threading.Lock()
+        self._noted: dict[str, Held | None] | None = None
+        """Gangs that have changed since the last look, as they are now; None: nobody notes them.  Under the server's lock."""
+        self._declared = True
+        self._held: dict[str, Held] | None = None
+        self._last: Look | None = None
+        self._drawn = Drawn()
+        transactor.when_stored = self._note
 
     def look(self) -> Look:
-        with self._transactor.reading() as state:
-            held = [(each.gang, each.state, each.placement) for each in state.ledger.entries.values() if each.placement]
-            return Look(
-                state.revision,
-                tuple(state.nodes.values()),
-                frozenset(name for name, node in state.nodes.items() if _is_closed(state, node)),
-                tuple(_keys(state)),
-                tuple(held),
-                tuple(_queued(state)),
-            )
+        with self._keeping:
+            return self._look()
 
     def board(self, visibility: Visibility) -> Board:
-        return board(self.look(), visibility)
+        with self._keeping:
+            return board(self._look(), visibility, self._drawn)
+
+    def _note(self, revisions: Iterable[Revision]) -> None:
+        if self._noted is None:
+            return
+        for change in (change for revision in revisions for change in revision.changes):
+            if change.kind == "GangRow":
+                self._noted[str(change.key[0])] = _held_by(change.record)
+            elif change.kind in _DECLARED:
+                self._declared = True
+        if len(self._noted) > MOST_NOTED:
+            self._noted = None
+
+    def _look(self) -> Look:
+        if self._last is not None and self._last.revision == self._transactor.stored:
+            return self._last
+        caught_up = None
+        while caught_up is None:
+            if self._noted is None or self._held is None:
+                self._held = self._copied()
+            caught_up = self._caught_up(self._held)
+        self._last = caught_up
+        return caught_up
+
+    def _caught_up(self, held: dict[str, Held]) -> Look | None:
+        """Brings *held* up to date; None: too much has changed."""
+        with self._transactor.reading() as state:
+            if self._noted is None:
+                return None
+            noted, self._noted = self._noted, {}
+            last = self._last
+            if last is None or self._declared:
+                nodes, closed, keys = _declared(state, last)
+                self._declared = False
+            else:
+                nodes, closed, keys = last.nodes, last.closed, last.keys
+            revision, queued = state.revision, tuple(_queued(state))
+        held |= {name: each for name, each in noted.items() if each is not None}
+        for name in [name for name, each in noted.items() if each is None]:
+            held.pop(name, None)
+        return Look(revision, nodes, closed, keys, tuple(held.values()), queued)
+
+    def _copied(self) -> dict[str, Held]:
+        """Who holds what, part by part: what is changed meanwhile is noted, and comes on top of it."""
+        self._held = None
+        with self._transactor.reading() as state:
+            self._noted, self._declared = {}, True
+            names = list(state.ledger.placed)
+        held: dict[str, Held] = {}
+        for first in range(0, len(names), AT_ONCE):
+            with self._transactor.reading() as state:
+                there = [state.ledger.placed.get(name) for name in names[first : first + AT_ONCE]]
+                held |= {each.gang.id: (each.gang, each.state, each.placement) for each in there if each is not None}
+        counted = False
+        while not counted:
+            with self._transactor.reading() as state:
+                counted = _count(state, AT_ONCE)
+        return held
+
+
+def _held_by(row: Record | None) -> Held | None:
+    """What a gang holds whose row is *row* now."""
+    return (row.gang, row.state, row.placement) if isinstance(row, GangRow) and row.placement else None
+
+
+def _declared(
+    state: State, last: Look | None
+) -> tuple[tuple[Node, ...], frozenset[str], tuple[tuple[str, str, str], ...]]:
+    """Nodes, those that are closed, and topology keys: what is as it was, as the same object.  O(nodes + pools)."""
+    nodes, closed = (
+        tuple(state.nodes.values()),
+        frozenset(n for n, node in state.nodes.items() if _is_closed(state, node)),
+    )
+    keys = tuple(_keys(state))
+    if last is None:
+        return nodes, closed, keys
+    same = last.nodes == nodes and last.closed == closed
+    return (last.nodes, last.closed, keys) if same else (nodes, closed, keys)
+
+
+def _count(state: State, most: int) -> bool:
+    """Counts what waits, up to *most* buckets; False if there are more that nobody has counted yet."""
+    for rank in state.ledger.ranks.values():
+        for queue in rank.by_pool.values():
+            if not queue.counted:
+                if most <= 0:
+                    return False
+                most -= len(queue.buckets)
+                _ = queue.gpus
+    return True
 
 
 def _is_closed(state: State, node: Node) -> bool:
@@ -107,35 +219,89 @@ def _keys(state: State) -> Iterator[tuple[str, str, str]]:
 
 
 def _queued(state: State) -> Iterator[tuple[str, int, int]]:
-    """Yields (pool, gangs, GPUs) of each bucket, and of each gang that has a place and waits for others to stop."""
-    for bucket in state.ledger.pending.values():
-        yield bucket.pool, len(bucket.waiting), len(bucket.waiting) * asked(bucket.waiting[0].gang)
+    """Yields (pool, gangs, GPUs) of each pool and rank, and of each gang that has a place and waits for others to stop."""
+    for rank in state.ledger.ranks.values():
+        for pool, queue in rank.by_pool.items():
+            yield pool, len(queue.times), queue.gpus
     for entry in state.ledger.nominated.values():
         yield entry.gang.pool, 1, asked(entry.gang)
 
 
-def asked(gang: Gang) -> int:
-    """GPUs at full size."""
-    return sum(each.count * dict(each.requests).get(GPU, 0) for each in gang.pod_sets)
+class Drawn:
+    """What was made of earlier looks, by what it was made of.
+
+    *nodes*: by the labels of their domains.
+    """
+
+    def __init__(self) -> None:
+        self._of: tuple[tuple[Node, ...], frozenset[str]] = (), frozenset()
+        self._nodes: dict[tuple[str, ...], tuple[BoardNode, ...]] = {}
+        self._gangs: dict[int, _Shown] = {}
+        self._held: tuple[Held, ...] = ()
+
+    def nodes(self, look: Look, labels: tuple[str, ...]) -> tuple[BoardNode, ...]:
+        """The same object as long as no node changes."""
+        if self._of[0] is not look.nodes or self._of[1] is not look.closed:
+            self._of, self._nodes = (look.nodes, look.closed), {}
+        found = self._nodes.get(labels)
+        if found is None:
+            found = self._nodes[labels] = tuple(_nodes(look, labels))
+        return found
+
+    def gangs(self, look: Look, visibility: Visibility) -> tuple[BoardGang, ...]:
+        """Each the same object as long as the gang does not change."""
+        if self._held is not look.held:
+            self._held, before = look.held, self._gangs
+            self._gangs = {id(each): before.get(id(each)) or _shown(each) for each in look.held}
+        sees: dict[str, bool] = {}
+        named: list[BoardGang] = []
+        others: list[BoardGang] = []
+        for held, shown, hidden in self._gangs.values():
+            if shown is not None and hidden is not None:
+                pool = held[0].pool
+                if pool not in sees:
+                    sees[pool] = visibility.sees(pool)
+                if sees[pool]:
+                    named.append(shown)
+                else:
+                    others.append(hidden)
+        return (*sorted(others, key=attrgetter("shares")), *sorted(named, key=attrgetter("id")))
 
 
-def board(look: Look, visibility: Visibility) -> Board:
-    """What *visibility* reaches of *look*; of all other pools amounts only."""
+_Shown = tuple[Held, BoardGang | None, BoardGang | None]
+"""A gang, as it is shown to who sees it, and to who does not; None: it holds no GPUs."""
+
+
+def _shown(held: Held) -> _Shown:
+    gang, state, placement = held
+    shares = tuple(_shares(gang, placement))
+    if not shares:
+        return held, None, None
+    shown = BoardGang(gang.id, gang.pool, gang.priority.value, state, shares)
+    return held, shown, shown._replace(id="", pool="")
+
+
+def board(look: Look, visibility: Visibility, drawn: Drawn | None = None) -> Board:
+    """What *visibility* reaches of *look*; of all other pools amounts only.  *drawn*: what was made of earlier looks."""
+    drawn = drawn or Drawn()
     levels = _levels(look, visibility)
-    labels = [label for _, label in levels]
-    placed = [(path_of(node, labels) or (), node) for node in look.nodes]
-    placed.sort(key=lambda each: (not each[0], each[0], each[1].name))
-    nodes = tuple(
-        BoardNode(node.name, node.resources.get(GPU, 0), node.name not in look.closed, path) for path, node in placed
-    )
-    gangs = tuple(sorted(_gangs(look, visibility), key=lambda each: (each.id, each.shares)))
+    nodes = drawn.nodes(look, tuple(label for _, label in levels))
+    sees = {pool: visibility.sees(pool) for pool in {pool for pool, _, _ in look.queued}}
     sums: dict[str, list[int]] = {}
     for pool, count, gpus in look.queued:
-        total = sums.setdefault(pool if visibility.sees(pool) else "", [0, 0])
+        total = sums.setdefault(pool if sees[pool] else "", [0, 0])
         total[0] += count
         total[1] += gpus
     queued = tuple(Queued(pool, *total) for pool, total in sorted(sums.items()))
-    return Board(look.revision, tuple(key for key, _ in levels), nodes, gangs, queued)
+    return Board(look.revision, tuple(key for key, _ in levels), nodes, drawn.gangs(look, visibility), queued)
+
+
+def _nodes(look: Look, labels: tuple[str, ...]) -> Iterator[BoardNode]:
+    """In topology order."""
+    placed = [(path_of(node, labels) or (), node) for node in look.nodes]
+    placed.sort(key=lambda each: (not each[0], each[0], each[1].name))
+    for path, node in placed:
+        yield BoardNode(node.name, node.resources.get(GPU, 0), node.name not in look.closed, path)
 
 
 def _levels(look: Look, visibility: Visibility) -> list[tuple[str, str]]:
@@ -145,15 +311,6 @@ def _levels(look: Look, visibility: Visibility) -> list[tuple[str, str]]:
         if visibility.sees(pool):
             by_pool.setdefault(pool, []).append((key, label))
     return max(by_pool.values(), key=len, default=[])
-
-
-def _gangs(look: Look, visibility: Visibility) -> Iterator[BoardGang]:
-    seen = {pool: visibility.sees(pool) for pool in {gang.pool for gang, _, _ in look.held}}
-    for gang, state, placement in look.held:
-        shares = tuple(_shares(gang, placement))
-        if shares:
-            id, pool = (gang.id, gang.pool) if seen[gang.pool] else ("", "")
-            yield BoardGang(id, pool, gang.priority.value, state, shares)
 
 
 def _shares(gang: Gang, placement: Placement) -> Iterator[Share]:

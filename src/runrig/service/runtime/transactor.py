@@ -68,6 +68,8 @@ class Transactor:
         self._not_stored: str | None = None
         self.stored = 0
         """The last revision that this server knows to be stored; readable without the lock."""
+        self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None
+        """Called after each commit, under the lock: it must return at once and never raise."""
         self.when_not_stored: Callable[[], None] = lambda: None
         """Called after each commit that failed."""
 
@@ -275,6 +277,7 @@ class Transactor:
             raise
         self._not_stored = None
         self.stored = revisions[-1].number
+        self.when_stored(revisions)
         self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)
 
     @contextmanager
