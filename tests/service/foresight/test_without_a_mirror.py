@@ -10,7 +10,12 @@ import pytest
 from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
+from runrig.domain.reasons import Reason
+from runrig.domain.steps import Steps
+from runrig.engine.explain import pool_why, why
 from runrig.engine.foresight.dry_run import dry_run
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 from runrig.service.commands.submissions import Submission
 from runrig.service.foresight import dry_runs
@@ -168,3 +173,33 @@ def test_the_server_looks_at_few_before_a_submission(it: Desk, monkeypatch: pyte
     assert said().startswith("would start now")
     monkeypatch.setattr(dry_runs, "_DRY_RUN_HERE", partial(dry_run, most_looks=0))
     assert said() == "not known yet: too much is before it that nobody has looked at"
+
+
+def test_what_is_known_of_a_pool_stays_while_things_are_stored(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gang at the front is asked about once, though everything begins again and again."""
+    monkeypatch.setattr(asker, "HOLD_S", 0.0)
+    for priority in (Priority.NORMAL, Priority.HIGH):
+        for gpus in (1, 2):
+            it.submit(f"{priority.value.lower()}{gpus}", "pool1", priority, gpus=gpus)
+    it.later(0)
+    before = it.service.workflow_queries.pool_why("pool1")
+    transactor, explained = it.service._transactor, why.explain
+    reading, asked, stored = transactor.reading, list[str](), list[str]()
+
+    def noting(ledger: Ledger, entry: Entry) -> Steps[tuple[Reason, ...]]:
+        found = yield from explained(ledger, entry)
+        asked.append(entry.gang.id)
+        return found
+
+    @contextmanager
+    def disturbed() -> Iterator[State]:
+        with reading() as state:
+            yield state
+        if len(asked) > len(stored):
+            stored.append(it.submit(f"x{len(asked)}", "pool2"))
+
+    monkeypatch.setattr(pool_why, "explain", noting)
+    monkeypatch.setattr(transactor, "reading", disturbed)
+    assert it.service.workflow_queries.pool_why("pool1") == before
+    assert sorted(asked) == sorted(set(asked))
+    assert len(asked) == 4

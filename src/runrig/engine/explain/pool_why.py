@@ -48,11 +48,18 @@ class _Sum:
     gangs: list[Entry] = field(default_factory=list)
 
 
-def pool_why(ledger: Ledger, pool: str) -> Steps[PoolWhy]:
-    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it)."""
+Known = dict[str, Reason]
+"""By gang, why it waits, as far as that was found out."""
+
+
+def pool_why(ledger: Ledger, pool: str, known: Known | None = None) -> Steps[PoolWhy]:
+    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it).
+
+    *known*: is taken as it is, and added to.
+    """
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
-    for reason, gangs in (yield from _kinds(ledger, pool)):
+    for reason, gangs in (yield from _kinds(ledger, pool, {} if known is None else known)):
         total += len(gangs)
         gpus += _gpus(gangs)
         if reason is None:
@@ -69,7 +76,7 @@ def _held(each: _Sum) -> Held:
     return Held(each.reason, len(gangs), _gpus(gangs), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
 
 
-def _kinds(ledger: Ledger, pool: str) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
+def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
     """Gangs with the reason why all of them wait; None: nobody was asked."""
     found: list[tuple[Reason | None, Sequence[Entry]]] = []
     for entry in ledger.nominated.values():
@@ -83,14 +90,20 @@ def _kinds(ledger: Ledger, pool: str) -> Steps[list[tuple[Reason | None, Sequenc
         assert head is not None
         behind = [entry for bucket in buckets for entry in bucket.waiting if entry is not head]
         if head in head.bucket.waiting:
-            found.append(((yield from explain(ledger, head))[0], (head,)))
+            found.append(((yield from _explained(ledger, head, known)), (head,)))
         if behind:
             found.append((Reason(Code.BEHIND_HEAD, "P4", where=pool, holders=(head.gang.id,)), behind))
         return found
     for at, bucket in enumerate(buckets):
-        reason = (yield from explain(ledger, bucket.waiting[0]))[0] if at < MOST_ASKED else None
+        reason = (yield from _explained(ledger, bucket.waiting[0], known)) if at < MOST_ASKED else None
         found.append((reason, bucket.waiting))
     return found
+
+
+def _explained(ledger: Ledger, entry: Entry, known: Known) -> Steps[Reason]:
+    if entry.gang.id not in known:
+        known[entry.gang.id] = (yield from explain(ledger, entry))[0]
+    return known[entry.gang.id]
 
 
 def _gpus(gangs: Sequence[Entry]) -> int:

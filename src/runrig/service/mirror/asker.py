@@ -56,15 +56,19 @@ class Asker:
             return (here or ask)(state, *args), state.revision
 
     def ask_steps(
-        self, ask: Callable[..., Steps[T]], *args: Any, here: Callable[..., Steps[T]] | None = None
+        self,
+        ask: Callable[..., Steps[T]],
+        *args: Any,
+        here: Callable[..., Steps[T]] | None = None,
+        fresh_starts: int = MOST_FRESH_STARTS,
     ) -> tuple[T, int]:
         """`ask`, for a function that finds its answer in steps: where the server answers, others have their turn between two.
 
-        If others store something again and again meanwhile, it is answered at once in the end.
+        If others store something again and again meanwhile, it is answered at once in the end, after *fresh_starts*.
         """
         found = self._of_mirror_at_once(Question(_in_one, (ask, *args), self._transactor.stored))
         if found is None:
-            found = self._here_in_steps(here or ask, *args)
+            found = self._here_in_steps(here or ask, *args, fresh_starts=fresh_starts)
         if found is not None:
             return found
         with self._transactor.reading() as state:
@@ -102,9 +106,11 @@ class Asker:
             raise Unavailable("the cluster changes faster than this is answered: ask again", {"retry_after_s": 2})
         return found
 
-    def _here_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int] | None:
-        """None: it began MOST_FRESH_STARTS times, and each time something was stored meanwhile."""
-        for _ in range(MOST_FRESH_STARTS):
+    def _here_in_steps(
+        self, ask: Callable[..., Steps[T]], *args: Any, fresh_starts: int = MOST_FRESH_STARTS
+    ) -> tuple[T, int] | None:
+        """None: it began *fresh_starts* times, and each time something was stored meanwhile."""
+        for _ in range(fresh_starts):
             with self._transactor.reading() as state:
                 revision, steps = state.revision, ask(state, *args)
             while True:

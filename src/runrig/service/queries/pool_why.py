@@ -4,20 +4,20 @@ from dataclasses import replace
 
 from runrig.domain.errors import NotFound
 from runrig.domain.steps import Steps
-from runrig.engine.explain.pool_why import PoolWhy, pool_why
+from runrig.engine.explain.pool_why import Known, PoolWhy, pool_why
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.redaction import Names
 from runrig.service.queries.visibility import Visibility
 
 
-def waiting_in(state: State, name: str, visibility: Visibility) -> Steps[PoolWhy | str]:
-    """What waits in the pool *name*; a message if the asker sees no such pool."""
+def waiting_in(state: State, name: str, visibility: Visibility, known: Known | None = None) -> Steps[PoolWhy | str]:
+    """What waits in the pool *name*; a message if the asker sees no such pool.  *known*: as of `pool_why`."""
     try:
         pool = live_pool(state, name, visibility)
     except NotFound as unknown:
         return unknown.message
-    return (yield from pool_why(state.ledger, pool.name))
+    return (yield from pool_why(state.ledger, pool.name, known))
 
 
 def seen(found: PoolWhy, names: Names) -> PoolWhy:

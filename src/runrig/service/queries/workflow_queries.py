@@ -16,7 +16,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report
 from runrig.engine.explain.headlines import Headline, headlines
-from runrig.engine.explain.pool_why import PoolWhy
+from runrig.engine.explain.pool_why import MOST_ASKED, PoolWhy
 from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
 from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
@@ -278,8 +278,12 @@ class WorkflowQueries:
         return replace(group, passed=self._store.started_later(workflow, group.queued_time, MOST_PASSED))
 
     def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
-        """Why everything waits that waits in the pool *name*.  Raises NotFound."""
-        found = self._asker.ask_steps(waiting_in, name, visibility)[0]
+        """Why everything waits that waits in the pool *name*.  Raises NotFound.
+
+        Where the server answers, what it has found out stays, though something is stored meanwhile: it is some milliseconds old.
+        """
+        here = partial(waiting_in, known={})
+        found = self._asker.ask_steps(waiting_in, name, visibility, here=here, fresh_starts=2 * MOST_ASKED)[0]
         if isinstance(found, str):
             raise NotFound(found)
         return seen(found, self.names(visibility))
