@@ -196,7 +196,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
 
 
 def test_validate_with_a_cluster_file_answers_as_a_server_does(tmp_path: Path) -> None:
-    text = gpus(2, name="{{ who }}")
+    text = gpus(2, name="{{ who ~ x }}")
     settings = ["--set", "who=lead", "--set-string", "x=1", "--set-env", "K=V"]
     assert validated(tmp_path, text, "-p", "a", *settings, "-t", "json").json == VALID
     assert validated(tmp_path, text, "-p", "a", "--set-env", "1=V").code == 2

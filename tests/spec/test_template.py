@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.errors import Unavailable
+from runrig.domain.errors import InvalidInput, Unavailable
 from runrig.spec.template import is_template, render
 from tests.spec.files import problems
 
@@ -16,7 +16,7 @@ def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: py
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     text = "# {{ not looked at }}\nworkflow: {args: ['{{output}}', '{{host:a-0}}', '{{input:1}}']}\n"
     assert not is_template("{{output}}{{uuid}}{{index}}")
-    assert render(text.partition("\n")[2], ["x=1"]) == text.partition("\n")[2]
+    assert render(text.partition("\n")[2]) == text.partition("\n")[2]
     with pytest.raises(Unavailable, match="try again"):
         render("{{ 1 }}")
 
@@ -32,6 +32,29 @@ def test_settings_win_over_defaults_and_strings_over_numbers() -> None:
 )  # fmt: skip
 def test_a_setting_is_a_number_if_it_can_be_one(setting: str, value: str) -> None:
     assert render("{{ [x] }}", [setting]) == f"[{value}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("default-values: {gpus: 8, name: a}\nworkflow: [{{ gpus }}]\n", "did you mean 'gpus'?"),
+        ("workflow: [{{ gpus }}]\n", "did you mean 'gpus'?"),
+        ("default-values: {a: 1, b: 2}\nworkflow: [{{ a }}]\n", "there is a, b"),
+        ("default-values: {gpus: 8}\nworkflow: [8]\n", "did you mean 'gpus'?"),
+        ("workflow: [8]\n", "there is none"),
+    ],
+)
+def test_a_setting_for_which_the_file_has_no_use_is_refused(text: str, advice: str) -> None:
+    given = ["gpus=4"] if "{{ gpus" in text else []
+    with pytest.raises(InvalidInput) as raised:
+        render(text, [*given, "gpsu=1"])
+    assert raised.value.message == f"nothing in this file is called 'gpsu', so it cannot be set: {advice}"
+
+
+def test_a_setting_may_be_for_a_default_or_a_test_alone() -> None:
+    text = "default-values: {unused: 1}\nworkflow: {{ 'debug' if debug is defined else 'plain' }}\n"
+    assert render(text, ["unused=2"]) == "\nworkflow: plain\n"
+    assert render(text, ["debug=1"]) == "\nworkflow: debug\n"
 
 
 def test_defaults_may_stand_anywhere_and_hold_anything() -> None:

@@ -11,12 +11,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from runrig.domain.errors import InvalidInput, Problem, ServerFault, Unavailable
 from runrig.domain.tokens import TOKEN
 from runrig.spec import template_child
+from runrig.spec.fields import closest
 from runrig.spec.yamltree import checked_text, plain, read_yaml
 
 START_S = 20.0
@@ -32,18 +33,21 @@ _CHILD = str(Path(__file__).with_name("template_child.py"))
 def render(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> str:
     """*text* with its template filled in, and without its `default-values`; lines stay where they are up to the first loop.
 
-    Without any template marker nothing is started, and the settings have no effect.
-    Raises InvalidInput, also for a template that uses too much time or memory; Unavailable, ServerFault if rendering fails.
+    Without any template marker nothing is started.
+    Raises InvalidInput, also for a setting that the file has no use for and a template that uses too much time or memory;
+    Unavailable, ServerFault if rendering fails.
     """
     text = checked_text(text, "workflow file")
     settings = {**_settings(set_variables, "--set"), **_settings(set_string_variables, "--set-string")}
     variables, text = _without_defaults(text)
     if not is_template(text):
+        _check_used(settings, variables)
         return text
     head, body = _split_head(text)
     skipped = "\n" * head.count("\n")
     template = skipped + TOKEN.sub(lambda match: f"{_OPEN}{match[1]}{_CLOSE}", body)
-    rendered = _run({"template": template, "variables": {**variables, **settings}})
+    rendered, used = _run({"template": template, "variables": {**variables, **settings}})
+    _check_used(settings, {*variables, *used})
     body = rendered[len(skipped) :].replace(_OPEN, "{{").replace(_CLOSE, "}}")
     return checked_text(head + body, "rendered workflow file")
 
@@ -75,6 +79,14 @@ def _typed(value: str) -> int | float | str:
     except ValueError:
         return value
     return number if math.isfinite(number) and "_" not in value else value
+
+
+def _check_used(settings: Iterable[str], known: Collection[str]) -> None:
+    """Refuses a setting of a name that is mistyped: the workflow would run with the default."""
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        why = "nothing in this file is called {!r}, so it cannot be set: {}"
+        raise InvalidInput(tuple(Problem(why.format(name, closest(name, sorted(known)))) for name in unknown))
 
 
 # ---------------------------------------------------------------- the parts of a file
@@ -123,8 +135,8 @@ def _split_head(text: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- the child
 
 
-def _run(request: dict[str, object]) -> str:
-    """The text that the child renders, with an empty environment and jinja2 as its only library."""
+def _run(request: dict[str, object]) -> tuple[str, list[str]]:
+    """(the text that the child renders, names of the variables in it), with an empty environment and jinja2 as its only library."""
     command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
     try:
         done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command
@@ -141,7 +153,7 @@ def _run(request: dict[str, object]) -> str:
     answer = json.loads(done.stdout)
     if "error" in answer:
         raise _broken(answer["error"].rstrip("."), answer["line"], syntax="syntax" in answer)
-    return str(answer["text"])
+    return answer["text"], answer["used"]
 
 
 def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput:

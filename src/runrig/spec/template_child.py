@@ -1,6 +1,6 @@
 """Renders one template in a process of its own with tight limits: started by `runrig.spec.template`, never imported.
 
-stdin: {"template", "variables"}, stdout: {"text"} or {"error", "line"}, both JSON.  If it is too slow, the kernel kills it.
+stdin: {"template", "variables"}, stdout: {"text", "used": names of its variables} or {"error", "line"}, both JSON.  If it is too slow, the kernel kills it.
 The folder that holds jinja2 is the only argument; nothing of runrig can be imported here.
 """
 
@@ -38,6 +38,7 @@ def _limit() -> None:
 
 def _render(template: str, variables: dict[str, object]) -> dict[str, object]:
     from jinja2 import StrictUndefined
+    from jinja2.meta import find_undeclared_variables
     from jinja2.exceptions import TemplateError, TemplateSyntaxError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -49,7 +50,7 @@ def _render(template: str, variables: dict[str, object]) -> dict[str, object]:
             if size > OUTPUT_CHARACTERS:
                 return {"error": f"it renders to more than {OUTPUT_CHARACTERS:,} characters", "line": None}
             parts.append(part)
-        return {"text": "".join(parts)}
+        return {"text": "".join(parts), "used": sorted(find_undeclared_variables(environment.parse(template)))}
     except TemplateSyntaxError as error:
         return {"error": error.message or "not valid", "line": error.lineno, "syntax": True}
     except MemoryError:
@@ -70,7 +71,8 @@ def _line(error: Exception) -> int | None:
 
 def main() -> None:
     sys.path.append(sys.argv[1])
-    import jinja2.sandbox  # noqa: F401  loaded before the limits, so that they count the rendering alone
+    import jinja2.meta  # loaded before the limits, so that they count the rendering alone
+    import jinja2.sandbox  # noqa: F401
 
     request = json.load(sys.stdin)
     _limit()
