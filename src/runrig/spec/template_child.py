@@ -1,6 +1,7 @@
 """Renders one template in a process of its own with tight limits: started by `runrig.spec.template`, never imported.
 
-stdin: {"template", "variables"}, stdout: {"text", "used": names of its variables} or {"error", "line"}, both JSON.  If it is too slow, the kernel kills it.
+stdin: {"template", "variables"}, stdout: {"text", "used": the variables it names} or {"error", "line"}, both JSON.
+If it is too slow, the kernel kills it.
 The folder that holds jinja2 is the only argument; nothing of runrig can be imported here.
 """
 
@@ -38,8 +39,8 @@ def _limit() -> None:
 
 def _render(template: str, variables: dict[str, object]) -> dict[str, object]:
     from jinja2 import StrictUndefined
-    from jinja2.meta import find_undeclared_variables
     from jinja2.exceptions import TemplateError, TemplateSyntaxError
+    from jinja2.meta import find_undeclared_variables
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     try:

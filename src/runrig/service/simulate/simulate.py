@@ -9,7 +9,7 @@ A scenario is Kubernetes manifests or a cluster file with workflows; the field `
 
 import re
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import yaml
 
@@ -17,6 +17,9 @@ from runrig.domain.errors import InvalidInput
 from runrig.service.simulate.options import GATES, Options, parse_gates, parse_strategies
 from runrig.service.simulate.scenario import ReadText
 from runrig.wire.simulate import Outcome
+
+if TYPE_CHECKING:
+    from runrig.spec.kueue import Manifests
 
 __all__ = ["GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start"]
 
@@ -54,11 +57,30 @@ def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run
         from runrig.service.simulate.kueue_run import KueueRun
         from runrig.spec.kueue import read_manifests
 
-        return KueueRun(name, read_manifests(data, name), options)
+        manifests = read_manifests(data, name)
+        _check_read(manifests)
+        return KueueRun(name, manifests, options)
     from runrig.service.simulate.cluster_run import ClusterRun
     from runrig.service.simulate.scenario import read_scenario
 
     return ClusterRun(name, read_scenario(data, read), options)
+
+
+def _check_read(manifests: "Manifests") -> None:
+    """Refuses a file that has objects, none of which can be read: nothing would happen, and people would take it for an answer."""
+    system = manifests.system
+    read = (
+        system.queues,
+        system.cohorts,
+        system.flavors,
+        system.workloads,
+        system.nodes,
+        system.topologies,
+        system.namespaces,
+    )
+    if manifests.warnings and not any(read):
+        skipped = "; ".join(f"document {each.document}: {each.message}" for each in manifests.warnings)
+        raise InvalidInput.one(f"nothing in this file can be simulated: {skipped}")
 
 
 def _read_none(file: str) -> str:
