@@ -250,12 +250,17 @@ class Oracle:
         return min(self.beyond(place, key), self.granted(place, key))
 
     def granted(self, place: Place, key: FlavorResource) -> int:
-        """The most that all firm work of *place* could draw beside what others draw; 0 if they alone draw too much."""
+        """The most that all firm work of *place* could draw beside what others draw; 0 if they draw too much of the same.
+
+        What others hold beyond their quota further up is no concern of it, as long as it asks nothing more there.
+        """
         least, most = 0, sum(self.nominal(("cohort", name), key) for name in self.cohort_names)
         while least < most:
             middle = (least + most + 1) // 2
             fits = all(
-                self.beyond(above, key, {place: middle}) <= self._may_draw(above, key) for above in self.path(place)
+                self.beyond(above, key, {place: middle})
+                <= max(self.beyond(above, key, {place: 0}), self._may_draw(above, key))
+                for above in self.path(place)
             )
             least, most = (middle, most) if fits else (least, middle - 1)
         return least
