@@ -200,5 +200,8 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
 }
 """Who may call a route, by the need that the document states, for a request about `team` and tom's work in it."""
 
-NOT_SEEN: Mapping[str, int] = {"/api/v1/cohorts/org": NOT_THERE}
-"""Where *uwe* reads the cluster, and what is asked for lies above pools of others alone."""
+NOT_SEEN: Mapping[str, tuple[str, int]] = {
+    "/api/v1/cohorts/org": ("uwe", NOT_THERE),  # lies above pools of others alone
+    "/api/configs/diff": ("nina", NOT_THERE),  # no revision is of a pool that she sees
+}
+"""Where somebody may ask, and what is asked for is not seen: who, and what is answered."""

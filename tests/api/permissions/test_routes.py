@@ -103,8 +103,9 @@ def _status(answer: Any) -> int:
 
 
 def _expected(route: str, actor: str, row: Row) -> int:
-    if actor == "uwe" and row.path in NOT_SEEN and OUTCOMES[NEEDS[route]][actor] == GOOD:
-        return NOT_SEEN[row.path]
+    blind, status = NOT_SEEN.get(row.path, ("", 0))
+    if actor == blind and OUTCOMES[NEEDS[route]][actor] == GOOD:
+        return status
     return OUTCOMES[NEEDS[route]][actor]
 
 

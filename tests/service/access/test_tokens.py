@@ -81,6 +81,15 @@ def test_a_token_ends_at_its_time_and_not_before(any_store: str) -> None:
         assert [each.name for each in it.access.tokens.of("bob")] == ["u"]
 
 
+def test_a_token_ends_with_a_whole_second_and_never_early(any_store: str) -> None:
+    with people(any_store) as it:
+        it.access.users.create("bob", actor="root")
+        it.time[0] = T0 + 0.25
+        assert it.access.tokens.create("bob", "a", 1000, actor="root").row.expires_at == T0 + 1001
+        it.time[0] = T0
+        assert it.access.tokens.create("bob", "b", 1000, actor="root").row.expires_at == T0 + 1000
+
+
 def test_a_revoked_token_is_out_at_once_and_its_name_is_free(any_store: str) -> None:
     with people(any_store) as it:
         token = it.token("bob")

@@ -85,8 +85,8 @@ def config_history(
 
 @router.get(
     "/api/configs/diff",
-    summary="Pools as they were declared after two revisions",
-    dependencies=[needs(Permission.READ_CLUSTER)],
+    summary="Pools as they were declared after two revisions; a revision of pools that are not seen is not there",
+    dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.ConfigDiffAnswer, 404),
 )
 def config_diff(

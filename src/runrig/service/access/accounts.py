@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from runrig.domain.access import (
@@ -130,7 +131,7 @@ class AccessDraft:
     ) -> MadeToken:
         """*text* None: a new one of chance.  *more*: further fields of the row."""
         text = text or secrets.token_urlsafe(32)
-        expires_at = None if expires_in_s is None else round(self.now + expires_in_s, 6)
+        expires_at = None if expires_in_s is None else float(ceil(self.now + expires_in_s))  # people read it
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at, **more)
         self._tokens.append(row)
         self.tell(AccessEventKind.TOKEN_CREATED, user, name)
