@@ -498,7 +498,7 @@ def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> 
             == "oops\n"
         )
     query = [("task", "a"), ("attempt", "0"), ("stream", "stderr"), ("last_lines", "5"), ("follow", "True")]
-    assert [asked for _, asked, _ in server.asked] == [[], [], query]
+    assert [asked for _, asked, _ in server.asked] == [[], [], query, []]  # last, whether it may still read
 
 
 def test_retry_without_a_task_is_wrong_usage() -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from runrig.client import AsyncClient, NotAllowed
+from runrig.client import AsyncClient, Client, NotAllowed, exchange
 from runrig.client.saved import Logins, Renewal, read, write
+from runrig.wire import v1
 from tests.patience import PATIENCE_S, until
 
 OLD, NEW = "old", "new"
@@ -23,7 +24,10 @@ REFUSED = (403, {"detail": "the provider of identities refuses: invalid_grant", 
 
 @dataclass
 class Slow:
-    """It answers a renewal with *answer*, and not before *may_answer*; everything else at once, with the token that came."""
+    """It answers a renewal with *answer*, and not before *may_answer*; everything else at once, with the token that came.
+
+    Output begins at once, and goes on when a renewal was asked for.
+    """
 
     url: str = ""
     answer: tuple[int, Mapping[str, object]] = AGREED
@@ -46,7 +50,11 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
             self._say(*script.answer)
 
         def do_GET(self) -> None:
-            self._say(200, {"version": self.headers["Authorization"].removeprefix("Bearer ")})
+            if self.path.partition("?")[0].endswith("/logs"):
+                return self._follow()
+            if "/workflows/" in self.path:
+                return self._say(200, v1.Workflow.example())
+            return self._say(200, {"version": self.headers["Authorization"].removeprefix("Bearer ")})
 
         def _say(self, status: int, body: object) -> None:
             raw = json.dumps(body).encode()
@@ -54,6 +62,13 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)
+
+        def _follow(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"one\n")
+            until(lambda: script.renewals != [])
+            self.wfile.write(b"two\n")
 
         def log_message(self, *args: object) -> None:
             """Silent."""
@@ -127,6 +142,41 @@ def test_what_a_cancelled_call_has_begun_is_kept(slow: Slow) -> None:
 
     signed_in(slow, ends_in_s=-1)
     assert asyncio.run(impatient()) == NEW
+    assert slow.renewals == ["r1"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_only_follows_renews_too(slow: Slow, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
+    slow.may_answer.set()
+    slow.answer = REFUSED if refused else AGREED
+    signed_in(slow, ends_in_s=300.5)  # not due when it begins
+    found: list[str] = []
+
+    def follow() -> None:
+        with Client(slow.url) as client:
+            found.extend(client.workflows.logs("a-1", follow=True))
+
+    if refused:
+        with pytest.raises(NotAllowed, match="sign in again"):
+            follow()
+    else:
+        follow()
+        assert found == ["one", "two"]
+        assert read().token(slow.url) == NEW
+    assert slow.renewals == ["r1"]
+
+
+def test_the_event_loop_goes_on_while_somebody_follows(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "LOOK_S", 0.05)
+    slow.may_answer.set()
+
+    async def followed() -> list[str]:
+        async with AsyncClient(slow.url) as client:
+            return [line async for line in client.workflows.logs("a-1", follow=True)]
+
+    signed_in(slow, ends_in_s=300.5)
+    assert asyncio.run(followed()) == ["one", "two"]
     assert slow.renewals == ["r1"]
 
 

@@ -74,7 +74,7 @@ class Enters(Protocol):
 class Guard:
     """*hosts*: the server's own names as in the Host header; *scheme*: that of its own pages.
 
-    Routes find who asks in ``request.state.identity``.
+    Routes find who asks in ``request.state.identity``, and in ``request.state.cookie`` how, unless with a token.
     """
 
     def __init__(
@@ -108,7 +108,9 @@ class Guard:
             if guest is not None:
                 guest.asks(source(scope))
             if path not in OPEN_PATHS and not browsers.is_open(path):
-                state["identity"] = identity = self._identity(scope.get("method", ""), path, headers, source(scope))
+                state["cookie"] = cookie = self._cookie(headers)
+                method, address = scope.get("method", ""), source(scope)
+                state["identity"] = identity = self._identity(method, path, headers, address, cookie)
                 if guest is not None:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
@@ -133,10 +135,13 @@ class Guard:
         else:
             await self._app(scope, _limited(receive), _secured(send))
 
-    def _identity(self, method: str, path: str, headers: Headers, address: str) -> Identity:
+    def _cookie(self, headers: Headers) -> str | None:
+        return None if "authorization" in headers else browsers.cookie(headers, self._scheme)
+
+    def _identity(self, method: str, path: str, headers: Headers, address: str, cookie: str | None) -> Identity:
         """Raises as `Authenticate`, `Enters` and `Visiting`."""
         names = headers.getlist(USER_HEADER)
-        if "authorization" not in headers and (cookie := browsers.cookie(headers, self._scheme)) is not None:
+        if cookie is not None:
             if browsers.counts_alone(method, path, headers):
                 return self._visiting(cookie, None)
             browsers.check_own_page(headers)

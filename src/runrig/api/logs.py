@@ -9,6 +9,7 @@ from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
+from runrig.api.staying import Stays
 from runrig.api.waiting import changes, soon
 from runrig.domain.workflows import Task, TaskKey
 from runrig.ports.backend import LogFile
@@ -155,11 +156,11 @@ class Follower:
         self._ended = False
         self._take_in(attempts)
 
-    async def stream(self, may: Callable[[], bool]) -> AsyncIterator[bytes]:
+    async def stream(self, stays: Stays) -> AsyncIterator[bytes]:
         with changes(self._service, self._id) as changed:
             pause_s = POLL_S
             while self._request.follow and not self._ended:
-                if not may():
+                if stays() is None:
                     return
                 for tail in tuple(self._tails.values()):
                     if data := await _read(tail.read):
@@ -196,10 +197,10 @@ def _only_one(attempts: Sequence[Task]) -> bool:
     return len(attempts) == 1 and attempts[0].name == attempts[0].spec
 
 
-def stream(service: Service, request: LogRequest, may: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
-    """*may*: whether it may go on, asked again and again while it follows.
+def stream(service: Service, request: LogRequest, stays: Stays) -> AsyncIterator[bytes]:
+    """Follows, if asked to, for as long as who asks *stays*.
 
     Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop.
     """
     attempts = service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
-    return Follower(service, request, attempts).stream(may)
+    return Follower(service, request, attempts).stream(stays)

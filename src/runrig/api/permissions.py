@@ -50,11 +50,11 @@ class Asker:
     def __init__(self, identity: Identity, service: Service) -> None:
         self.identity = identity
         self.visibility = Visibility(identity)
-        self._service = service
+        self.service = service
 
     def place(self, id: str) -> Place:
         """Raises NotFound, also for a workflow that is not seen."""
-        return self._service.workflow_queries.place(id, self.visibility)
+        return self.service.workflow_queries.place(id, self.visibility)
 
     def workflow(self, id: str) -> About:
         """The workflow's pool and owner.  Raises as `place`."""
@@ -71,13 +71,13 @@ class Asker:
         if self.may(permission, about):
             return
         if about is not None:
-            self._service.queries.check_pool(about.pool, self.visibility)
+            self.service.queries.check_pool(about.pool, self.visibility)
         raise _not_allowed(self.identity, permission, about)
 
     def check_there(self, permission: Permission, pool: str) -> None:
         """Raises NotFound; checked before a command whose own error would name every pool."""
         if permission in _CHANGING:
-            self._service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
+            self.service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
 
 
 _CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOOLS)
@@ -159,6 +159,11 @@ class Needs:
             permission = self._of_subpool
         asker.need(permission, about)
         asker.check_there(permission, about.pool)
+
+    def lasting(self, asker: Asker, request: Request) -> Callable[[Identity], bool]:
+        """Whether somebody may have now what *asker* got; for routes that stream.  May ask the store, once."""
+        about = None if self._finds is None else self._finds(asker, request)
+        return lambda who: Asker(who, asker.service).may(self.permission, about)
 
     def _check_everywhere(self, asker: Asker) -> None:
         """Checks a body that names no pool: where one has to be named, reading it says so."""

@@ -176,6 +176,7 @@ _KEY_HEADER = header(
     example="5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f",
 )
 
+Asked = Annotated[Request, Found(lambda request: request)]
 Serving = Annotated[Service, Found(_service)]
 Arriving = Annotated[Request, Found(lambda request: request)]
 """The request itself, whose end says that nobody waits for the answer any more."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from starlette.concurrency import run_in_threadpool
 
+from runrig.api.staying import STILL_S
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.service import Service
 
@@ -46,6 +47,7 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
     """Yields the present status of the workflow *id*, then each new one, until the time is up or it has ended.
 
+    Where nothing happens it yields the same again, so that whoever waits can look whether they still may.
     Asks the store only once: each commit reports the status after it.  Raises NotFound.
     """
     end = time.monotonic() + timeout_s
@@ -60,4 +62,4 @@ async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator
             if status.finished or left_s <= 0:
                 return
             with suppress(TimeoutError):
-                status = await asyncio.wait_for(heard.get(), left_s)
+                status = await asyncio.wait_for(heard.get(), min(left_s, STILL_S))

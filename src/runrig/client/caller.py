@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import h11
 
 from runrig import __version__
-from runrig.client.exchange import BROKEN, Exchange, Head
+from runrig.client.exchange import BROKEN, Exchange, Head, Meanwhile
 from runrig.client.failure import NoAnswer, server_said
 from runrig.client.network import KeptToken, Network
 from runrig.client.server_address import Address
@@ -108,7 +108,8 @@ class Caller:
     async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
         """Yields the text of the answer as it arrives, for as long as the server sends."""
         exchange, _ = await self._answered(request)
-        async with aclosing(self._text(exchange)) as pieces:  # who stops in the middle stops the connection
+        follows = self._good_token if request.timeout_s is None else None  # else the token would end meanwhile
+        async with aclosing(self._text(exchange, follows)) as pieces:  # who stops in the middle stops the connection
             async for piece in pieces:
                 yield piece
 
@@ -123,11 +124,11 @@ class Caller:
         if rest:
             yield rest
 
-    async def _text(self, exchange: Exchange) -> AsyncGenerator[str, None]:
+    async def _text(self, exchange: Exchange, meanwhile: Meanwhile | None = None) -> AsyncGenerator[str, None]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         kept = False
         try:
-            async for piece in exchange.pieces():
+            async for piece in exchange.pieces(meanwhile):
                 yield decoder.decode(piece)
             yield decoder.decode(b"", final=True)
             kept = self._keeps and len(self._idle) < MOST_IDLE and exchange.renewed()

@@ -1,6 +1,6 @@
 """HTTP on one connection: a request, then the answer in pieces.  What the bytes mean is decided by h11."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,6 +10,10 @@ from runrig.client.network import Stream
 
 BROKEN = (OSError, h11.RemoteProtocolError)
 """How an exchange fails that another one may not."""
+
+
+Meanwhile = Callable[[], Awaitable[object]]
+LOOK_S = 30.0
 
 
 class Head(NamedTuple):
@@ -45,10 +49,26 @@ class Exchange:
                 raise ConnectionResetError("the server closed the connection")
         return Head(event.status_code, {name.decode(): value.decode("latin-1") for name, value in event.headers})
 
-    async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yields the body as it arrives.  Raises BROKEN."""
-        while isinstance(event := await self._event(), h11.Data):
-            yield bytes(event.data)
+    async def pieces(self, meanwhile: Meanwhile | None = None) -> AsyncGenerator[bytes, None]:
+        """Yields the body as it arrives.  Raises BROKEN.
+
+        *meanwhile*: awaited between pieces, and every `LOOK_S` while none comes; then none is too late.
+        """
+        if meanwhile is not None:
+            self._timeout_s = LOOK_S
+        while True:
+            try:
+                event = await self._event()
+            except TimeoutError:
+                if meanwhile is None:
+                    raise
+                event = None
+            if isinstance(event, h11.Data):
+                yield bytes(event.data)
+            elif event is not None:
+                return
+            if meanwhile is not None:
+                await meanwhile()
 
     async def _event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:

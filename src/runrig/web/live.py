@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
+from zlib import crc32
 
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
@@ -17,15 +18,15 @@ from fastapi.responses import StreamingResponse
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
-from runrig.api.routing import Found, Route, Serving, Who
+from runrig.api.routing import Asked, Found, Route
+from runrig.api.staying import STILL_S, Staying, seeing_as_much
 from runrig.api.waiting import soon
-from runrig.domain.access import Identity, Permission, allows
+from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.web.board import Record, Recorder, as_json, delta, layout
-from runrig.web.pages.parts import Asked, present_of
 from runrig.web.rendering import answer
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -36,8 +37,6 @@ KEPT = 120
 """Looks whose changes are kept."""
 MOST_STREAMS = 200
 HEARTBEAT_S = 20.0
-STILL_S = 10.0
-"""How often a stream looks whether it may go on."""
 MOST_SIGHTS = 100
 JSON = "application/json"
 
@@ -70,6 +69,11 @@ class _Kept:
     records: dict[str, Record] = field(default_factory=dict)
     changes: deque[Change] = field(default_factory=lambda: deque(maxlen=KEPT))
 
+    @property
+    def sign(self) -> str:
+        """Differs between those who see different pools; no more than that, of what a browser is shown as an id."""
+        return f"{crc32(repr(self.visibility.sight).encode()):08x}"
+
     def look(self, service: Service) -> None:
         """O(gangs that hold something) to compare, and what has changed to be told."""
         board = service.boards.board(self.visibility)
@@ -86,7 +90,7 @@ class _Kept:
         else:
             nothing = {"r": board.revision, "from": self.revision, "+": [], "-": []}
             change = delta(self.records, found, self.revision, board.revision) or nothing
-            message = f"id: {board.revision}\ndata: {as_json(change)}\n\n".encode()
+            message = f"id: {board.revision}.{self.sign}\ndata: {as_json(change)}\n\n".encode()
             self.changes.append(Change(self.revision, message))
         self.revision, self.layout, self.records = board.revision, shape, found
 
@@ -108,7 +112,7 @@ class Hub:
 
     async def now(self, visibility: Visibility) -> _Kept:
         """What is seen, at most `LOOK_S` old."""
-        sight = _sight(visibility)
+        sight = visibility.sight
         kept = self._sights.setdefault(sight, _Kept(visibility))
         self._sights.move_to_end(sight)
         while len(self._sights) > MOST_SIGHTS:
@@ -117,10 +121,6 @@ class Hub:
             if time.monotonic() - kept.looked >= LOOK_S:
                 await to_thread.run_sync(kept.look, self._service)
         return kept
-
-
-def _sight(visibility: Visibility) -> Sight:
-    return None if visibility.whole else visibility.tops
 
 
 def _hub(request: Request) -> Hub:
@@ -153,10 +153,10 @@ async def get_state(request: Asked, hub: Central, visibility: Seeing) -> Respons
 @router.get("/page/live", dependencies=_READ)
 async def live(
     request: Asked,
-    service: Serving,
     hub: Central,
     pulse: Beating,
-    who: Who,
+    stays: Staying,
+    visibility: Seeing,
     since: Annotated[int, Query(ge=0, description="The revision that is known")] = -1,
 ) -> Response:
     if hub.streams >= MOST_STREAMS:
@@ -164,31 +164,32 @@ async def live(
             f"{MOST_STREAMS} pages are live already: close some, or load the page again to see what is new",
             {"retry_after_s": 10},
         )
-    last = request.headers.get("last-event-id", "")
+    last, _, sign = request.headers.get("last-event-id", "").partition(".")
     known = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else since
-    stream = _stream(hub, pulse, present_of(request, service, who), known)
+    stream = _stream(hub, pulse, seeing_as_much(stays, visibility), known, sign)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None], known: int) -> AsyncIterator[bytes]:
+async def _stream(
+    hub: Hub, pulse: Pulse, sees: Callable[[], Visibility | None], known: int, sign: str
+) -> AsyncIterator[bytes]:
+    """*sign*: of who saw what is known; "" if that is not said.
+
+    It ends when somebody sees other pools than before, and tells them to begin anew when they come back.
+    """
     hub.streams += 1
     try:
         spoken = time.monotonic()
-        before: Visibility | None = None
         yield b"retry: 3000\n\n"
         with pulse.felt() as changed:
             changed.set()
-            while (who := present()) is not None and allows(who, Permission.READ_CLUSTER):
-                visibility = Visibility(who)
-                if before is not None and _sight(before) != _sight(visibility):
-                    yield b"event: reset\ndata: {}\n\n"  # the page may show more than is seen by now
-                before = visibility
+            while (visibility := sees()) is not None:
                 if await soon(changed, STILL_S):
                     kept = await hub.now(visibility)
-                    for message in _told(kept, known):
+                    for message in _told(kept, known, sign):
                         yield message
                         spoken = time.monotonic()
-                    known = kept.revision
+                    known, sign = kept.revision, kept.sign
                     await asyncio.sleep(max(0.0, kept.looked + LOOK_S - time.monotonic()))
                 if time.monotonic() - spoken > HEARTBEAT_S:
                     yield b":\n\n"
@@ -197,8 +198,10 @@ async def _stream(hub: Hub, pulse: Pulse, present: Callable[[], Identity | None]
         hub.streams -= 1
 
 
-def _told(kept: _Kept, known: int) -> list[bytes]:
+def _told(kept: _Kept, known: int, sign: str) -> list[bytes]:
+    """Browsers send the last id when they come back, that of a message without data too."""
+    id = f"id: {kept.revision}.{kept.sign}\n"
     changes = [] if known < 0 else kept.since(known)
-    if changes is None:
-        return [f"id: {kept.revision}\nevent: reset\ndata: {{}}\n\n".encode()]
-    return changes
+    if changes is None or sign not in ("", kept.sign):
+        return [f"{id}event: reset\ndata: {{}}\n\n".encode()]
+    return changes or [f"{id}\n".encode()]

@@ -12,7 +12,7 @@ from runrig.api import browsers
 from runrig.api.failures import headers_of, status_of
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Found, Route, Serving
+from runrig.api.routing import Asked, Route, Serving
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.web.rendering import html
@@ -22,8 +22,6 @@ LONGEST_FORM = 32 * 1024
 _WRONG = "This token or code is not good here, or no longer: a code works once, within five minutes."
 
 router = APIRouter(route_class=Route, include_in_schema=False)
-
-Asked = Annotated[Request, Found(lambda request: request)]
 
 
 @router.get("/login", dependencies=[OPEN])

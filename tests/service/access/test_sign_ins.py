@@ -45,6 +45,27 @@ def test_groups_become_roles_for_fifteen_minutes_and_unknown_ones_nothing(it: Si
     ]
 
 
+def test_what_is_followed_goes_on_as_long_as_its_user_renews_and_with_the_groups_of_then(
+    it: Signing, running: Running
+) -> None:
+    first = it.sign_in(Browser("alice"))
+    identity = it.ask(first.token)
+    it.shift[0] = 200
+    running.groups(alice=["heads"])
+    second = it.renewed(first)
+    it.shift[0] += first.ends_at - it.access.now() + 1  # the first token has ended, the second has not
+    with pytest.raises(NotLoggedIn):
+        it.ask(first.token)
+    present = it.access.authentication.present(identity)
+    assert present is not None
+    assert [str(each) for each in present.grants] == ["team-admin", "viewer"]
+    it.access.users.set_disabled("oidc:alice", True, actor="root")
+    assert it.access.authentication.present(identity) is None
+    it.access.users.set_disabled("oidc:alice", False, actor="root")
+    it.shift[0] += second.ends_at - it.access.now() + 1
+    assert it.access.authentication.present(identity) is None
+
+
 def _subject(it: Signing, user: str) -> str:
     return str(it.access.users.get(user).account).partition("#")[2]
 
@@ -58,7 +79,6 @@ def test_the_token_ends_by_the_clock_of_the_server(it: Signing) -> None:
     with pytest.raises(NotLoggedIn):
         it.ask(found.token)
     assert it.access.authentication.present(identity) is None
-    assert it.access.authentication.still(identity) is None
 
 
 def test_a_withdrawn_group_is_gone_with_the_next_token(it: Signing, running: Running) -> None:

@@ -11,6 +11,7 @@ from runrig.api import logs
 from runrig.api.osmo.answers import workflows as as_answers
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
+from runrig.api.staying import Staying
 from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
@@ -271,7 +272,7 @@ TaskName = Annotated[
 ]
 RetryId = Annotated[int | None, Query(ge=0, description="An attempt; none: the latest")]
 LastLines = Annotated[int | None, Query(ge=0, description="Of each task")]
-Follow = Annotated[bool, Query(description="Goes on until the tasks have ended")]
+Follow = Annotated[bool, Query(description="Goes on until the tasks have ended, or the right to read them")]
 
 
 @router.get(
@@ -283,6 +284,7 @@ Follow = Annotated[bool, Query(description="Goes on until the tasks have ended")
 )
 def log(
     service: Serving,
+    stays: Staying,
     id: str,
     task_name: TaskName = None,
     retry_id: RetryId = None,
@@ -290,7 +292,7 @@ def log(
     follow: Follow = False,
 ) -> Response:
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow)
-    return StreamingResponse(logs.stream(service, request), media_type=TEXT)
+    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)
 
 
 @router.get(
@@ -302,6 +304,7 @@ def log(
 )
 def error_log(
     service: Serving,
+    stays: Staying,
     id: str,
     task_name: TaskName = None,
     retry_id: RetryId = None,
@@ -309,4 +312,4 @@ def error_log(
     follow: Follow = False,
 ) -> Response:
     request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, error=True)
-    return StreamingResponse(logs.stream(service, request), media_type=TEXT)
+    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)

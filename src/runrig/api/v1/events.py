@@ -5,7 +5,7 @@ The stream is one of server-sent events.  A reader holds no thread: it is woken 
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 from anyio import CapacityLimiter, to_thread
@@ -14,12 +14,13 @@ from fastapi.responses import StreamingResponse
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
-from runrig.api.routing import Found, Route, Serving, Who
+from runrig.api.routing import Found, Route, Serving
+from runrig.api.staying import STILL_S, Staying, seeing_as_much
 from runrig.api.v1.answers.events import cluster_event
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.api.waiting import soon
-from runrig.domain.access import Identity, Permission
+from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries.feed import FeedPage
 from runrig.service.queries.visibility import Visibility
@@ -31,8 +32,6 @@ router = APIRouter(route_class=Route, tags=["events"])
 LONGEST_GAP = 20_000
 """Revisions that are sent after; who has missed more is told to read everything anew."""
 HEARTBEAT_S = 15.0
-LOOK_S = 2.0
-"""How often a stream looks whether its token is still good."""
 PAUSE_S = 0.25
 """After each page, so that a busy server sends pages and not single events."""
 READERS = 4
@@ -103,7 +102,8 @@ LastEvent = Annotated[
     summary="What happens in the cluster, as it happens",
     description="Server-sent events: `commit` has the list of events (`ClusterEvent`) of one or more revisions, and the last revision as "
     "id; `reset` says that too much was missed, or that the log is another one: read everything anew, then go on.  It begins "
-    "after `after`, else with what happens from now on, and ends when the token does.",
+    "after `after`, else with what happens from now on.  It ends with the token, and when other pools are seen than "
+    "at its beginning: go on after the last id.",
     dependencies=[needs(Permission.LIST_POOLS)],
     response_class=StreamingResponse,
     responses=texts(
@@ -113,23 +113,26 @@ LastEvent = Annotated[
     ),
 )
 def stream_events(
-    service: Serving, pulse: Beating, who: Who, last: LastEvent, after: After = None
+    service: Serving, pulse: Beating, stays: Staying, visibility: Seeing, last: LastEvent, after: After = None
 ) -> StreamingResponse:
     newest = service.feed.newest()
     asked = after if last is None else last
     begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
-    stream = _stream(service, pulse, who, newest if asked is None or begins_anew else asked, reset=begins_anew)
+    begun = newest if asked is None or begins_anew else asked
+    stream = _stream(service, pulse, seeing_as_much(stays, visibility), begun, reset=begins_anew)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _stream(service: Service, pulse: Pulse, who: Identity, revision: int, *, reset: bool) -> AsyncIterator[bytes]:
+async def _stream(
+    service: Service, pulse: Pulse, sees: Callable[[], Visibility | None], revision: int, *, reset: bool
+) -> AsyncIterator[bytes]:
     yield _message("reset", revision, f'{{"revision":{revision}}}') if reset else b": welcome\n\n"
     spoken = time.monotonic()
     with pulse.felt() as changed:
         changed.set()
-        while (present := service.access.authentication.present(who)) is not None:
-            if await soon(changed, LOOK_S):
-                page = await _page(service, revision, Visibility(present))
+        while (visibility := sees()) is not None:
+            if await soon(changed, STILL_S):
+                page = await _page(service, revision, visibility)
                 revision = page.revision
                 if page.events:
                     yield _commit(page)

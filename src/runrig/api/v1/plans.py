@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.edits import check_promise
 from runrig.api.leaving import watch
 from runrig.api.permissions import About, Asker, Asking, Sent, needs
-from runrig.api.routing import Arriving, Route, Serving
+from runrig.api.routing import Asked, Route, Serving
 from runrig.api.v1.answers import plans as as_answers
 from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
@@ -32,7 +32,7 @@ router = APIRouter(route_class=Route, tags=["server"])
     response_model=v1.Plan,
     responses=shows(v1.Plan, 404, 409, 413),
 )
-async def make_plan(service: Serving, user: User, asker: Asking, request: Arriving, body: v1.PlanRequest) -> Response:
+async def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:
     leaving = Leaving()
     watching = asyncio.create_task(watch(request, leaving))
 

@@ -9,7 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api import logs
 from runrig.api.leaving import leaving_of
 from runrig.api.permissions import Asking, Seeing, needs, workflow
-from runrig.api.routing import Arriving, Route, Serving
+from runrig.api.routing import Asked, Route, Serving
+from runrig.api.staying import Staying, present, staying
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as changes_shown
@@ -17,9 +18,10 @@ from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput, NotAllowed
+from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.service.queries.visibility import Visibility
 from runrig.spec.masked import masked
 from runrig.wire import v1
 
@@ -58,7 +60,7 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
 def explain_workflow(
     service: Serving,
     asker: Asking,
-    request: Arriving,
+    request: Asked,
     id: str,
     changes: Annotated[
         Literal["none", "own", "all"],
@@ -83,16 +85,19 @@ def explain_workflow(
     responses=shows(v1.Workflow, 404),
 )
 async def wait_for_workflow(
+    request: Asked,
     service: Serving,
-    visibility: Seeing,
     id: str,
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
 ) -> v1.Workflow:
+    stays = await run_in_threadpool(staying, request)
     async for reached in statuses(service, id, timeout):
-        if reached is status:
+        if reached is status or stays() is None:
             break
-    view = await run_in_threadpool(service.workflow_queries.workflow, id, visibility)
+    if (who := present(request)) is None:
+        raise NotLoggedIn
+    view = await run_in_threadpool(service.workflow_queries.workflow, id, Visibility(who))
     return as_answers.workflow(view, service.backend_name)
 
 
@@ -151,15 +156,16 @@ def get_workflow_spec(
 )
 def get_workflow_logs(
     service: Serving,
+    stays: Staying,
     id: str,
     task: TaskName = None,
     attempt: Attempt = None,
     stream: Annotated[Literal["stdout", "stderr"], Query(description="Which of the two")] = "stdout",
     last_lines: Annotated[int | None, Query(ge=0, description="Of each task")] = None,
-    follow: Annotated[bool, Query(description="Goes on until the tasks have ended")] = False,
+    follow: Annotated[bool, Query(description="Goes on until the tasks have ended, or the right to read them")] = False,
 ) -> Response:
     request = logs.LogRequest(id, task, attempt, last_lines, follow, error=stream == "stderr")
-    return StreamingResponse(logs.stream(service, request), media_type=TEXT)
+    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)
 
 
 @router.patch(

@@ -54,9 +54,11 @@ def logs(
     lines = session.client.lines(path("workflows", id, "logs"), query)
     if session.as_json:
         session.show({"workflow": id, "lines": list(lines)})
-        return
-    for line in lines:
-        say(line)
+    else:
+        for line in lines:
+            say(line)
+    if follow:
+        session.client.get(path("workflows", id))  # where the right to read ended, so did the output: that is an error
 
 
 @click.command(

@@ -242,6 +242,8 @@ class WorkflowCalls(Calls):
         """Yields the lines that the tasks wrote, each with its task in front unless there can be only one.
 
         *attempt* None: the latest.  *follow*: goes on until they have ended.
+
+        Raises NotLoggedIn or NotFound where the right to read ends before them.
         """
         query = {
             "task": task,
@@ -255,6 +257,8 @@ class WorkflowCalls(Calls):
         async with aclosing(self._caller.lines(request)) as lines:
             async for line in lines:
                 yield line
+        if follow:
+            await self._get(models.Workflow, path("workflows", id))
 
     @call
     async def tag(

@@ -51,7 +51,7 @@ class Access:
         self.tokens = Tokens(accounts, self.users, self.uses)
         self.credentials = Credentials(accounts, KeyFile(credential_key))
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
-        self.authentication.signs_in = oidc is not None
+        self.authentication.sign_ins = None if self._sign_ins is None else self._sign_ins.latest
         self.browsers = BrowserSessions(store, accounts, self.authentication)
 
     @property

@@ -5,7 +5,7 @@ import hmac
 import logging
 import secrets
 import threading
-from dataclasses import replace
+from collections.abc import Mapping
 
 from runrig.domain.access import DEV_LOGIN, BrowserSession, Grant, Identity, Kind, SignIn, TokenRow, role_named
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError, TooMany
@@ -79,8 +79,8 @@ class Authentication:
         self._logins = logins
         self.failed_logins = 0
         """How many since the start."""
-        self.signs_in = False
-        """Whether people may sign in at a provider of identities."""
+        self.sign_ins: Mapping[str, SignIn] | None = None
+        """What the provider of identities said last of each user; None: nobody signs in at one."""
 
     def let_in(self, token: str, user: str) -> None:
         """Accepts *token* as that of *user*, who started this server with `up` and may do everything."""
@@ -110,19 +110,22 @@ class Authentication:
         return identity
 
     def present(self, identity: Identity) -> Identity | None:
-        """*identity* with the roles that it has by now; None if its token or its user is no longer good."""
-        if identity.sign_in is not None:
-            found = self._signed_in(identity.user, identity.sign_in, self._accounts.now())
-            return None if isinstance(found, str) else found
-        if not identity.token:
+        """*identity*, which got in before, with the roles that it has by now; None if its token or its user is no longer good.
+
+        A sign-in goes on with what the provider said last of its user, so that what is followed need not break at each renewal.
+        """
+        owner, now = self._accounts.owner, self._accounts.now()
+        if owner is not None and identity == owner.identity:
             return identity
         if identity.token == DEV_LOGIN:
             return self._dev_login.identity()
-        row = self._accounts.rows.tokens.get(identity.token)
-        if row is None or row.problem(self._accounts.now()) is not None:
-            return None
-        user = self._accounts.rows.users[row.user]
-        return None if user.disabled else replace(identity, grants=row.gives(user.grants))
+        if identity.sign_in is not None:
+            latest = (self.sign_ins or {}).get(identity.user, identity.sign_in)
+            found = self._signed_in(identity.user, max(identity.sign_in, latest, key=lambda each: each.ends_at), now)
+        else:
+            row = self._accounts.rows.tokens.get(identity.token)
+            found = "unknown" if row is None else self._behind(row, now)
+        return None if isinstance(found, str) else found
 
     def derived(self, actor: str, key: str) -> str:
         """The token that a request of *actor* with the Idempotency-Key *key* is given, the same each time."""
@@ -164,19 +167,6 @@ class Authentication:
             raise NotAllowed(f"{identity.user} got in without a token, and so cannot sign a browser in: {BY_TOKEN}")
         return identity.token, None
 
-    def still(self, identity: Identity) -> Identity | None:
-        """What *identity*, which got in before, may do now; None if its token does not work any more."""
-        owner, rows = self._accounts.owner, self._accounts.rows
-        if owner is not None and identity == owner.identity:
-            return identity
-        if identity.token == DEV_LOGIN:
-            return self._dev_login.identity()
-        if identity.sign_in is not None:
-            return self.present(identity)
-        row = rows.tokens.get(identity.token)
-        found = "unknown" if row is None else self._behind(row, self._accounts.now())
-        return None if isinstance(found, str) else found
-
     def _identity(self, text: str, now: float) -> Identity | str:
         """The identity, or a sentence that says why there is none."""
         owner, rows = self._accounts.owner, self._accounts.rows
@@ -209,7 +199,7 @@ class Authentication:
     def _signed_in(self, name: str, sign_in: SignIn, now: float) -> Identity | str:
         """As `_identity`.  Roles that were granted here are added to those of the groups."""
         user = self._accounts.rows.users.get(name)
-        if not self.signs_in or user is None or user.account is None:
+        if self.sign_ins is None or user is None or user.account is None:
             return f"a sign-in of {name}, which is not signed in at a provider of this server"
         if sign_in.ends_at <= now:
             return f"the sign-in of {name} has ended"

@@ -208,7 +208,7 @@ class Sessions:
         """Why the session has to end although its task runs; None if it may go on.  Takes no lock and asks no database."""
         if self._is_closed:
             return CLOSED
-        identity = self._access.authentication.still(ticket.identity)
+        identity = self._access.authentication.present(ticket.identity)
         if identity is None:
             return "its token does not work any more"
         place = ticket.place

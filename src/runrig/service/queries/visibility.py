@@ -34,6 +34,11 @@ class Visibility:
         grants = () if self.identity is None else self.identity.grants
         return tuple(sorted({grant.pool for grant in grants if grant.pool is not None}))
 
+    @property
+    def sight(self) -> tuple[str, ...] | None:
+        """Equal for those who see as much: the top-level pools; None: everything."""
+        return None if self.whole else self.tops
+
     def of(self, pools: Iterable[str]) -> tuple[str, ...]:
         """The pools among *pools* that it reaches, in their order."""
         return tuple(pool for pool in pools if self.sees(pool))

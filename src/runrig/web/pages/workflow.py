@@ -11,10 +11,11 @@ from runrig.api.leaving import leaving_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
+from runrig.api.staying import Staying
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as as_changes
-from runrig.domain.access import Permission, allows
+from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.quantities import amount_in_words, format_quantity
 from runrig.domain.records import Event
@@ -23,7 +24,7 @@ from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
-from runrig.web.pages.parts import Asked, present_of
+from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 from runrig.wire import v1
 from runrig.wire.why import ReasonAnswer
@@ -174,15 +175,7 @@ def output_of(service: Service, id: str, task: str) -> str:
 
 
 @router.get("/page/output/{id}", dependencies=_READ)
-def follow_output(
-    request: Asked, service: Serving, asker: Asking, id: str, task: Annotated[str, Query()] = ""
-) -> Response:
+def follow_output(service: Serving, stays: Staying, id: str, task: Annotated[str, Query()] = "") -> Response:
     """The same, and what comes, until the tasks have ended, or the asker may no longer read them."""
-    about, present = asker.workflow(id), present_of(request, service, asker.identity)
-
-    def may() -> bool:
-        who = present()
-        return who is not None and allows(who, Permission.READ_WORKFLOW, pool=about.pool, owner=about.owner)
-
     wanted = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
-    return StreamingResponse(logs.stream(service, wanted, may), media_type="text/plain; charset=utf-8")
+    return StreamingResponse(logs.stream(service, wanted, stays), media_type="text/plain; charset=utf-8")

@@ -13,7 +13,11 @@ export function fetched(address) {
     request.open("GET", address);
     request.responseType = "document";
     request.setRequestHeader("Accept", "text/html");
-    request.onload = () => (request.status === 200 && request.response && !request.responseURL.includes("/login") ? resolve(request.response) : reject(new Error(`${request.status}`)));
+    request.onload = () => {
+      const there = request.responseURL.includes("/login") ? 401 : request.status;
+      if (there === 200 && request.response) resolve(request.response);
+      else reject(new Error(`${there}`));
+    };
     request.onerror = () => reject(new Error("no answer"));
     request.send();
   });
@@ -36,8 +40,9 @@ async function refresh() {
     const found = await fetched(location.pathname + location.search);
     for (const each of document.querySelectorAll("[data-live]")) swap(each.id, found);
     document.dispatchEvent(new Event("refreshed"));
-  } catch {
-    // The next change asks again.
+  } catch (error) {
+    // What may no longer be seen does not stay on the screen.  After anything else the next change asks again.
+    if (["401", "403", "404"].includes(error.message) && document.querySelector("[data-live]")) location.reload();
   }
   setTimeout(() => {
     waiting = false;
@@ -48,6 +53,13 @@ async function refresh() {
 function say(text, live) {
   mark.textContent = text;
   mark.classList.toggle("live", live);
+}
+
+// After a gap: what was told meanwhile is not known.
+function again() {
+  open();
+  document.dispatchEvent(new Event("reset"));
+  refresh();
 }
 
 function open() {
@@ -66,7 +78,7 @@ function open() {
     say("not live", false);
     if (source && source.readyState === EventSource.CLOSED) {
       source = null;
-      setTimeout(open, 5000);
+      setTimeout(again, 5000);
     }
   };
 }
@@ -77,9 +89,7 @@ document.addEventListener("visibilitychange", () => {
     source = null;
     say("", false);
   } else {
-    open();
-    document.dispatchEvent(new Event("reset"));
-    refresh();
+    again();
   }
 });
 open();

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from runrig.domain.access import LONGEST_USER_NAME, AccessEventKind, Grant, User, user_problem
+from runrig.domain.access import LONGEST_USER_NAME, AccessEventKind, Grant, SignIn, User, user_problem
 from runrig.domain.errors import InvalidInput, NotAllowed, TooMany
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts
@@ -57,6 +57,8 @@ class SignIns:
         self._provider = provider or Provider(spec)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._failures = FailedLogins(FAILURES)
+        self.latest: dict[str, SignIn] = {}
+        """What the provider said last, by user."""
 
     def metadata(self) -> Metadata:
         """Where a browser is to go.  Raises ProviderSilent, ProviderUnusable."""
@@ -139,6 +141,7 @@ class SignIns:
             raise NotAllowed(
                 f"the groups of {user.name} give {len(grants)} roles, more than a token holds: map a group to a role of all pools"
             )
+        self.latest[user.name] = SignIn(tuple(grants), ends_at)
         return token, ends_at
 
     @contextmanager
