@@ -88,7 +88,7 @@ def _populate() -> None:
             client_id=client,
             client_type=Application.CLIENT_PUBLIC,
             authorization_grant_type=Application.GRANT_AUTHORIZATION_CODE,
-            redirect_uris=HERE,
+            redirect_uris=f"{HERE} {HERE}login/oidc/return",
             algorithm=Application.RS256_ALGORITHM,
         )
 

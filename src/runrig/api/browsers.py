@@ -10,7 +10,7 @@ from runrig.domain.errors import NotLoggedIn
 
 STATIC = "/static/"
 """Files of the page: style, script, picture.  Anybody may read them."""
-ENTRANCE = ("/login", "/logout")
+ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
 """Open paths: there a session begins, and ends."""
 PAGES = ("/waiting", "/workflows", "/map", "/me")
 """Pages, besides the overview `/`."""

@@ -10,13 +10,13 @@ from runrig.api import browsers, permissions
 from runrig.api.failures import headers_of, status_of
 from runrig.domain.errors import RunrigError
 from runrig.service.service import Service
-from runrig.web import files, live, login
+from runrig.web import files, live, login, sign_in
 from runrig.web.live import Hub
 from runrig.web.pages import cluster, me, overview, workflow, workflows
 from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
-MODULES = (files, login, overview, workflows, workflow, cluster, me, live)
+MODULES = (files, login, sign_in, overview, workflows, workflow, cluster, me, live)
 _TITLES = {403: "Not allowed", 404: "Not there", 503: "Not now", 429: "Too often"}
 
 
@@ -27,6 +27,7 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     app.state.hub = Hub(service)
     for module in MODULES:
         permissions.install(app, module.router)
+    permissions.install(app, sign_in.answers)
     _show_problems(app)
 
 

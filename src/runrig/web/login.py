@@ -15,18 +15,25 @@ from runrig.api.permissions import OPEN
 from runrig.api.routing import Asked, Route, Serving
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
 from runrig.service.access.browser_sessions import LONGEST_S
+from runrig.service.service import Service
 from runrig.web.rendering import html
 
 LONGEST_FORM = 32 * 1024
 """Bytes."""
-_WRONG = "This token or code is not good here, or no longer: a code works once, within five minutes."
+_WRONG = (
+    "This token or code is not good here, or no longer: a code works once, within a minute, that of `up` within five."
+)
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 
 @router.get("/login", dependencies=[OPEN])
-def show_login(request: Asked, next: Annotated[str, Query()] = "/") -> Response:
-    return _shown(request, next)
+def show_login(request: Asked, service: Serving, next: Annotated[str, Query()] = "/") -> Response:
+    """A session that waits for the provider of identities goes on here, and the browser goes back to where it came from."""
+    cookie = browsers.cookie(request.headers, request.app.state.scheme)
+    if cookie is not None and service.access.browsers.goes_on(cookie):
+        return RedirectResponse(inside(next), 303)
+    return shown_login(request, next)
 
 
 @router.post("/login", dependencies=[OPEN])
@@ -38,13 +45,13 @@ async def log_in(request: Asked, service: Serving) -> Response:
             raise NotLoggedIn
         cookie = await run_in_threadpool(service.access.browsers.enter, shown, source(request.scope))
     except NotLoggedIn:
-        return _shown(request, next, _WRONG, 401)
+        return shown_login(request, next, _WRONG, 401)
     except RunrigError as error:
-        refused = _shown(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
+        refused = shown_login(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
         refused.headers.update(headers_of(error))
         return refused
-    answer = RedirectResponse(_inside(next), 303)
-    _keep(request, answer, cookie, int(LONGEST_S))
+    answer = RedirectResponse(inside(next), 303)
+    keep_session(request, answer, cookie)
     return answer
 
 
@@ -62,11 +69,14 @@ async def log_out(request: Asked, service: Serving) -> Response:
     return answer
 
 
-def _shown(request: Request, next: str, problem: str = "", status: int = 200) -> Response:
-    return html(request, "login.html", status=status, next=_inside(next), problem=problem)
+def shown_login(request: Request, next: str, problem: str = "", status: int = 200) -> Response:
+    service: Service = request.app.state.service
+    signs = service.access.in_browsers
+    provider = None if signs is None else signs.host
+    return html(request, "login.html", status=status, next=inside(next), problem=problem, provider=provider)
 
 
-def _inside(next: str) -> str:
+def inside(next: str) -> str:
     """*next* if it is a page of this server, else the overview."""
     try:
         parts = urlsplit(next)
@@ -74,6 +84,10 @@ def _inside(next: str) -> str:
         return "/"
     good = next.startswith("/") and next.isprintable() and "\\" not in next and not (parts.scheme or parts.netloc)
     return next if good and browsers.is_page(parts.path) and not browsers.is_open(parts.path) else "/"
+
+
+def keep_session(request: Request, answer: Response, cookie: str) -> None:
+    _keep(request, answer, cookie, int(LONGEST_S))
 
 
 def _keep(request: Request, answer: Response, cookie: str, seconds: int) -> None:

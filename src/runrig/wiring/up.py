@@ -25,6 +25,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.quantities import GPU
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
+from runrig.service.access.browser_sessions import FIRST_CODE_S
 from runrig.service.commands import offline
 from runrig.service.commands.submissions import Submission
 from runrig.service.runtime import drain_sweep
@@ -283,5 +284,5 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
     announce("is up", url, f"backend {backend}, {amount}, data {folder}")
     if sys.stdout.isatty():  # only somebody who reads it now can use it, and no log is to keep it
-        code = service.access.browsers.make_code(service.access.authentication.owner)
+        code = service.access.browsers.make_code(service.access.authentication.owner, FIRST_CODE_S)
         say(f"look at it: {url}/login#{code} (once, within 5 minutes; `runrig open` gives another)")

@@ -16,6 +16,7 @@ from runrig.service.access.authentication import Authentication, TokenUses
 from runrig.service.access.browser_sessions import BrowserSessions
 from runrig.service.access.credentials import Credentials
 from runrig.service.access.dev_login import DevLogin
+from runrig.service.access.in_browsers import InBrowsers
 from runrig.service.access.logins import FailedLogins
 from runrig.service.access.oidc.sign_ins import SignIns
 from runrig.service.access.sealing import KeyFile
@@ -52,7 +53,10 @@ class Access:
         self.credentials = Credentials(accounts, KeyFile(credential_key))
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)
         self.authentication.sign_ins = None if self._sign_ins is None else self._sign_ins.latest
-        self.browsers = BrowserSessions(store, accounts, self.authentication)
+        self.browsers = BrowserSessions(store, accounts, self.authentication, self._sign_ins)
+        key = self.authentication.key
+        self.in_browsers = None if self._sign_ins is None else InBrowsers(self._sign_ins, self.browsers, accounts, key)
+        """None: there is no provider of identities."""
 
     @property
     def sign_ins(self) -> SignIns:

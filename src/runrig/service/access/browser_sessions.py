@@ -2,6 +2,9 @@
 
 A session ends with the token that it began with, with its user, after seven days, and after twelve hours without a request.  It is
 kept in memory, and stored, so that it outlives a restart; a request needs no database.
+
+One that began at the provider of identities ends within 15 minutes unless the provider agrees to go on, with the groups of then.  Its
+refresh token is kept in memory alone: after a restart one has to sign in again, and in the database is nothing to steal.
 """
 
 import hmac
@@ -9,14 +12,15 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from runrig.domain.access import AccessEventKind, BrowserSession, Identity
-from runrig.domain.errors import NotLoggedIn, RunrigError
+from runrig.domain.access import AccessEventKind, BrowserSession, Identity, SignIn
+from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts, hash_of
 from runrig.service.access.authentication import Authentication
+from runrig.service.access.oidc.sign_ins import SignedIn, SignIns
 from runrig.service.runtime import logs
 
 IDLE_S = 12 * 3600.0
@@ -25,8 +29,14 @@ NOTE_S = 600.0
 """How often it is stored that a session is in use."""
 MOST = 50
 """Sessions of one user; the oldest ends when another begins."""
-CODE_S = 300.0
-"""How long a code is good.  It has 256 random bits, is good once, and stands only where its owner reads it."""
+CODE_S = 60.0
+"""How long a code is good that is opened at once."""
+FIRST_CODE_S = 300.0
+"""The same of the one that `up` prints at its start, for people who read it there.  A code has 256 random bits and is good once."""
+AHEAD_S = 300.0
+"""How long before its end a session goes on at the provider."""
+AGAIN_S = 30.0
+"""How long the provider is left alone after it did not answer."""
 MOST_CODES = 1_000
 BY_PAGE = "page"
 """What the audit trail says of how somebody signed in."""
@@ -35,9 +45,23 @@ ENDED = "this browser is not signed in here, or no longer: open /login"
 _log = logging.getLogger(__name__)
 
 
+@dataclass
+class _Renewal:
+    """How a session goes on.  *tried_at*: when that was begun last."""
+
+    refresh_token: str = field(repr=False)
+    tried_at: float = float("-inf")
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 class BrowserSessions:
-    def __init__(self, store: AccessStore, accounts: Accounts, authentication: Authentication) -> None:
+    """*sign_ins*: at the provider of identities; None: there is none."""
+
+    def __init__(
+        self, store: AccessStore, accounts: Accounts, authentication: Authentication, sign_ins: SignIns | None = None
+    ) -> None:
         self._store = store
+        self._sign_ins = sign_ins
         self._accounts = accounts
         self._authentication = authentication
         self._lock = threading.Lock()
@@ -45,6 +69,8 @@ class BrowserSessions:
         self._seen: dict[str, float] = {}
         """When sessions last asked, as far as it is not stored yet."""
         self._codes: dict[str, tuple[Identity, float]] = {}
+        self._renewals: dict[str, _Renewal] = {}
+        """By the hash of their session."""
 
     # ------------------------------------------------------------ with a cookie
 
@@ -62,6 +88,7 @@ class BrowserSessions:
         if now - self._seen_at(session) >= NOTE_S:
             self._seen[session.hash] = now
             threading.Thread(target=self._note, args=(session.hash, now), name="sessions", daemon=True).start()
+        self._go_on(session, now)
         return identity
 
     def _seen_at(self, session: BrowserSession) -> float:
@@ -69,6 +96,12 @@ class BrowserSessions:
 
     def _is_good(self, session: BrowserSession, now: float) -> bool:
         return now < session.ends_at and now - self._seen_at(session) < IDLE_S
+
+    def _is_over(self, session: BrowserSession, now: float) -> bool:
+        """True if nothing makes it good again."""
+        if session.hash not in self._renewals:
+            return not self._is_good(session, now)
+        return now - session.created_at >= LONGEST_S or now - self._seen_at(session) >= IDLE_S
 
     def csrf(self, cookie: str) -> str:
         """The second secret of a session, for pages and forms of this server."""
@@ -89,7 +122,12 @@ class BrowserSessions:
             )
         return self._begin(identity)
 
-    def _begin(self, identity: Identity) -> str:
+    def begin_signed_in(self, found: SignedIn) -> str:
+        """The same for who signed in at the provider of identities; it goes on for as long as the provider agrees."""
+        sign_in = SignIn(found.grants, found.ends_at)
+        return self._begin(Identity(found.user, found.grants, sign_in=sign_in), found.refresh_token)
+
+    def _begin(self, identity: Identity, refresh_token: str | None = None) -> str:
         token, roles = self._authentication.root_of(identity)
         cookie = secrets.token_urlsafe(32)
         with self._accounts.lock:  # whoever is disabled meanwhile finds the session, or it does not begin
@@ -99,14 +137,16 @@ class BrowserSessions:
             if self._authentication.begun_with(session) is None:
                 raise NotLoggedIn(ENDED)
             self._put([session], self._superfluous(identity.user, change.now))
+            if refresh_token is not None:
+                self._renewals[session.hash] = _Renewal(refresh_token)
             change.tell(AccessEventKind.SIGNED_IN, identity.user, BY_PAGE)
             self._accounts.write(change)
         return cookie
 
     def _superfluous(self, user: str, now: float) -> list[str]:
         """Hashes of sessions that have ended, and of the oldest of *user* if there would be too many."""
-        ended = [each.hash for each in self._sessions.values() if not self._is_good(each, now)]
-        own = [each for each in self._sessions.values() if each.user == user and self._is_good(each, now)]
+        ended = [each.hash for each in self._sessions.values() if self._is_over(each, now)]
+        own = [each for each in self._sessions.values() if each.user == user and not self._is_over(each, now)]
         own.sort(key=lambda each: (each.created_at, each.hash))
         return ended + [each.hash for each in own[: max(0, len(own) - MOST + 1)]]
 
@@ -114,16 +154,68 @@ class BrowserSessions:
         """Signs out."""
         self._put([], [hash_of(cookie)])
 
-    def make_code(self, identity: Identity) -> str:
-        """A code with which a browser signs in as *identity*, once, within `CODE_S`.  Raises NotAllowed."""
+    def make_code(self, identity: Identity, good_s: float = CODE_S) -> str:
+        """A code with which a browser signs in as *identity*, once, within *good_s*.  Raises NotAllowed."""
         self._authentication.root_of(identity)
         code, now = secrets.token_urlsafe(32), self._accounts.now()
         with self._lock:
             good = {hash: each for hash, each in self._codes.items() if each[1] > now}
             while len(good) >= MOST_CODES:
                 del good[next(iter(good))]
-            self._codes = {**good, hash_of(code): (identity, now + CODE_S)}
+            self._codes = {**good, hash_of(code): (identity, now + good_s)}
         return code
+
+    # ------------------------------------------------------------ going on at the provider
+
+    def goes_on(self, cookie: str) -> bool:
+        """True if the session behind *cookie* began at the provider and is good, after asking again if need be.  Waits for the provider."""
+        hash = hash_of(cookie)
+        if hash not in self._renewals:
+            return False
+        self._renew(hash)
+        try:
+            self.visiting(cookie, None)
+        except NotLoggedIn:
+            return False
+        return True
+
+    def _go_on(self, session: BrowserSession, now: float) -> None:
+        """Asks the provider in a thread, before the session ends: no request waits for it."""
+        renewal = self._renewals.get(session.hash)
+        if renewal is not None and _due(session, renewal, now):
+            renewal.tried_at = now
+            threading.Thread(target=self._renew, args=(session.hash, True), name="sign-in", daemon=True).start()
+
+    def _renew(self, hash: str, is_begun: bool = False) -> None:
+        """*is_begun*: its time to try has been noted."""
+        renewal = self._renewals.get(hash)
+        if renewal is None or self._sign_ins is None:
+            return
+        with renewal.lock:  # who comes together asks once: a refresh token is good once
+            session, now = self._sessions.get(hash), self._accounts.now()
+            if session is None or (not is_begun and not _due(session, renewal, now)):
+                return
+            if self._is_over(session, now):
+                self._put([], [hash])
+                return
+            renewal.tried_at = now
+            try:
+                found = self._sign_ins.renewed(renewal.refresh_token, f"page of {session.user}")
+            except NotAllowed:
+                self._put([], [hash])
+            except RunrigError as error:
+                _log.warning("%s", logs.line("sign_in_not_renewed", user=session.user, error=error.message))
+            else:
+                self._renewed(hash, renewal, found)
+
+    def _renewed(self, hash: str, renewal: _Renewal, found: SignedIn) -> None:
+        renewal.refresh_token, renewal.tried_at = found.refresh_token or renewal.refresh_token, float("-inf")
+        roles = tuple(str(each) for each in found.grants)
+        with self._lock:
+            session = self._sessions.get(hash)  # it may have been ended meanwhile
+            if session is not None and session.user == found.user:
+                self._sessions[hash] = after = replace(session, roles=roles, ends_at=found.ends_at)
+                self._store.put_sessions([after], [])
 
     # ------------------------------------------------------------ storing
 
@@ -134,6 +226,8 @@ class BrowserSessions:
             left = {hash: each for hash, each in self._sessions.items() if hash not in ended}
             self._sessions = left | {each.hash: each for each in begun}
             self._seen = {hash: at for hash, at in self._seen.items() if hash in self._sessions}
+            for hash in ended:
+                self._renewals.pop(hash, None)
 
     def _note(self, hash: str, now: float) -> None:
         """Logs a failure: no request is to fail for it."""
@@ -144,3 +238,7 @@ class BrowserSessions:
                     self._store.put_sessions([seen], [])
         except RunrigError as error:
             _log.warning("%s", logs.line("session_not_written", error=error.message))
+
+
+def _due(session: BrowserSession, renewal: _Renewal, now: float) -> bool:
+    return session.ends_at - now < AHEAD_S and now - renewal.tried_at >= AGAIN_S

@@ -39,12 +39,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """*ends_at*: of *token*, in seconds since the epoch.  *refresh_token* None: it cannot be renewed."""
+    """*ends_at*: of *token*, in seconds since the epoch.  *refresh_token* None: it cannot be renewed.  *grants*: of the groups."""
 
     user: str
     token: str = field(repr=False)
     ends_at: int
     refresh_token: str | None = field(repr=False)
+    grants: tuple[Grant, ...] = ()
 
 
 class SignIns:
@@ -103,8 +104,9 @@ class SignIns:
             user = self._user(claims, note=note)
             if user.disabled:
                 raise NotAllowed(f"user {user.name} is disabled on this server: `runrig user enable` lets in again")
-            token, ends_at = self._token(user, claims)
-        return SignedIn(user.name, token, ends_at, given.refresh)
+            grants = self._grants(claims)
+            token, ends_at = self._token(user, grants)
+        return SignedIn(user.name, token, ends_at, given.refresh, grants)
 
     def _claims(self, given: ProviderTokens, nonce: str | None, deadline: Deadline) -> Mapping[str, Any]:
         algorithms = self._provider.metadata(deadline).algorithms
@@ -127,8 +129,8 @@ class SignIns:
             self._accounts.write(change)
             return self._accounts.rows.users[user.name]
 
-    def _token(self, user: User, claims: Mapping[str, Any]) -> tuple[str, int]:
-        """(a token of this server with the roles of the groups, when it ends)"""
+    def _grants(self, claims: Mapping[str, Any]) -> tuple[Grant, ...]:
+        """The roles of the groups."""
         found = claims.get(self.spec.groups_claim)
         named = [found] if isinstance(found, str) else found if isinstance(found, list) else []
         groups = {each for each in named if isinstance(each, str)}
@@ -136,12 +138,16 @@ class SignIns:
         for group, roles in self.spec.role_map.items():
             if group in groups:
                 grants |= dict.fromkeys(roles)
-        token, ends_at = jwts.for_sign_in(self._key, user.name, tuple(grants), self._accounts.now())
+        return tuple(grants)
+
+    def _token(self, user: User, grants: tuple[Grant, ...]) -> tuple[str, int]:
+        """(a token of this server with *grants*, when it ends)"""
+        token, ends_at = jwts.for_sign_in(self._key, user.name, grants, self._accounts.now())
         if len(token) > jwts.LONGEST:
             raise NotAllowed(
                 f"the groups of {user.name} give {len(grants)} roles, more than a token holds: map a group to a role of all pools"
             )
-        self.latest[user.name] = SignIn(tuple(grants), ends_at)
+        self.latest[user.name] = SignIn(grants, ends_at)
         return token, ends_at
 
     @contextmanager

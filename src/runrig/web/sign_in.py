@@ -1,0 +1,85 @@
+"""The way through the provider of identities: a link sends the browser there, and it comes back with a code.
+
+What binds both ways is a cookie of its own, which browsers send although another site sent them back (`SameSite=Lax`).
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from runrig.api import browsers
+from runrig.api.failures import headers_of, status_of
+from runrig.api.guard import source
+from runrig.api.permissions import OPEN
+from runrig.api.routing import Asked, Route, Serving
+from runrig.domain.errors import NotFound, RunrigError
+from runrig.service.access.in_browsers import PATIENCE_S, InBrowsers
+from runrig.service.service import Service
+from runrig.web.login import inside, keep_session, shown_login
+from runrig.web.rendering import html
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+answers = APIRouter(include_in_schema=False)
+"""Routes that take whatever else a provider adds to its answer."""
+
+BACK = "/login/oidc/return"
+LONGEST_NEXT = 1000
+"""Characters.  Of a longer address the overview is shown."""
+
+
+@router.get("/login/oidc", dependencies=[OPEN])
+def begin_sign_in(request: Asked, service: Serving, next: Annotated[str, Query()] = "/") -> Response:
+    browsers.check_own_page(request.headers)
+    kept, url = _ways(service).begin(_own(request) + BACK)
+    answer = RedirectResponse(url, 303)
+    place = inside(next)
+    _keep(request, answer, f"{kept}.{place.encode().hex() if len(place) <= LONGEST_NEXT else ''}", int(PATIENCE_S))
+    return answer
+
+
+@answers.get(BACK, dependencies=[OPEN])
+def end_sign_in(request: Request) -> Response:
+    """A page that goes on by itself: browsers keep the cookie of a session from requests that another site has caused."""
+    service: Service = request.app.state.service
+    kept, _, place = request.cookies.get(_name(request), "").rpartition(".")
+    next = inside(_text(place))
+    own = _own(request)
+    try:
+        sent = dict(request.query_params)
+        cookie = _ways(service).finish(kept or None, sent, own + BACK, own, source(request.scope))
+        answer = html(request, "signed_in.html", next=next)
+        keep_session(request, answer, cookie)
+    except RunrigError as error:
+        answer = shown_login(request, next, f"{error.message[:1].upper()}{error.message[1:]}.", status_of(error))
+        answer.headers.update(headers_of(error))
+    _keep(request, answer, "", 0)
+    return answer
+
+
+def _ways(service: Service) -> InBrowsers:
+    found = service.access.in_browsers
+    if found is None:
+        raise NotFound("nobody signs in at a provider of identities here: use a token, or `runrig open`")
+    return found
+
+
+def _own(request: Request) -> str:
+    """The address of this server, as browsers reach it."""
+    return f"{request.app.state.scheme}://{request.headers['host'].lower()}"
+
+
+def _text(place: str) -> str:
+    try:
+        return bytes.fromhex(place).decode()
+    except ValueError:
+        return "/"
+
+
+def _name(request: Request) -> str:
+    return f"{browsers.cookie_name(request.headers, request.app.state.scheme)}-sign-in"
+
+
+def _keep(request: Request, answer: Response, value: str, seconds: int) -> None:
+    secure = request.app.state.scheme == "https"
+    answer.set_cookie(_name(request), value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="lax")
