@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 GIVEN = "RUNRIG_E2E_BIN"
 CACHE = "RUNRIG_E2E_CACHE"
 TOOLS = Path(__file__).parent / "tools"
@@ -58,7 +56,8 @@ BUILT = {
 
 
 def cache() -> Path:
-    return Path(os.environ.get(CACHE) or platformdirs.user_cache_path("runrig") / "e2e")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runrig" / "e2e"
+    return Path(os.environ.get(CACHE) or usual)
 
 
 def find(name: str) -> Path | None:

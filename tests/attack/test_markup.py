@@ -61,7 +61,13 @@ def file(name: str = "evil", task: str = "main", *, end: str = "exit 3", **label
     """A workflow that says what is evil.  A file is a template, so what looks like one is left out."""
     text = EVIL.partition("{{")[0]
     command = ["sh", "-c", f"printf '%s\\n' {shlex.quote(text)}; printf '%s\\n' {shlex.quote(text)} >&2; {end}"]
-    main = {"name": task, "image": text, "command": command, "environment": {"EVIL": text}, "resource": "some"}
+    main: dict[str, object] = {
+        "name": task,
+        "image": text,
+        "command": command,
+        "environment": {"EVIL": text},
+        "resource": "some",
+    }
     main["files"] = [{"path": "/tmp/evil", "contents": text}]
     resources = {"some": {"gpu": 1}}
     return yaml.safe_dump({"workflow": {"name": name, "labels": labels, "tasks": [main], "resources": resources}})

@@ -53,6 +53,8 @@ def test_every_file_is_in_exactly_one_wheel(wheels: tuple[Path, Path]) -> None:
     there = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     client, server = (modules(wheel) for wheel in wheels)
     assert sorted(client + server) == sorted(str(path.relative_to(ROOT / "src")) for path in there)
+    kueue = "runrig/spec/kueue/"
+    assert ([name for name in client if name.startswith(kueue)], f"{kueue}manifests.py" in server) == ([], True)
     assert {name.split("/")[1] for name in client} == {
         "__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "spec", "wire",
     }  # fmt: skip

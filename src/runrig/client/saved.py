@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from runrig.client.folders import settings_folder
 from runrig.domain.errors import ServerFault
 
 _PORTS = {"http": 80, "https": 443}
@@ -60,9 +61,7 @@ def key_of(url: str) -> str:
 
 
 def file() -> Path:
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("runrig")) / "logins.json"
+    return settings_folder() / "logins.json"
 
 
 def read() -> Logins:

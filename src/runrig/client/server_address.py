@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runrig.client import saved
+from runrig.client import folders, saved
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"
@@ -44,9 +44,7 @@ class ServerAddress:
     def data_folder(self) -> Path:
         if self._chosen_data:
             return Path(self._chosen_data).expanduser()
-        from platformdirs import user_data_dir
-
-        return Path(user_data_dir("runrig"))
+        return folders.data_folder()
 
     def address(self) -> Address:
         """Raises InvalidInput if it is not an HTTP address."""

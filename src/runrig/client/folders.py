@@ -1,0 +1,27 @@
+"""Where a user's files lie: the folders of the XDG specification, or those that macOS and Windows have for it."""
+
+import os
+import sys
+from pathlib import Path
+
+NAME = "runrig"
+
+
+def settings_folder() -> Path:
+    """``~/.config/runrig`` on Linux, or in $XDG_CONFIG_HOME."""
+    return _folder("XDG_CONFIG_HOME", ".config")
+
+
+def data_folder() -> Path:
+    """``~/.local/share/runrig`` on Linux, or in $XDG_DATA_HOME."""
+    return _folder("XDG_DATA_HOME", ".local/share")
+
+
+def _folder(variable: str, usual: str) -> Path:
+    """A path that is not absolute does not count, as the specification says."""
+    chosen = os.environ.get(variable, "").strip()
+    if os.path.isabs(chosen):
+        return Path(chosen) / NAME
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / NAME
+    return Path.home() / ("Library/Application Support" if sys.platform == "darwin" else usual) / NAME
