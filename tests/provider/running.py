@@ -40,6 +40,10 @@ class Running:
         """CODES or DEVICES: an application of the package knows one of them."""
         self.tell(kind=kind)
 
+    def returns_to(self, url: str) -> None:
+        """Applications may have people sent back to *url* too."""
+        self.tell(returns=url)
+
     def tell(self, **command: object) -> None:
         httpx2.post(f"{self.origin}/test/", json=command).raise_for_status()
 

@@ -49,6 +49,10 @@ def command(request: HttpRequest) -> HttpResponse:
         User.objects.filter(username=name).update(username=renamed)
     if told.get("rotate"):
         oauth2_settings.OIDC_RSA_PRIVATE_KEY = new_key()
+    if "returns" in told:
+        for each in Application.objects.all():
+            each.redirect_uris = f"{each.redirect_uris} {told['returns']}"
+            each.save()
     if "kind" in told:
         Application.objects.update(authorization_grant_type=told["kind"])
     return JsonResponse({})
