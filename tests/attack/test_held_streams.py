@@ -1,5 +1,7 @@
 """Streams that somebody holds open, on a real server: all end soon after the role, the token or the user, at every door."""
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -8,6 +10,7 @@ import pytest
 from tests.attack.target import Target, serve
 from tests.attack.test_browsers import FORM
 from tests.attack.wire import Wire, request, wire
+from tests.worlds.command_line import process
 
 LONGEST_S = 60.0
 STREAMS = (
@@ -75,3 +78,25 @@ def ended(connection: Wire) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+@pytest.mark.parametrize(("way", "code", "said"), [("role", 2, "there is no workflow"), ("token", 4, "token")])
+def test_who_follows_on_a_command_line_is_told_that_it_did_not_end(
+    target: Target, way: str, code: int, said: str
+) -> None:
+    user = f"follows-{way}"
+    target.ok("POST", "/api/v1/users", {"name": user, "roles": ["team2-user"]})
+    secret = target.ok("POST", f"/api/v1/users/{user}/tokens", {"name": "t"})["token"]
+    address = {"RUNRIG_SERVER": f"http://127.0.0.1:{target.port}", "RUNRIG_TOKEN": secret}
+    words = process("workflow", "logs", "treasure-1", "--follow")
+    with subprocess.Popen(
+        words, env={**os.environ, **address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline()
+            WAYS[way](target, user)
+            _, errors = running.communicate(timeout=LONGEST_S)
+        finally:
+            running.kill()
+    assert (running.returncode, said in errors) == (code, True), errors
