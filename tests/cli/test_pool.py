@@ -189,7 +189,8 @@ def test_pool_create_says_what_the_pool_was_given() -> None:
 
 
 def test_a_pool_is_shown_with_its_balances() -> None:
-    done = answered({"GET /api/v1/pools/vision": v1.Pool.example()}, "pool", "show", "vision")
+    with serving({"GET /api/v1/pools/vision": v1.Pool.example()}) as server:
+        done = at(server, "pool", "show", "vision")
     assert lines(done.out) == [
         "Pool           vision",
         "State          ACTIVE",
@@ -198,6 +199,7 @@ def test_a_pool_is_shown_with_its_balances() -> None:
         "Topology keys  rack=topology.kubernetes.io/rack",
         "Queueing       BEST_EFFORT_FIFO",
         "Weight         1",
+        f"Overview       {server.url}/pool/vision",
         "",
         "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Limits",
         "-----------  -------  -------  ----  -----  --------  ----  --------  ------",
@@ -296,6 +298,8 @@ def test_a_node_of_no_flavor_is_shown_as_such() -> None:
 def test_resource_info_says_who_holds_each_gpu() -> None:
     answers = {"GET /api/v1/nodes/n00": v1.Node.example(), "GET /api/v1/pools": page(VISION)}
     done = answered(answers, "resource", "info", "n00")
+    assert lines(done.out)[-6].split()[0] == "Overview"
+    assert lines(done.out)[-6].endswith("/node/n00")
     assert lines(done.out)[-4:] == [
         "GPU  Workflow  Task",
         "---  --------  ----",

@@ -440,7 +440,8 @@ def test_the_json_of_why_has_all_that_its_text_says() -> None:
 
 
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
-    done = answered({ASK_WHY: WHY | {"changes": CHANGES}}, "workflow", "why", "train-3", "-v")
+    with serving({ASK_WHY: WHY | {"changes": CHANGES}}) as server:
+        done = at(server, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
         "train-3  PENDING",
         "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
@@ -460,6 +461,8 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "  wait   tune-812 ends; once low-1 has stopped",
         "  not    priority: all values tried, none starts it",
         "         priority: 2 values, 1 ruled out, 1 run: WAITS",
+        "",
+        f"Overview  {server.url}/workflow/train-3",
     ]
 
 
@@ -473,6 +476,8 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
             "   14  P2  vision has 2 of its quota of default/gpu left, and it asks for 4;",
             "           held by train-1",
             "           train-3 and 13 more",
+            "",
+            f"Overview  {server.url}/pool/vision",
         ]
 
 

@@ -12,6 +12,7 @@ from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools as printed
+from runrig.cli.printed.addresses import page
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say
@@ -165,6 +166,7 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
             ("Topology keys", ", ".join(keys) or None),
             ("Queueing", answer["queueing"]),
             ("Weight", answer["weight"]),
+            ("Overview", page(session.client.url, "pool", answer["name"])),
         )
     )
     if answer.get("balances"):

@@ -8,6 +8,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import nodes as printed
+from runrig.cli.printed.addresses import page
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
@@ -105,6 +106,7 @@ def info(session: Session, node: str) -> None:
             *((f"{name} used", _used(node_answer, key)) for name, key in _AMOUNTS),
             *((f"Label {name}", value) for name, value in sorted(node_answer["label_fields"].items())),
             *((f"Taint {each['key']}", _taint(each)) for each in node_answer["taints"]),
+            ("Overview", page(session.client.url, "node", node_answer["hostname"])),
         )
     )
     if node_answer["gpus"]:

@@ -9,6 +9,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
+from runrig.cli.printed.addresses import page
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
@@ -76,6 +77,7 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
         say("\n".join(told_of_pool(answer)))
+        say(f"\nOverview  {page(session.client.url, 'pool', pool)}")
 
 
 @click.command(
@@ -106,6 +108,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
             found = _with_changes(session, route, search)
             if found is not None and found["changes"] is not None:
                 say("\n".join(("", *would_start.section(found["changes"], verbose=verbose))))
+        say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
 
 
 def _with_changes(session: Session, route: str, search: Mapping[str, str]) -> Answer | None:

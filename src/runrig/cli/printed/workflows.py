@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from runrig.cli.printed.addresses import page
 from runrig.cli.printed.times import naive
 from runrig.domain.workflow_status import WorkflowStatus
 
@@ -17,11 +18,6 @@ _NO_STEPS = dict.fromkeys(("processing_start_time", "initializing_start_time"))
 def _link(url: str, id: str, rest: str = "", **query: object) -> str:
     """The address of the workflow *id*, or of a part of it, at the server *url*."""
     return f"{url}/api/v1/workflows/{quote(id)}{rest}" + (f"?{urlencode(query)}" if query else "")
-
-
-def _page(url: str, id: str) -> str:
-    """The address of the page on which people look at the workflow *id*."""
-    return f"{url}/workflow/{quote(id)}"
 
 
 def submitted(answer: Answer, url: str) -> dict[str, Any]:
@@ -42,7 +38,7 @@ def _accepted(id: str, warnings: list[str]) -> dict[str, Any]:
 
 
 def _where(id: str, url: str) -> dict[str, Any]:
-    return {"overview": _page(url, id), "logs": _link(url, id, "/logs")}
+    return {"overview": page(url, "workflow", id), "logs": _link(url, id, "/logs")}
 
 
 def one_of_many(outcome: Answer, url: str) -> dict[str, Any]:
@@ -82,7 +78,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         "template_spec": _link(url, id, "/spec", template="true"),
         "logs": _link(url, id, "/logs"),
         "events": _link(url, id, "/events"),
-        "overview": _page(url, id),
+        "overview": page(url, "workflow", id),
         "parent_name": answer["repeats"],
         "parent_job_id": None,
         **_NOT_HERE,
