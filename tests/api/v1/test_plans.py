@@ -8,8 +8,9 @@ import pytest
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight import plans
-from runrig.service.foresight.questions import OfQuota
+from runrig.service.foresight.questions import OfEdit
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries.visibility import ALL
@@ -179,7 +180,7 @@ def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
 def test_who_leaves_ends_the_work_and_gives_the_turn_back(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("waits", gpus=2)
-        question = OfQuota("pool1", 4)
+        question = OfEdit("pool1", PoolEdit(quota=4))
         gone = Leaving()
         gone.leave()
         with pytest.raises(GivenUp):

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.gangs import Priority
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.foresight.questions import OfFile, OfNodes, OfQuota, OfSubmission, Question
+from runrig.service.foresight.questions import OfEdit, OfFile, OfNodes, OfSubmission, Question
 from runrig.service.mirror.answering import Question as Asking
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
@@ -18,7 +19,7 @@ from tests.worlds.service import Desk, one_task
 
 def _plans(it: Desk) -> list[str]:
     asked: tuple[Question, ...] = (
-        OfQuota("pool1", 1),
+        OfEdit("pool1", PoolEdit(quota=1)),
         OfFile("pools: [{name: pool2, quota: 3}]"),
         OfNodes(("n0",)),
         OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom"))),
@@ -39,4 +40,4 @@ def test_the_mirror_plans_what_the_server_would(tmp_path: Path, monkeypatch: pyt
         gone = Leaving()
         gone.leave()
         with pytest.raises(GivenUp):
-            it.service.plans.plan(OfQuota("pool1", 1), user="u", visibility=ALL, leaving=gone)
+            it.service.plans.plan(OfEdit("pool1", PoolEdit(quota=1)), user="u", visibility=ALL, leaving=gone)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.gangs import Priority
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.foresight.questions import OfQuota, OfSubmission
+from runrig.service.foresight.questions import OfEdit, OfSubmission
 from runrig.service.foresight.seen import Amount, seen
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.redaction import ANOTHER
@@ -36,7 +37,7 @@ def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> No
         it.submit("mine", "pool2", Priority.LOW, gpus=4)
         it.service.settle()
         it.submit("secret", "pool1", gpus=2)
-        quota = OfQuota("pool1", 1)
+        quota = OfEdit("pool1", PoolEdit(quota=1))
         found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).seen.consequences
         (spared,) = seen(found, TOM).consequences.spared
         assert (spared.party.gang, spared.by) == ("mine-1", ANOTHER)

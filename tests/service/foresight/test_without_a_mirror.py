@@ -17,9 +17,10 @@ from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
 from runrig.service.foresight import dry_runs
-from runrig.service.foresight.questions import OfQuota
+from runrig.service.foresight.questions import OfEdit
 from runrig.service.mirror import asker
 from runrig.service.mirror.asker import NoBranches
 from runrig.service.mirror.leaving import Leaving
@@ -46,7 +47,7 @@ def would_start(it: Desk, *, others: bool = False, depth: int = 1) -> ForeseenVi
 
 
 def plan(it: Desk) -> object:
-    return it.service.plans.plan(OfQuota("pool1", 1), user="u", visibility=ALL, leaving=Leaving())
+    return it.service.plans.plan(OfEdit("pool1", PoolEdit(quota=1)), user="u", visibility=ALL, leaving=Leaving())
 
 
 def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """What an edit would do, before anybody makes it."""
 
 import asyncio
+from collections.abc import Callable
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api.edits import check_promise
@@ -14,10 +15,12 @@ from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
+from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import read
-from runrig.service.foresight.questions import OfDomain, OfFile, OfNodes, OfQuota, OfSubmission, Question
+from runrig.service.foresight.questions import OfDomain, OfEdit, OfFile, OfNodes, OfSubmission, Question
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
+from runrig.service.service import Service
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["server"])
@@ -33,19 +36,30 @@ router = APIRouter(route_class=Route, tags=["server"])
     responses=shows(v1.Plan, 404, 409, 413),
 )
 async def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:
+    found = await planned(request, service, asker, user, lambda: _question(asker, user, body))
+    return Response(status_code=499) if found is None else reply(found)
+
+
+async def planned(
+    request: Request, service: Service, asker: Asker, user: str, question: Callable[[], Question]
+) -> v1.Plan | None:
+    """The plan for *question*, which is made in another thread; None if whoever sent *request* has left meanwhile.
+
+    Raises what *question* raises, and what `Plans.plan` raises.
+    """
     leaving = Leaving()
     watching = asyncio.create_task(watch(request, leaving))
 
     def answer() -> v1.Plan:
-        question = _question(asker, user, body)
-        return as_answers.plan(service.plans.plan(question, user=user, visibility=asker.visibility, leaving=leaving))
+        found = service.plans.plan(question(), user=user, visibility=asker.visibility, leaving=leaving)
+        return as_answers.plan(found)
 
     try:
-        return reply(await run_in_threadpool(answer))
+        return await run_in_threadpool(answer)
     except GivenUp:
         if not leaving.left:
             raise Unavailable("the plan took too long: ask for less at once") from None
-        return Response(status_code=499)
+        return None
     finally:
         watching.cancel()
 
@@ -54,7 +68,7 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
     """Raises NotAllowed, NotFound, InvalidInput."""
     if body.pool is not None and body.quota is not None:
         check_promise(asker, body.pool, {"quota"})
-        return OfQuota(body.pool, body.quota)
+        return OfEdit(body.pool, PoolEdit(quota=body.quota))
     if body.submission is not None:
         pool = body.submission.pool
         asker.need(Permission.SUBMIT, About(pool))

@@ -182,7 +182,13 @@ class Submissions:
 
     def check(self, submission: Submission) -> Accepted:
         """The answer `submit` would give; nothing is stored."""
-        parsed = read(submission)
+        return self._checked(read(submission))
+
+    def check_again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> Accepted:
+        """The answer `submitting_again` would give; nothing is stored."""
+        return self._checked(self._repeated(id, pool=pool, user=user, priority=priority))
+
+    def _checked(self, parsed: ParsedSubmission) -> Accepted:
         with self._transactor.writing(parsed.user) as writing:
             return self.accepted(parsed, self.plan(parsed, writing))
 
@@ -221,11 +227,15 @@ class Submissions:
         self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
     ) -> Command[Accepted]:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
+        return (yield from self.submitting(self._repeated(id, pool=pool, user=user, priority=priority, uuid=uuid)))
+
+    def _repeated(
+        self, id: str, *, pool: str, user: str, priority: Priority | None, uuid: str | None = None
+    ) -> ParsedSubmission:
         old = self._store.head(id)
         spec = self._store.spec(old.spec_hash)
         check_repeated(old, spec.spec, user)
-        parsed = ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
-        return (yield from self.submitting(parsed))
+        return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
 
     def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[Accepted]:
         """Like `submitting_again`, for a workflow that failed.  Raises Conflict for any other."""

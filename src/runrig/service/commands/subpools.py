@@ -41,7 +41,7 @@ class Subpools:
         """
         with self._editing(user) as writing:
             state = writing.state
-            subpool = _asked(state, live_pool(state, parent), short, share)
+            subpool = asked_subpool(state, live_pool(state, parent), short, share)
             return done(writing, created(state, subpool, again=again), subpool.name, dry_run=dry_run)
 
     def resize(self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False) -> PoolView:
@@ -49,7 +49,7 @@ class Subpools:
         with self._editing(user) as writing:
             state = writing.state
             before = any_subpool(state, parent, short)
-            subpool = _asked(state, state.pools[parent], short, share)
+            subpool = asked_subpool(state, state.pools[parent], short, share)
             return done(writing, pools.put_pool(state, subpool, create=False), before.name, dry_run=dry_run)
 
     def delete(self, parent: str, short: str, *, user: str, dry_run: bool = False) -> Deleted:
@@ -59,7 +59,7 @@ class Subpools:
             return deleted(writing, subpool.name, user=user, dry_run=dry_run)
 
 
-def _asked(state: State, parent: Pool, short: str, share: Share) -> Pool:
+def asked_subpool(state: State, parent: Pool, short: str, share: Share) -> Pool:
     """The subpool asked for; problems with its name and parent are reported before problems with its share."""
     draft = subpool_of(parent, short, {})
     subpools.parent_of(state.pools, draft)

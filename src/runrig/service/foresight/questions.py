@@ -13,8 +13,9 @@ from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference, of_file, of_plan
-from runrig.service.commands.edits import PoolEdit, QuotaText, edited_pool
+from runrig.service.commands.edits import PoolEdit, edited_pool
 from runrig.service.commands.submissions import ParsedSubmission, Submissions
+from runrig.service.commands.subpools import Share, asked_subpool
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.writing import Writing
@@ -30,9 +31,24 @@ class OfFile:
 
 
 @dataclass(frozen=True, slots=True)
-class OfQuota:
+class OfEdit:
     pool: str
-    quota: QuotaText
+    edit: PoolEdit
+
+
+@dataclass(frozen=True, slots=True)
+class OfSubpool:
+    """A new subpool, or one that is brought back."""
+
+    parent: str
+    short: str
+    share: Share
+
+
+@dataclass(frozen=True, slots=True)
+class OfDeletion:
+    pool: str
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +79,8 @@ class OfCluster:
     user: str
 
 
-Question = OfFile | OfQuota | OfNodes | OfDomain | OfSubmission
-Deed = OfCluster | OfQuota | OfNodes | OfSubmission
+Question = OfFile | OfEdit | OfSubpool | OfDeletion | OfNodes | OfDomain | OfSubmission
+Deed = OfCluster | OfEdit | OfSubpool | OfDeletion | OfNodes | OfSubmission
 """A question that is understood: an edit of any state follows from it."""
 
 
@@ -73,9 +89,14 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
     match deed:
         case OfCluster(spec, prune, user):
             return Edit(pools.declare(state, spec, prune=prune, user=user).actions)
-        case OfQuota(name, quota):
-            pool = edited_pool(live_pool(state, name), PoolEdit(quota=quota), state)
+        case OfEdit(name, edit):
+            pool = edited_pool(live_pool(state, name), edit, state)
             return Edit(pools.put_pool(state, pool, create=False).actions)
+        case OfSubpool(parent, short, share):
+            subpool = asked_subpool(state, live_pool(state, parent), short, share)
+            return Edit(pools.put_pool(state, subpool, create=True).actions)
+        case OfDeletion(name, user):
+            return Edit(pools.delete_pool(state, name, user=user).actions)
         case OfNodes(names):
             return _without(state, names)
         case OfSubmission(parsed):
@@ -100,7 +121,7 @@ class Reader:
                 names = self._declarations.prunable(state, spec) if prune else ()
                 plan = pools.declare(state, spec, prune=names, user=user)
                 return OfCluster(spec, names, user), Edit(plan.actions), tuple(of_file(state, spec, plan, names))
-            case OfQuota(name):
+            case OfEdit(name) | OfSubpool(name) | OfDeletion(name):
                 live_pool(state, name, visibility)
                 edit = edit_of(state, question, now)
                 return question, edit, tuple(of_plan(state, Plan(edit.actions)))
