@@ -1,7 +1,9 @@
 """A browser without a screen: the real application with its pages, and somebody who is signed in."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,20 @@ class Visitor:
     def get(self, path: str, **headers: str) -> httpx2.Response:
         return self.http.get(path, headers={"Accept": "text/html"} | headers)
 
+    def post(self, path: str, fields: Mapping[str, str], **headers: str) -> httpx2.Response:
+        """As a browser sends a form: the fields in their order, the second secret of the session first."""
+        sent = {"Origin": URL, "Accept": "text/html", "Content-Type": "application/x-www-form-urlencoded"} | headers
+        in_order = {name: fields[name] for name in sorted(fields, key="csrf".__ne__)}
+        return self.http.post(path, content=str(httpx2.QueryParams(in_order)), headers=sent)
+
+    def fill(self, path: str, **typed: str) -> httpx2.Response:
+        """Opens the form at *path*, types, and presses the first button."""
+        return self.post(path, fields_of(self.page(path)) | {"step": "check"} | typed)
+
+    def confirm(self, path: str, page: str, **typed: str) -> httpx2.Response:
+        """Says yes to what *page*, with a form, says."""
+        return self.post(path, fields_of(page) | {"step": "send"} | typed)
+
     def page(self, path: str) -> str:
         found = self.get(path)
         assert found.status_code == 200, found.text
@@ -82,3 +98,20 @@ class Elements(HTMLParser):
             for name in ("href", "src", "action")
             if (value := attributes.get(name))
         ]
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """What the form on *page* would send if nobody touched it: hidden fields and what was typed, without the buttons."""
+    elements = Elements(page)
+    found = {str(each["name"]): each.get("value") or "" for each in elements.named("input") if each.get("name")}
+    for kind in ("textarea", "select"):
+        for name, inner in re.findall(rf'<{kind}[^>]* name="([^"]*)"[^>]*>(.*?)</{kind}>', page, re.DOTALL):
+            chosen = re.search(r"<option selected>(.*?)</option>", inner)
+            first = "" if "<option value=" in inner else (re.findall(r"<option>(.*?)</option>", inner) or [""])[0]
+            found[name] = unescape(inner[1:] if kind == "textarea" else chosen[1] if chosen else first)
+    return found
+
+
+def words_of(page: str) -> str:
+    """The text of the page, below its head."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.partition("<main")[2]))).strip()

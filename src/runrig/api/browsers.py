@@ -1,10 +1,11 @@
 """What the guard knows of browsers: which paths are pages, and when a cookie counts.
 
 A browser sends its cookie wherever a page makes it send a request.  So a cookie alone only reads pages; everything else needs the
-session's second secret in a header, which pages of other sites can neither read nor send.
+session's second secret, which pages of other sites cannot read: in a header, or as the first field of a form of a page.
 """
 
 from starlette.datastructures import Headers
+from starlette.types import Message, Receive
 
 from runrig.domain.errors import NotLoggedIn
 
@@ -12,11 +13,16 @@ STATIC = "/static/"
 """Files of the page: style, script, picture.  Anybody may read them."""
 ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
 """Open paths: there a session begins, and ends."""
-PAGES = ("/waiting", "/workflows", "/map", "/me")
+PAGES = ("/waiting", "/workflows", "/map", "/me", "/submit")
 """Pages, besides the overview `/`."""
 BELOW = ("/workflow/", "/pool/", "/node/", "/page/")
 """Where further pages begin, and what pages load."""
 CSRF_HEADER = "x-csrf-token"
+CSRF_FIELD = "csrf"
+"""Of a form, and its first one."""
+FORM = "application/x-www-form-urlencoded"
+LONGEST_FIRST_FIELD = 200
+"""Bytes."""
 _SAFE = ("GET", "HEAD")
 _OWN_PAGES = ("same-origin", "none")
 
@@ -30,9 +36,9 @@ def is_page(path: str) -> bool:
     return path == "/" or path in PAGES or path.startswith(BELOW) or is_open(path)
 
 
-def wants_page(method: str, headers: Headers) -> bool:
+def wants_page(headers: Headers) -> bool:
     """True if somebody looks at the answer: a program asks for no HTML."""
-    return method in _SAFE and "text/html" in headers.get("accept", "")
+    return "text/html" in headers.get("accept", "")
 
 
 def cookie_name(headers: Headers, scheme: str) -> str:
@@ -67,3 +73,26 @@ def check_own_page(headers: Headers) -> None:
         raise NotLoggedIn(
             f"a page of another site sent this request (Sec-Fetch-Site: {asked_from:.20}): use a page of this server"
         )
+
+
+async def second_secret(method: str, path: str, headers: Headers, receive: Receive) -> tuple[str, Receive]:
+    """The session's second secret as the request has it, "" if it has none; and what is received, from its beginning again.
+
+    Of the body of a form only as much is read as that takes.
+    """
+    is_form = method == "POST" and is_page(path) and headers.get("content-type", "").partition(";")[0].strip() == FORM
+    if CSRF_HEADER in headers or not is_form:
+        return headers.get(CSRF_HEADER, ""), receive
+    read: list[Message] = []
+    begun = b""
+    while b"&" not in begun and len(begun) < LONGEST_FIRST_FIELD:
+        read.append(message := await receive())
+        begun += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+
+    async def again() -> Message:
+        return read.pop(0) if read else await receive()
+
+    name, _, value = begun[:LONGEST_FIRST_FIELD].partition(b"&")[0].decode("latin-1").partition("=")
+    return value if name == CSRF_FIELD else "", again

@@ -102,7 +102,7 @@ class Guard:
         path = "/" + scope["path"].lstrip("/")  # the reference client calls some routes as //api/...
         state = scope.setdefault("state", {})
         guest: Guest | None = state.get("guest")
-        headers = Headers(scope=scope)
+        headers, secret = Headers(scope=scope), ""
         try:
             self._check_place(headers)
             if guest is not None:
@@ -110,14 +110,16 @@ class Guard:
             if path not in OPEN_PATHS and not browsers.is_open(path):
                 state["cookie"] = cookie = self._cookie(headers)
                 method, address = scope.get("method", ""), source(scope)
-                state["identity"] = identity = self._identity(method, path, headers, address, cookie)
+                if cookie is not None:
+                    secret, receive = await browsers.second_secret(method, path, headers, receive)
+                state["identity"] = identity = self._identity(method, path, headers, address, cookie, secret)
                 if guest is not None:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
             if scope["type"] == "websocket" and not path.startswith(SOCKETS):
                 raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {' or '.join(SOCKETS)}")
         except NotLoggedIn as error:
-            if browsers.is_page(path) and browsers.wants_page(scope.get("method", ""), headers):
+            if browsers.is_page(path) and browsers.wants_page(headers):
                 await _send_to_login(scope, send, path)
             else:
                 await _refuse(scope, send, path, *_as_answer(error))
@@ -138,14 +140,16 @@ class Guard:
     def _cookie(self, headers: Headers) -> str | None:
         return None if "authorization" in headers else browsers.cookie(headers, self._scheme)
 
-    def _identity(self, method: str, path: str, headers: Headers, address: str, cookie: str | None) -> Identity:
-        """Raises as `Authenticate`, `Enters` and `Visiting`."""
+    def _identity(
+        self, method: str, path: str, headers: Headers, address: str, cookie: str | None, secret: str
+    ) -> Identity:
+        """*secret*: the second one of a session, as it was sent.  Raises as `Authenticate`, `Enters` and `Visiting`."""
         names = headers.getlist(USER_HEADER)
         if cookie is not None:
             if browsers.counts_alone(method, path, headers):
                 return self._visiting(cookie, None)
             browsers.check_own_page(headers)
-            return self._visiting(cookie, headers.get(browsers.CSRF_HEADER, ""))
+            return self._visiting(cookie, secret)
         if "authorization" in headers or len(names) != 1:
             return self._authenticate(_bearer(headers), address)
         return self._enter(names[0], direct=_is_direct(headers, address))

@@ -17,7 +17,7 @@ from runrig.api.problems import OURS
 from runrig.api.routing import Found
 from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
-from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import Place
@@ -73,6 +73,12 @@ class Asker:
         if about is not None:
             self.service.queries.check_pool(about.pool, self.visibility)
         raise _not_allowed(self.identity, permission, about)
+
+    def submits_to(self) -> list[str]:
+        """The pools that take what they submit, by name."""
+        there = (view.pool for view in self._service.queries.pools(visibility=self.visibility))
+        names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
+        return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
 
     def check_there(self, permission: Permission, pool: str) -> None:
         """Raises NotFound; checked before a command whose own error would name every pool."""

@@ -11,12 +11,13 @@ from runrig.api.failures import headers_of, status_of
 from runrig.domain.errors import RunrigError
 from runrig.service.service import Service
 from runrig.web import files, live, login, sign_in
+from runrig.web.forms import Done
 from runrig.web.live import Hub
-from runrig.web.pages import cluster, me, overview, workflow, workflows
+from runrig.web.pages import acts, cluster, edits, me, overview, workflow, workflows
 from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
-MODULES = (files, login, sign_in, overview, workflows, workflow, cluster, me, live)
+MODULES = (files, login, sign_in, overview, workflows, workflow, acts, cluster, edits, me, live)
 _TITLES = {403: "Not allowed", 404: "Not there", 503: "Not now", 429: "Too often"}
 
 
@@ -25,6 +26,7 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     app.state.scheme = scheme
     app.state.reasons = Reasons(service)
     app.state.hub = Hub(service)
+    app.state.done = Done()
     for module in MODULES:
         permissions.install(app, module.router)
     permissions.install(app, sign_in.answers)
@@ -36,7 +38,7 @@ def _show_problems(app: FastAPI) -> None:
     otherwise = {kind: app.exception_handlers[kind] for kind in (RunrigError, HTTPException, RequestValidationError)}
 
     async def shown(request: Request, error: Exception) -> Response:
-        if not (browsers.is_page(request.url.path) and browsers.wants_page(request.method, request.headers)):
+        if not (browsers.is_page(request.url.path) and browsers.wants_page(request.headers)):
             handler: Any = next(each for kind, each in otherwise.items() if isinstance(error, kind))
             answered: Response = await handler(request, error)
             return answered

@@ -6,14 +6,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from runrig.api.error_docs import Said
-from runrig.api.permissions import needs
+from runrig.api.permissions import Asking, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
 from runrig.api.v1.answers import access as as_answers
 from runrig.api.v1.frame import IfMatch, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
-from runrig.domain.access import Identity, Permission, TokenRow, allows, role_named
+from runrig.domain.access import Identity, Permission, TokenRow, role_named
 from runrig.domain.keep import KEEP
-from runrig.domain.pools import PoolState
 from runrig.domain.tags import Expected, tag_of
 from runrig.service.service import Service
 from runrig.wire import TokenCreateRequest, v1
@@ -36,9 +35,8 @@ Ended = Annotated[bool, Query(description="Also those that are expired or revoke
     dependencies=[needs(Permission.CONNECT)],
     responses=shows(v1.Me),
 )
-def get_me(service: Serving, who: Who) -> v1.Me:
-    there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
-    pools = sorted(name for name in there if allows(who, Permission.SUBMIT, pool=name))
+def get_me(service: Serving, who: Who, asker: Asking) -> v1.Me:
+    pools = asker.submits_to()
     default = service.access.profile(who.user).default_of(pools)
     return as_answers.me(who, pools, default, service.access.tokens.get(who.token))
 

@@ -2,18 +2,20 @@
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Seeing, named, needs
+from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import pools as as_pools
 from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
+from runrig.domain.pools import PoolState
 from runrig.domain.quantities import format_quantity
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.web.drawings import colours
+from runrig.web.pages import edits
 from runrig.web.pages.parts import Asked, Explaining
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
@@ -27,7 +29,8 @@ RUNNING = 50
 
 
 @router.get("/pool/{name}", dependencies=[needs(Permission.READ_POOL, named("name"))])
-def pool(request: Asked, service: Serving, visibility: Seeing, reasons: Explaining, name: str) -> Response:
+def pool(request: Asked, service: Serving, asker: Asking, reasons: Explaining, name: str) -> Response:
+    visibility = asker.visibility
     view = service.queries.pool(name, visibility)
     shown = as_pools.pool(view, service.backend_name)
     queued = {each.pool: each.gangs for each in service.boards.board(visibility).queued}
@@ -48,6 +51,10 @@ def pool(request: Asked, service: Serving, visibility: Seeing, reasons: Explaini
         pending=_listed(service, visibility, name, "PENDING"),
         most=RUNNING,
         changes=as_pools.changes(history),
+        acts=edits.acts_on(view, asker),
+        slider=edits.slider_of(view)
+        if view.pool.state is PoolState.ACTIVE and edits.may_promise(asker, name)
+        else None,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Seeing, needs
+from runrig.api.permissions import Asker, Asking, Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers.events import cluster_event
 from runrig.domain.access import Permission
@@ -32,7 +32,8 @@ _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
 
 
 @router.get("/", dependencies=[needs(Permission.LIST_POOLS)])
-def overview(request: Asked, service: Serving, visibility: Seeing, reasons: Explaining) -> Response:
+def overview(request: Asked, service: Serving, asker: Asking, reasons: Explaining) -> Response:
+    visibility = asker.visibility
     board = service.boards.board(visibility)
     tree = service.queries.quota_tree(visibility)
     queued = {each.pool: each.gangs for each in board.queued}
@@ -54,8 +55,14 @@ def overview(request: Asked, service: Serving, visibility: Seeing, reasons: Expl
         cards=cards[:MOST_CARDS],
         more=len(waiting) > MOST_POOLS or len(cards) > MOST_CARDS,
         others=queued.get("", 0),
-        backend=service.backend_name,
+        first=None if board.gangs or board.queued else _first_pool(service, asker),
     )
+
+
+def _first_pool(service: Service, asker: Asker) -> str:
+    """The pool for a first workflow; "" if there is none that takes it."""
+    pools = asker.submits_to()
+    return service.access.profile(asker.identity.user).default_of(pools) or (pools or [""])[0]
 
 
 def lately(service: Service, visibility: Visibility) -> list[Line]:

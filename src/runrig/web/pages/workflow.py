@@ -24,6 +24,7 @@ from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
+from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
 from runrig.web.rendering import html
 from runrig.wire import v1
@@ -77,6 +78,7 @@ def workflow(
     events = [each for _, each in as_events.placed(found)]
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
+    file = _file(service, shown.id, whole=whole)
     return html(
         request,
         "workflow.html",
@@ -93,7 +95,8 @@ def workflow(
         tasks=[each for group in shown.groups for each in group.tasks][:MOST_TASKS],
         output=output_of(service, shown.id, task),
         task=task,
-        file=_file(service, shown.id, whole=whole),
+        file=file,
+        acts=acts_on(shown, whole=whole, has_file=file is not None),
         hidden=not whole,
         foreseen=_foreseen(request, service, asker, shown.id, would) if would else None,
         search=would,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Seeing, needs
+from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
@@ -27,7 +27,7 @@ _PRIORITIES = ("", *(each.value for each in Priority))
 def workflows(
     request: Asked,
     service: Serving,
-    visibility: Seeing,
+    asker: Asking,
     name: Annotated[str, Query(max_length=200)] = "",
     pool: Annotated[str, Query()] = "",
     user: Annotated[str, Query()] = "",
@@ -37,6 +37,7 @@ def workflows(
 ) -> Response:
     if status not in _STATES or priority not in _PRIORITIES:
         raise InvalidInput.one("choose a status and a priority from the lists", "status")
+    visibility = asker.visibility
     query = WorkflowQuery(
         pools=(pool,) if pool else (),
         users=(user,) if user else (),
@@ -53,6 +54,7 @@ def workflows(
         "workflows.html",
         items=[entry(each, now) for each in found],
         asked={"name": name, "pool": pool, "user": user, "status": status, "priority": priority},
+        acts=[("/submit", "Submit")] if asker.submits_to() else [],
         filtered=bool(name or pool or user or status or priority),
         page=page,
         more=more,

@@ -1,0 +1,105 @@
+"""Forms of pages: what was typed, whether it was shown before it is sent, and that what is sent twice is done once."""
+
+import hashlib
+import hmac
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import parse_qs
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
+
+from runrig.api import browsers
+from runrig.domain.errors import InvalidInput, Problem, RunrigError
+from runrig.service.commands.keys import Keys
+from runrig.service.service import Service
+
+MOST_FIELDS = 1_000
+MOST_DONE = 1_000
+"""Forms of which it is known that they were carried out."""
+_OURS = (browsers.CSRF_FIELD, "key", "step", "shown")
+"""Fields that nobody types."""
+
+Fields = Mapping[str, str]
+
+
+async def sent(request: Request) -> Fields:
+    """The fields of a form, the last value of each, with lines that end as in a file.  Raises InvalidInput."""
+    try:
+        found = parse_qs(
+            (await request.body()).decode("ascii"), max_num_fields=MOST_FIELDS, keep_blank_values=True, errors="strict"
+        )
+    except ValueError:
+        raise InvalidInput.one(f"this is no form of at most {MOST_FIELDS} fields: load the page again") from None
+    return {name: values[-1].replace("\r\n", "\n") for name, values in found.items()}
+
+
+def secret_of(request: Request, service: Service) -> str:
+    """What the first field of a form has to be; "" for who came without a browser's session."""
+    cookie = None if "authorization" in request.headers else browsers.cookie(request.headers, request.app.state.scheme)
+    return "" if cookie is None else service.access.browsers.csrf(cookie)
+
+
+def tag_of(fields: Fields) -> str:
+    """Changes with whatever was typed."""
+    typed = sorted((name, value) for name, value in fields.items() if name not in _OURS)
+    return hashlib.sha256(repr(typed).encode()).hexdigest()[:16]
+
+
+def is_to_be_done(fields: Fields) -> bool:
+    """True if somebody says yes to just what was shown to them."""
+    return fields.get("step") == "send" and hmac.compare_digest(
+        fields.get("shown", "").encode(), tag_of(fields).encode()
+    )
+
+
+def new_key() -> str:
+    return str(uuid.uuid4())
+
+
+def key_of(fields: Fields) -> str:
+    """Raises InvalidInput."""
+    try:
+        return str(uuid.UUID(fields.get("key", "")))
+    except ValueError:
+        raise InvalidInput.one("this form has no key of its own: load the page again") from None
+
+
+def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:
+    """What is wrong, by the field that it is beside; "" for what is about the whole."""
+    problems = error.problems if isinstance(error, InvalidInput) else (Problem(error.message),)
+    found: dict[str, list[str]] = {}
+    for each in problems:
+        place = each.path if each.path in fields else "file" if each.line is not None and "file" in fields else ""
+        line = "" if each.line is None else f"line {each.line}: "
+        found.setdefault(place, []).append(sentence(f"{line}{each.message}"))
+    return found
+
+
+def sentence(text: str) -> str:
+    """*text* with a capital, unless it begins with a name."""
+    return f"{text[:1].upper() if text.partition(' ')[0].isalpha() else text[:1]}{text[1:]}."
+
+
+class Done:
+    """Forms that were carried out, in one event loop.  A server that starts anew knows none; then the rules say no."""
+
+    def __init__(self) -> None:
+        self._keys = Keys()
+        self._done: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    async def once(self, user: str, key: str, do: Callable[[], Awaitable[object]], then: str) -> Response:
+        """Does *do* unless *user* had it done under *key*, and sends the browser to *then*."""
+        async with self._keys.turn(f"{user} {key}"):
+            if (user, key) not in self._done:
+                await do()
+                self._done[user, key] = None
+                if len(self._done) > MOST_DONE:
+                    self._done.popitem(last=False)
+        return RedirectResponse(then, 303)
+
+
+def done_of(request: Request) -> Done:
+    found: Done = request.app.state.done
+    return found

@@ -1,0 +1,302 @@
+"""Edits of pools, each shown by a plan before it is made, and what a guarantee would do that nobody has given."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.edits import check_promise
+from runrig.api.failures import status_of
+from runrig.api.permissions import About, Asker, Asking, named, needs
+from runrig.api.routing import Route, Serving
+from runrig.api.v1.answers import pools as as_pools
+from runrig.api.v1.plans import planned
+from runrig.domain.access import Permission
+from runrig.domain.errors import Changed, InvalidInput, RunrigError
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, Queueing, gpus_of
+from runrig.domain.tags import check_unchanged, tag_of
+from runrig.service.commands.edits import PoolEdit
+from runrig.service.foresight.questions import OfDeletion, OfEdit, OfSubpool, Question
+from runrig.service.queries.history import HistoryQuery
+from runrig.service.queries.resource_queries import PoolView
+from runrig.service.service import Service
+from runrig.web import forms
+from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, sent
+from runrig.web.pages.acts import problem_shown
+from runrig.web.pages.parts import Asked
+from runrig.web.planned import told
+from runrig.web.pool_form import edit_of, lines, mentioned, share, share_now
+from runrig.web.rendering import html, moment
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+_EDIT = [needs(Permission.CHANGE_POOL, named("name"))]
+_SUBPOOLS = [needs(Permission.CHANGE_SUBPOOLS, named("name"))]
+_DELETE = [needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)]
+NOBODY_WAITS = 499
+
+
+def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
+    """What somebody may do to a pool, as (address, words)."""
+    pool, about = view.pool, About(view.pool.name)
+    if pool.state is not PoolState.ACTIVE:
+        return []
+    found = [("edit", "Resize")] if asker.may(Permission.CHANGE_POOL, about) else []
+    if not about.subpool and asker.may(Permission.CHANGE_SUBPOOLS, about):
+        found.append(("subpool", "New subpool"))
+    ends = Permission.CHANGE_SUBPOOLS if about.subpool else Permission.CHANGE_CLUSTER
+    if not view.subpools and asker.may(ends, about):
+        found.append(("delete", "Delete"))
+    return [(f"{_address(pool.name)}/{name}", words) for name, words in found]
+
+
+def may_promise(asker: Asker, name: str) -> bool:
+    """Whether somebody may change, and so ask, what the pool is promised."""
+    about = About(name)
+    if not asker.may(Permission.CHANGE_POOL, about):
+        return False
+    return about.subpool or asker.may(Permission.CHANGE_CLUSTER, about)
+
+
+def _address(name: str) -> str:
+    return f"/pool/{quote(name, safe='')}"
+
+
+# ---------------------------------------------------------------- one way for all three
+
+
+async def _answered(
+    request: Request,
+    service: Service,
+    asker: Asker,
+    fields: Fields,
+    *,
+    question: Callable[[], Question],
+    do: Callable[[], object],
+    draw: Callable[..., Response],
+    then: str,
+) -> Response:
+    """The plan of *question*; or *do*, if it is the plan that was said yes to.  *draw*: the page with the form."""
+    try:
+        if is_to_be_done(fields):
+            once = done_of(request).once
+            return await once(asker.identity.user, key_of(fields), partial(run_in_threadpool, do), then)
+        plan = await planned(request, service, asker, asker.identity.user, question)
+    except RunrigError as error:
+        return await run_in_threadpool(draw, error=error)
+    if plan is None:
+        return Response(status_code=NOBODY_WAITS)
+    return await run_in_threadpool(draw, plan=told(plan), shown=forms.tag_of(fields))
+
+
+def _shown(
+    request: Request,
+    service: Service,
+    template: str,
+    known: tuple[str, ...],
+    view: PoolView,
+    *,
+    error: RunrigError | None = None,
+    plan: Any = None,
+    shown: str = "",
+    **values: Any,
+) -> Response:
+    """*error* Changed: it says who changed the pool, and the form is about what there is by now."""
+    if isinstance(error, Changed):
+        error = Changed(_changed(service, view.pool.name))
+    more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan, "shown": shown}
+    return problem_shown(request, service, template, known, error, **more)
+
+
+def _changed(service: Service, name: str) -> str:
+    own = None if SUBPOOL_DELIMITER in name else name  # not what was changed of its subpools
+    newest = service.history.changes(name, HistoryQuery(subpool=own, limit=1)).entries
+    by = "".join(f" by {each.by} at {moment(each.time)} UTC" for each in newest)
+    return f"pool {name} was changed{by}, after you looked at it: look at what it is now, and ask again"
+
+
+def _expected(fields: Fields) -> frozenset[str]:
+    return frozenset({fields.get("tag", "")})
+
+
+# ---------------------------------------------------------------- settings
+
+
+@router.get("/pool/{name}/edit", dependencies=_EDIT)
+def show_edit(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    return _edit(request, service, asker, name, {})
+
+
+@router.post("/pool/{name}/edit", dependencies=_EDIT)
+async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    fields = await sent(request)
+    user, expected = asker.identity.user, _expected(fields)
+
+    def wanted() -> PoolEdit:
+        view = service.queries.pool(name, asker.visibility)
+        check_unchanged(expected, view.pool, f"pool {name}")
+        found = edit_of(view.pool, [each.name for each in view.flavors], fields)
+        if not mentioned(found):
+            raise InvalidInput.one("nothing is different: change a number first")
+        check_promise(asker, name, mentioned(found))
+        return found
+
+    return await _answered(
+        request,
+        service,
+        asker,
+        fields,
+        question=lambda: OfEdit(name, wanted()),
+        do=lambda: service.declarations.update_pool(name, wanted(), user=user, expected=expected),
+        draw=partial(_edit, request, service, asker, name, fields),
+        then=_address(name),
+    )
+
+
+def _edit(request: Request, service: Service, asker: Asker, name: str, fields: Fields, **more: Any) -> Response:
+    view = service.queries.pool(name, asker.visibility)
+    flavors = [each.name for each in view.flavors]
+    found = lines(view.pool, flavors) if view.pool.parent is None and may_promise(asker, name) else []
+    names = [cell.name for line in found for cell in line.cells]
+    now = {"quota": share_now(view.pool), "weight": str(view.pool.weight), "queueing": view.pool.queueing.value}
+    now |= {cell.name: cell.now for line in found for cell in line.cells}
+    return _shown(
+        request,
+        service,
+        "edit.html",
+        (*names, *now),
+        view,
+        lines=found,
+        promise=may_promise(asker, name),
+        now=now,
+        typed=now | dict(fields),
+        queueings=[each.value for each in Queueing],
+        **more,
+    )
+
+
+# ---------------------------------------------------------------- a new subpool
+
+
+@router.get("/pool/{name}/subpool", dependencies=_SUBPOOLS)
+def show_subpool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    return _subpool(request, service, asker, name, {})
+
+
+@router.post("/pool/{name}/subpool", dependencies=_SUBPOOLS)
+async def create_subpool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    fields = await sent(request)
+    short = fields.get("name", "").strip()
+
+    def amount() -> int | str:
+        if not short:
+            raise InvalidInput.one(f"write the name behind {name}{SUBPOOL_DELIMITER}", "name")
+        return share(fields.get("quota", "").strip())
+
+    return await _answered(
+        request,
+        service,
+        asker,
+        fields,
+        question=lambda: OfSubpool(name, short, amount()),
+        do=lambda: service.subpools.create(name, short, amount(), user=asker.identity.user),
+        draw=partial(_subpool, request, service, asker, name, fields),
+        then=_address(f"{name}{SUBPOOL_DELIMITER}{short}"),
+    )
+
+
+def _subpool(request: Request, service: Service, asker: Asker, name: str, fields: Fields, **more: Any) -> Response:
+    view = service.queries.pool(name, asker.visibility)
+    typed = {"name": "", "quota": ""} | dict(fields)
+    return _shown(
+        request,
+        service,
+        "subpool.html",
+        ("name", "quota"),
+        view,
+        typed=typed,
+        left=as_pools.pool(view, service.backend_name).gpus.unallocated,
+        **more,
+    )
+
+
+# ---------------------------------------------------------------- the end of a pool
+
+
+@router.get("/pool/{name}/delete", dependencies=_DELETE)
+async def show_deletion(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    return await _deleted(request, service, asker, name, {})
+
+
+@router.post("/pool/{name}/delete", dependencies=_DELETE)
+async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    return await _deleted(request, service, asker, name, await sent(request))
+
+
+async def _deleted(request: Request, service: Service, asker: Asker, name: str, fields: Fields) -> Response:
+    user, expected = asker.identity.user, _expected(fields)
+    parent = name.partition(SUBPOOL_DELIMITER)[0]
+    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
+    looked_at = {"tag": tag_of(view.pool)}
+    return await _answered(
+        request,
+        service,
+        asker,
+        fields or looked_at,
+        question=lambda: OfDeletion(name, user),
+        do=lambda: service.declarations.delete_pool(name, user=user, expected=expected),
+        draw=partial(_shown, request, service, "delete.html", (), view),
+        then=_address(parent) if parent != name else "/",
+    )
+
+
+# ---------------------------------------------------------------- what if
+
+
+@router.get("/pool/{name}/what-if", dependencies=_EDIT)
+async def what_if(
+    request: Asked,
+    service: Serving,
+    asker: Asking,
+    name: str,
+    quota: Annotated[str, Query(max_length=20)] = "",
+    flavor: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """Whoever may make an edit may ask what it would do; the client that leaves ends the work."""
+    await run_in_threadpool(check_promise, asker, name, {"quota"})
+    view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
+    slider = slider_of(view, flavor, quota)
+    draw = partial(html, request, "what_if.html", it=view.pool, slider=slider)
+    if not slider["asked"]:
+        return await run_in_threadpool(draw, plan=None, problem="")
+    wanted = OfEdit(name, PoolEdit(quota=f"{slider['flavor']}={slider['value']}"))
+    try:
+        plan = await planned(request, service, asker, asker.identity.user, lambda: wanted)
+    except RunrigError as error:
+        page = await run_in_threadpool(draw, plan=None, problem=forms.sentence(error.message))
+        page.status_code = status_of(error)
+        return page
+    return (
+        Response(status_code=NOBODY_WAITS)
+        if plan is None
+        else await run_in_threadpool(draw, plan=told(plan), problem="")
+    )
+
+
+def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, Any]:
+    """The slider of a guarantee of GPUs.  *asked*: whether *quota* is a number that may be asked."""
+    there = gpus_of(view.pool.quotas)
+    flavors = (
+        [each.name for each in view.flavors if each.name in there]
+        or list(there)
+        or [each.name for each in view.flavors]
+    )
+    chosen = flavor if flavor in flavors else (flavors or [""])[0]
+    now = there.get(chosen, 0)
+    good = quota.isascii() and quota.isdecimal() and len(quota) < 10
+    value = int(quota) if good else now
+    most = max(view.totals.capacity, now, value, 1)
+    return {"flavors": flavors, "flavor": chosen, "now": now, "value": value, "most": most, "asked": good}

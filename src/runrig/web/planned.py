@@ -1,0 +1,216 @@
+"""A plan in words: what an edit costs whom, in two sentences, as a table, and by name.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runrig.domain.quantities import format_quantity
+from runrig.web.rendering import many, moment, number
+from runrig.wire import v1
+
+MOST_NAMED = 8
+"""Of one kind."""
+_NONE = "none"
+_THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
+_LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """*gang*: who it is about, "" if nobody in particular; *text*: the rest; *law*: "" if none says it."""
+
+    gang: str
+    text: str
+    law: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """*more*: how many are not named."""
+
+    label: str
+    items: tuple[Item, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A value before and after."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pool in which something differs."""
+
+    pool: str
+    quota: Turn
+    held: Turn
+    available: Turn
+    waiting: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """*settings*: (pool, setting, before and after).  *sentences*: who gains, and who pays.  *rests*: it is all."""
+
+    revision: int
+    settings: tuple[tuple[str, str, Turn], ...]
+    sentences: tuple[str, ...]
+    rows: tuple[Row, ...]
+    kinds: tuple[Kind, ...]
+    rests: bool
+
+
+def told(plan: v1.Plan) -> Told:
+    return Told(
+        plan.revision,
+        tuple(_settings(plan)),
+        tuple(sentences(plan)),
+        tuple(map(_row, plan.pools)),
+        tuple(_kinds(plan)),
+        plan.rests,
+    )
+
+
+# ---------------------------------------------------------------- two sentences
+
+
+def sentences(plan: v1.Plan) -> Iterator[str]:
+    """Who gains; then who pays for it."""
+    gains = list[v1.PlanGang](plan.starts) + [each for each in plan.spared if not each.again]
+    unseen = plan.others.get("starts")
+    gangs, gpus = len(gains), sum(each.gpus for each in gains)
+    if unseen is not None:
+        gangs, gpus = gangs + unseen.gangs, gpus + unseen.gpus
+    costs = list(_costs(plan))
+    if gangs:
+        first = ", ".join(each.gang for each in gains[:2])
+        named = f" ({first}{' and more' if gangs > 2 else ''})" if first else ""
+        yield f"{many(gangs, 'group')}{named} would run with {many(gpus, 'GPU')} that would wait otherwise."
+    if costs:
+        yield f"It costs {' and '.join([', '.join(costs[:-1]), costs[-1]] if costs[1:] else costs)}."
+    if not (gangs or costs):
+        yield (
+            "No workflow would notice."
+            if not (plan.exposed or plan.drains)
+            else "Nobody has to stop, and nobody starts."
+        )
+
+
+def _costs(plan: v1.Plan) -> Iterator[str]:
+    for name, found, verb in (
+        ("preempted", [each for each in plan.preempted if not each.again], "preempted"),
+        ("loses", [each for each in plan.loses if each.then != "elsewhere"], "stopped"),
+        ("waits", plan.waits, "made to wait"),
+        ("cancels", plan.cancels, "cancelled"),
+        ("never", plan.never, "never to run again"),
+    ):
+        yield from _cost(found, verb, plan.others.get(name))
+
+
+def _cost(found: Sequence[v1.PlanGang], verb: str, unseen: v1.PlanUnseen | None) -> Iterator[str]:
+    """Yields ``nlp 16 GPUs (2 groups preempted)``, pool by pool."""
+    by_pool: dict[str, list[int]] = {}
+    for each in found:
+        by_pool.setdefault(each.pool, []).append(each.gpus)
+    for pool, amounts in sorted(by_pool.items()):
+        yield f"{pool} {many(sum(amounts), 'GPU')} ({many(len(amounts), 'group')} {verb})"
+    if unseen is not None:
+        yield f"other pools {many(unseen.gpus, 'GPU')} ({many(unseen.gangs, 'group')} {verb})"
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _row(pool: v1.PlanPool) -> Row:
+    def turn(name: str) -> Turn:
+        return Turn(number(getattr(pool.before, name)), number(getattr(pool.after, name)))
+
+    return Row(pool.pool, turn("quota"), turn("total"), turn("available"), turn("waiting"))
+
+
+_PARTS = {"nominal": "quota", "borrowing_limit": "borrowing limit", "lending_limit": "lending limit"}
+
+
+def _settings(plan: v1.Plan) -> Iterator[tuple[str, str, Turn]]:
+    for change in plan.changes:
+        before, after = _flat(change.before), _flat(change.after)
+        for name in dict.fromkeys((*before, *after)):
+            turn = Turn(before.get(name, _NONE), after.get(name, _NONE))
+            told = change.action == "update" or name == "state" or name.startswith("quota ")
+            if told and turn.before != turn.after:
+                yield change.name, name, turn
+
+
+def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
+    """Settings as they are told, by their names."""
+    flat: dict[str, str] = {}
+    for name, value in (settings or {}).items():
+        if name != "quotas":
+            flat[name.replace("_", " ")] = _NONE if value in (None, "", [], {}) else str(value)
+            continue
+        for flavor, resources in value.items():
+            for resource, parts in resources.items():
+                for part, amount in parts.items():
+                    told = _NONE if amount is None else format_quantity(resource, amount)
+                    flat[f"{_PARTS[part]} of {flavor}/{resource}"] = told
+    return flat
+
+
+# ---------------------------------------------------------------- by name
+
+
+def _kinds(plan: v1.Plan) -> Iterator[Kind]:
+    yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in plan.starts])
+    yield from _kind(plan, "waits", "Starts later", [Item(each.gang, _who(each)) for each in plan.waits])
+    yield from _kind(plan, "preempted", "Is preempted", list(map(_preempted, plan.preempted)))
+    yield from _kind(plan, "spared", "Is spared", list(map(_preempted, plan.spared)))
+    yield from _kind(plan, "moves", "Moves to other nodes", [Item(each.gang, _who(each)) for each in plan.moves])
+    loses = [Item(each.gang, f"{_who(each)}: {_THEN.get(each.then, each.then)}") for each in plan.loses]
+    yield from _kind(plan, "loses", "Stops", loses)
+    yield from _kind(plan, "cancels", "Is cancelled", [Item(each.gang, _who(each)) for each in plan.cancels])
+    yield from _kind(plan, "exposed", "Loses its protection", list(map(_exposed, plan.exposed)))
+    never = [Item(each.gang, f"{_who(each)}: {each.why}") for each in plan.never]
+    yield from _kind(plan, "never", "Never runs any more", never)
+    yield from _kind(plan, "drains", "Drains", list(map(_drain, plan.drains)))
+
+
+def _kind(plan: v1.Plan, name: str, label: str, items: list[Item]) -> Iterator[Kind]:
+    unseen = plan.others.get(name)
+    shown = items[:MOST_NAMED]
+    if unseen is not None:
+        shown.append(Item("", f"{many(unseen.gangs, 'group')} of other pools ({many(unseen.gpus, 'GPU')})"))
+    if shown:
+        yield Kind(label, tuple(shown), max(0, len(items) - MOST_NAMED))
+
+
+def _who(each: v1.PlanGang) -> str:
+    return f"{each.pool}, {each.priority}, {many(each.gpus, 'GPU')}"
+
+
+def _start(each: v1.PlanStart) -> str:
+    rest = f" and {len(each.nodes) - 3} more" if len(each.nodes) > 3 else ""
+    return _who(each) + (f", on {', '.join(each.nodes[:3])}{rest}" if each.nodes else "")
+
+
+def _preempted(each: v1.PlanPreempted) -> Item:
+    again = "; it runs again elsewhere" if each.again else ""
+    return Item(each.gang, f"{_who(each)}, for {each.by}{again}", _LAWS.get(each.law, each.law))
+
+
+def _exposed(each: v1.PlanExposed) -> Item:
+    first = ", ".join(gang.gang for gang in each.gangs[:3])
+    more = f" and {len(each.gangs) - 3} more" if len(each.gangs) > 3 else ""
+    held = f"{each.pool} holds {number(each.held)} of {number(each.nominal)} {each.resource}"
+    return Item("", f"LOW work ({first}{more}): {held}", "R2")
+
+
+def _drain(each: v1.PlanDrain) -> Item:
+    until = "not all has a limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
+    return Item("", f"{each.pool}: {many(each.workflows, 'workflow')}, {many(each.gpus, 'GPU')}, {until}")

@@ -1,0 +1,123 @@
+"""The form of a pool's settings: its fields, and the edit that somebody typed.
+
+Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.keep import KEEP, Keep
+from runrig.domain.pools import Pool, Queueing
+from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
+from runrig.service.commands.edits import PoolEdit
+
+PARTS = ("nominal", "borrowing_limit", "lending_limit")
+_SHARED = {"nominal": "quota"}
+"""How the parts are called in an edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """*now*: the amount as it is typed; "" if there is none."""
+
+    name: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A resource with the cells of `PARTS`."""
+
+    key: FlavorResource
+    cells: tuple[Cell, ...]
+
+
+def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
+    """What a pool without parent is promised, and the GPUs of *flavors*, which it may use."""
+    keys = sorted({*pool.quotas, *(FlavorResource(flavor, GPU) for flavor in flavors)})
+    return [Line(key, tuple(Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS)) for key in keys]
+
+
+def _now(pool: Pool, key: FlavorResource, part: str) -> str:
+    quota = pool.quotas.get(key)
+    amount = None if quota is None else getattr(quota, part)
+    return "" if amount is None else format_quantity(key.resource, amount)
+
+
+def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> PoolEdit:
+    """What differs from *pool*; a field that is not in *typed* stays.  Raises InvalidInput, whose paths are names of fields."""
+    if pool.parent is not None:
+        return _resized(pool, typed)
+    problems: list[Problem] = []
+    texts: dict[str, list[str]] = {part: [] for part in PARTS}
+    for line in lines(pool, flavors):
+        for part, cell in zip(PARTS, line.cells, strict=True):
+            said = typed.get(cell.name, cell.now).strip()
+            try:
+                amount = "none" if not said else format_quantity(line.key.resource, _amount(line.key.resource, said))
+            except ValueError as error:
+                problems.append(Problem(str(error), cell.name))
+                continue
+            if amount != (cell.now or "none"):
+                texts[part].append(f"{line.key}={amount}")
+    weight, queueing = _weight(pool, typed, problems), _queueing(pool, typed, problems)
+    if problems:
+        raise InvalidInput(tuple(problems))
+    amounts = {_SHARED.get(part, part): ",".join(found) for part, found in texts.items() if found}
+    return PoolEdit(**amounts, weight=weight, queueing=queueing)  # type: ignore[arg-type]
+
+
+def _amount(resource: str, said: str) -> int:
+    """Raises ValueError."""
+    try:
+        return parse_quantity(resource, said)
+    except ValueError as error:
+        raise ValueError(
+            str(error) if resource != GPU else f"{said!r} is not a whole number of GPUs from 0 on"
+        ) from None
+
+
+def _weight(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> int | Keep:
+    said = typed.get("weight", str(pool.weight)).strip()
+    if not (said.isascii() and said.isdecimal() and len(said) < 10):
+        problems.append(Problem(f"{said!r} is not a whole number from 1 on", "weight"))
+        return KEEP
+    return KEEP if int(said) == pool.weight else int(said)
+
+
+def _queueing(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> Queueing | Keep:
+    said = typed.get("queueing", pool.queueing.value)
+    if said not in (each.value for each in Queueing):
+        problems.append(Problem("choose one from the list", "queueing"))
+        return KEEP
+    return KEEP if said == pool.queueing.value else Queueing(said)
+
+
+def _resized(pool: Pool, typed: Mapping[str, str]) -> PoolEdit:
+    """A subpool has its quota alone: GPUs, a percentage, or ``h100=8,b200=4``."""
+    said = typed.get("quota", "").strip()
+    return PoolEdit(quota=share(said)) if said != share_now(pool) else PoolEdit()
+
+
+def share(said: str) -> int | str:
+    """Raises InvalidInput."""
+    if not said:
+        raise InvalidInput.one("write GPUs such as 8, or a percentage of the parent's such as 25%", "quota")
+    return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else said
+
+
+def share_now(pool: Pool) -> str:
+    """The quota of a subpool as it is typed."""
+    gpus = {key.flavor: quota.nominal for key, quota in sorted(pool.quotas.items()) if key.resource == GPU}
+    return (
+        str(next(iter(gpus.values()), 0))
+        if len(gpus) < 2
+        else ",".join(f"{name}={each}" for name, each in gpus.items())
+    )
+
+
+def mentioned(edit: PoolEdit) -> set[str]:
+    """The settings that *edit* changes."""
+    names = ("quota", "borrowing_limit", "lending_limit", "weight", "queueing")
+    return {name for name in names if not isinstance(getattr(edit, name), Keep)}

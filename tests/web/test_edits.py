@@ -1,0 +1,380 @@
+"""Edits of pools by the forms of their pages, each behind the plan of what it would do; and what if."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runrig.api.permissions import Asker
+from runrig.api.v1.plans import planned
+from runrig.domain.errors import Conflict
+from runrig.domain.gangs import Priority
+from runrig.domain.pools import PoolState
+from runrig.domain.quantities import GPU, FlavorResource
+from runrig.service.commands.edits import PoolEdit
+from runrig.service.foresight import plans
+from runrig.service.foresight.questions import OfEdit
+from runrig.service.queries.history import HistoryQuery
+from runrig.web.forms import Done
+from runrig.web.planned import told
+from runrig.wire import v1
+from tests.web.test_acts import SCRIPT
+from tests.web.visitor import Site, fields_of, site, words_of
+
+GPUS = "nominal default/gpu"
+TEAM = """
+pools:
+- name: team
+  quota: 3
+  subpools: [{name: a, quota: 1}]
+- {name: other, quota: 1}
+"""
+
+
+UNSEEN = """
+cohorts: [{name: all}]
+pools:
+- {name: mine, quota: 2, cohort: all, subpools: [{name: s, quota: 0}]}
+- {name: zebra, quota: 2, cohort: all}
+"""
+LENT = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 0}]"
+
+
+def waiting(it: Site) -> None:
+    """a-1 takes all of pool1, b-1 waits there; low-1 has what nobody was promised."""
+    it.desk.submit("a", gpus=2)
+    it.desk.submit("low", "pool2", Priority.LOW, gpus=2)
+    it.desk.service.settle()
+    it.desk.submit("b", gpus=2)
+    it.desk.service.settle()
+
+
+def quota(it: Site, name: str) -> int:
+    return it.desk.service.queries.pool(name).balance.quota
+
+
+def changes(it: Site, name: str) -> list[tuple[str, tuple[str, ...]]]:
+    found = it.desk.service.history.changes(name, HistoryQuery(limit=100)).entries
+    return [(each.by, tuple(each.what)) for each in found]
+
+
+def test_a_quota_is_changed_after_its_plan_was_shown(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=LENT) as it:
+        waiting(it)
+        visitor = it.visitor()
+        shown = visitor.fill("/pool/pool1/edit", **{GPUS: "4"})
+        words = words_of(shown.text)
+        for said in (
+            "quota of default/gpu 2 → 4",
+            "1 group (b-1) would run with 2 GPUs that would wait otherwise.",
+            "It costs pool2 2 GPUs (1 group preempted).",
+            "low-1 (pool2, LOW, 2 GPUs, for b-1) R",
+            "Nothing is changed yet.",
+        ):
+            assert said in words, words
+        assert quota(it, "pool1") == 2
+        answer = visitor.confirm("/pool/pool1/edit", shown.text)
+        assert (answer.status_code, answer.headers["location"], quota(it, "pool1")) == (303, "/pool/pool1", 4)
+        assert changes(it, "pool1")[0] == ("ann", ("resized",))
+
+
+def test_limits_weight_and_queueing_change_and_what_is_not_touched_stays(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        typed = {
+            "borrowing_limit default/gpu": "1",
+            "lending_limit default/gpu": "0",
+            "weight": "3",
+            "queueing": "STRICT_FIFO",
+        }
+        shown = visitor.fill("/pool/pool1/edit", **typed)
+        words = words_of(shown.text)
+        for said in (
+            "borrowing limit of default/gpu none → 1",
+            "weight 1 → 3",
+            "queueing BEST_EFFORT_FIFO → STRICT_FIFO",
+        ):
+            assert said in words, words
+        assert "quota of" not in words
+        assert visitor.confirm("/pool/pool1/edit", shown.text).status_code == 303
+        pool = it.desk.service.queries.pool("pool1").pool
+        found = pool.quotas[FlavorResource("default", GPU)]
+        assert (found.nominal, found.borrowing_limit, found.lending_limit, pool.weight) == (2, 1, 0, 3)
+        cleared = visitor.fill("/pool/pool1/edit", **{"borrowing_limit default/gpu": ""})
+        assert visitor.confirm("/pool/pool1/edit", cleared.text).status_code == 303
+        assert it.desk.service.queries.pool("pool1").pool.quotas[FlavorResource("default", GPU)].borrowing_limit is None
+
+
+def test_subpools_are_created_resized_and_deleted(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=TEAM) as it:
+        lead = it.person("lead", "team-admin")
+        assert 'href="/pool/team/subpool"' in lead.page("/pool/team")
+        assert 'href="/pool/team/delete"' not in lead.page("/pool/team")
+        shown = lead.fill("/pool/team/subpool", name="b", quota="1")
+        assert "quota of default/gpu none → 1" in words_of(shown.text)
+        assert lead.confirm("/pool/team/subpool", shown.text).headers["location"] == "/pool/team--b"
+        shown = lead.fill("/pool/team--b/edit", quota="2")
+        assert lead.confirm("/pool/team--b/edit", shown.text).headers["location"] == "/pool/team--b"
+        assert quota(it, "team--b") == 2
+        too_much = lead.fill("/pool/team--b/edit", quota="3")
+        assert (too_much.status_code, "team--b" in words_of(too_much.text)) == (400, True)
+        end = lead.page("/pool/team--b/delete")
+        assert "state ACTIVE → ARCHIVED" in words_of(end)
+        assert lead.confirm("/pool/team--b/delete", end).headers["location"] == "/pool/team"
+        assert it.desk.service.queries.pool("team--b").pool.state is PoolState.ARCHIVED
+        assert 'class="acts"' not in lead.page("/pool/team--b")
+        assert [by for by, _ in changes(it, "team--b")] == ["lead"] * 3
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_changed_back(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        opened = fields_of(visitor.page("/pool/pool1/edit"))
+        shown = visitor.fill("/pool/pool1/edit", **{GPUS: "3"})
+        it.desk.service.declarations.update_pool("pool1", PoolEdit(weight=7), user="bob")
+        for answer in (
+            visitor.confirm("/pool/pool1/edit", shown.text),
+            visitor.post("/pool/pool1/edit", opened | {GPUS: "3", "step": "check"}),
+        ):
+            words = words_of(answer.text)
+            assert answer.status_code == 412
+            assert "pool pool1 was changed by bob at 2027-01-15" in words.replace("Pool pool1", "pool pool1")
+            assert "Now 7" in words
+            assert "now 2" in words
+            assert fields_of(answer.text)[GPUS] == "3"
+        pool = it.desk.service.queries.pool("pool1").pool
+        assert (pool.weight, quota(it, "pool1")) == (7, 2)
+        again = visitor.post("/pool/pool1/edit", fields_of(answer.text) | {"weight": "7", "step": "check"})
+        assert visitor.confirm("/pool/pool1/edit", again.text).status_code == 303
+        assert (it.desk.service.queries.pool("pool1").pool.weight, quota(it, "pool1")) == (7, 3)
+        stale = visitor.page("/pool/pool2/delete")
+        it.desk.service.declarations.update_pool("pool2", PoolEdit(weight=7), user="bob")
+        assert visitor.confirm("/pool/pool2/delete", stale).status_code == 412
+        assert it.desk.service.queries.pool("pool2").pool.state is PoolState.ACTIVE
+
+
+def test_an_edit_that_is_sent_twice_is_made_once(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=TEAM) as it:
+        visitor = it.visitor()
+        for path, typed in (
+            ("/pool/team/edit", {GPUS: "2"}),
+            ("/pool/team/subpool", {"name": "c", "quota": "1"}),
+            ("/pool/team--c/delete", {}),
+        ):
+            shown = visitor.fill(path, **typed).text
+            form = fields_of(shown) | {"step": "send"}
+            before = len(changes(it, "team"))
+            assert [visitor.post(path, form).status_code for _ in range(3)] == [303] * 3
+            assert len(changes(it, "team")) == before + 1, path
+            anew = visitor.post(path, form | {"key": "00000000-0000-4000-8000-000000000000"})
+            assert anew.status_code in (404, 409, 412), path
+
+
+def test_two_clicks_at_once_do_it_once() -> None:
+    found: list[str] = []
+
+    async def do() -> None:
+        await asyncio.sleep(0)
+        found.append("done")
+
+    async def clicks() -> list[int]:
+        done = Done()
+        sent = [done.once(user, key, do, "/") for user, key in (("ann", "1"), ("ann", "1"), ("bob", "1"), ("ann", "2"))]
+        return [answer.status_code for answer in await asyncio.gather(*sent)]
+
+    assert (asyncio.run(clicks()), found) == ([303] * 4, ["done"] * 3)
+
+
+def test_what_failed_is_not_taken_for_done() -> None:
+    tries: list[int] = []
+
+    async def fail() -> None:
+        tries.append(1)
+        raise Conflict("no")
+
+    async def clicks() -> None:
+        done = Done()
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                await done.once("ann", "1", fail, "/")
+
+    asyncio.run(clicks())
+    assert len(tries) == 2
+
+
+# ---------------------------------------------------------------- who may, and what is wrong
+
+PATHS = ("/pool/pool1/edit", "/pool/pool1/subpool", "/pool/pool1/delete")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_who_may_not_edit_finds_no_form_and_is_refused_all_the_same(tmp_path: Path, path: str) -> None:
+    with site(tmp_path) as it:
+        form = fields_of(it.visitor().page(path)) | {"step": "send", GPUS: "4", "name": "x", "quota": "1"}
+        for role, status in (("pool1-user", 403), ("pool1-viewer", 403), ("pool2-admin", 404)):
+            eve = it.person(f"eve-{status}-{role}", role)
+            own = fields_of(eve.page("/me"))["csrf"]
+            assert (eve.get(path).status_code, eve.post(path, form | {"csrf": own}).status_code) == (status, status)
+            assert eve.get("/pool/pool1/what-if?quota=4").status_code == status
+            if status == 403:
+                assert f'href="{path}"' not in eve.page("/pool/pool1")
+                assert "data-what-if" not in eve.page("/pool/pool1")
+        assert [by for by, _ in changes(it, "pool1")] == ["ann"]
+
+
+def test_the_admin_of_a_pool_changes_how_it_queues_and_not_what_it_costs_others(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        lead = it.person("lead", "pool1-admin")
+        assert GPUS not in lead.page("/pool/pool1/edit")
+        assert "data-what-if" not in lead.page("/pool/pool1")
+        shown = lead.fill("/pool/pool1/edit", queueing="STRICT_FIFO")
+        assert lead.confirm("/pool/pool1/edit", shown.text).status_code == 303
+        for typed in ({GPUS: "4"}, {"weight": "2"}, {"borrowing_limit default/gpu": "1"}):
+            answer = lead.fill("/pool/pool1/edit", **typed)
+            assert (answer.status_code, "that needs the role admin" in words_of(answer.text)) == (403, True)
+        assert lead.get("/pool/pool1/what-if?quota=4").status_code == 403
+        assert quota(it, "pool1") == 2
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        typed = {"edit": {GPUS: "3"}, "subpool": {"name": "x", "quota": "1"}}.get(path.rpartition("/")[2], {})
+        shown = visitor.fill(path, **typed)
+        form = fields_of(shown.text) | {"step": "send"}
+        for wrong in ("", "x", form["csrf"][:-1]):
+            assert visitor.post(path, form | {"csrf": wrong}, Accept="*/*").status_code == 401
+        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            assert visitor.post(path, form, Accept="*/*", **headers).status_code in (401, 403)
+        assert len(changes(it, "pool1")) == 1
+        assert visitor.confirm(path, shown.text).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "said"),
+    [
+        ("/pool/pool1/edit", {GPUS: "many"}, "'many' is not a whole number of GPUs from 0 on."),
+        ("/pool/pool1/edit", {GPUS: "-1"}, "'-1' is not a whole number of GPUs from 0 on."),
+        ("/pool/pool1/edit", {GPUS: "1.5"}, "'1.5' is not a whole number of GPUs from 0 on."),
+        ("/pool/pool1/edit", {GPUS: "3,default/cpu=9"}, "'3,default/cpu=9' is not a whole number"),
+        ("/pool/pool1/edit", {"weight": "0"}, "weight 0 is out of range"),
+        ("/pool/pool1/edit", {"weight": "x"}, "'x' is not a whole number from 1 on."),
+        ("/pool/pool1/edit", {"queueing": "LIFO"}, "Choose one from the list."),
+        ("/pool/pool1/edit", {}, "Nothing is different: change a number first."),
+        ("/pool/pool1/subpool", {"name": "", "quota": "1"}, "Write the name behind pool1--."),
+        ("/pool/pool1/subpool", {"name": "A b", "quota": "1"}, "A b"),
+        ("/pool/pool1/subpool", {"name": "x", "quota": ""}, "Write GPUs such as 8"),
+        ("/pool/pool1/subpool", {"name": "x", "quota": "200%"}, "200% is more than all"),
+        ("/pool/pool1/subpool", {"name": "x", "quota": "5"}, "5"),
+    ],
+)
+def test_a_wrong_number_is_said_beside_its_field(tmp_path: Path, path: str, typed: dict[str, str], said: str) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        answer = visitor.fill(path, **typed)
+        assert answer.status_code in (400, 422)
+        assert said.lower() in words_of(answer.text).lower(), words_of(answer.text)
+        kept = fields_of(answer.text)
+        assert {name: kept[name] for name in typed if name != "queueing"} == {
+            name: value for name, value in typed.items() if name != "queueing"
+        }
+        assert 'class="planned"' not in answer.text
+        assert len(changes(it, "pool1")) == 1
+
+
+def test_html_in_any_field_of_an_edit_stays_text(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        for path in PATHS:
+            for field in (GPUS, "weight", "queueing", "name", "quota", "tag", "key", "shown"):
+                answer = visitor.fill(path, **{"name": "x", "quota": "1"} | {field: SCRIPT})
+                assert [each for each in ("<script>alert", "<img src=x") if each in answer.text] == [], (path, field)
+
+
+# ---------------------------------------------------------------- what if
+
+
+def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=LENT) as it:
+        waiting(it)
+        visitor = it.visitor()
+        before = it.desk.revision
+        words = words_of(visitor.page("/pool/pool1/what-if?quota=4"))
+        assert "1 group (b-1) would run with 2 GPUs that would wait otherwise." in words
+        assert "It costs pool2 2 GPUs (1 group preempted)." in words
+        assert "pool1 2 → 4" in words
+        assert "No workflow would notice." in words_of(visitor.page("/pool/pool2/what-if?quota=1"))
+        assert "That is what it has." in words_of(visitor.page("/pool/pool1/what-if?quota=2"))
+        for asked in ("", "?quota=", "?quota=-1", "?quota=x", "?quota=1e9", "?quota=99999999999"):
+            page = words_of(visitor.page(f"/pool/pool1/what-if{asked}"))
+            assert ("Guarantee 2 GPUs" in page, "would" in page) == (True, False), asked
+        answer = visitor.get(f"/pool/pool1/what-if?quota={SCRIPT}")
+        assert "<script>alert" not in answer.text
+        assert it.desk.revision == before
+
+
+def test_what_is_refused_is_the_answer(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=TEAM) as it:
+        answer = it.visitor().get("/pool/team--a/what-if?quota=9")
+        assert (answer.status_code, "team has 3" in words_of(answer.text)) == (400, True)
+
+
+def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=UNSEEN) as it:
+        it.desk.submit("work", "zebra", Priority.LOW, gpus=4)
+        it.desk.service.settle()
+        it.desk.submit("own", "mine--s", Priority.LOW, gpus=1)
+        it.desk.service.settle()
+        lead = it.person("lead", "mine-admin")
+        text = lead.page("/pool/mine--s/what-if?quota=2")
+        assert "zebra" not in text
+
+
+def test_a_question_that_nobody_waits_for_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same function answers `POST /api/v1/plan`: the client leaves while the branches run."""
+    with site(tmp_path, cluster=LENT) as it:
+        waiting(it)
+        begun = threading.Event()
+        real = plans.outcome_with
+
+        def slow(*args: Any) -> Any:
+            begun.set()
+            leaving = args[-1]
+            for _ in range(10_000):
+                if leaving.left:
+                    break
+                threading.Event().wait(0.001)
+            return real(*args)
+
+        monkeypatch.setattr(plans, "outcome_with", slow)
+
+        class Gone:
+            async def receive(self) -> dict[str, str]:
+                await asyncio.to_thread(begun.wait)
+                return {"type": "http.disconnect"}
+
+        asker = Asker(it.desk.service.access.authentication.authenticate(_token(it), "x"), it.desk.service)
+        found = asyncio.run(
+            planned(Gone(), it.desk.service, asker, "ann", lambda: OfEdit("pool1", PoolEdit(quota=4)))  # type: ignore[arg-type]
+        )
+        assert found is None
+
+
+def _token(it: Site) -> str:
+    return it.desk.service.access.tokens.create("ann", "t2", actor="ann").text
+
+
+def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
+    example = v1.Plan.example()
+    taken = [v1.PlanPreempted.example() | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
+    many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}
+    shown = told(v1.Plan.model_validate(many))
+    (kind,) = [each for each in shown.kinds if each.label == "Is preempted"]
+    assert (len(kind.items), kind.more) == (9, 4)
+    assert kind.items[0].text.endswith("it runs again elsewhere")
+    assert shown.sentences[1] == (
+        "It costs nlp 176 GPUs (11 groups preempted) and other pools 16 GPUs (2 groups preempted)."
+    )
