@@ -50,7 +50,9 @@ function answered(place, [found, address]) {
   if (!section) {
     if (new URL(address).pathname === "/login") return problem(place, "You are signed out. Sign in in another tab; what you typed is still here, but this form has to be opened anew.");
     const said = found.querySelector("main.narrow p");
-    return said ? problem(place, said.textContent) : location.assign(address);
+    if (said) return problem(place, said.textContent);
+    sessionStorage.setItem("acted", "yes"); // what was begun may be over before the next page listens
+    return location.assign(address);
   }
   const here = document.adoptNode(section);
   place.replaceChildren(...here.childNodes);
@@ -102,7 +104,7 @@ document.addEventListener("submit", async (event) => {
 });
 
 document.addEventListener("change", async (event) => {
-  const file = event.target.dataset.into && event.target.files[0];
+  const file = event.target.dataset?.into && event.target.files[0];
   if (file) document.getElementById(event.target.dataset.into).value = await file.text();
 });
 

@@ -65,7 +65,12 @@ function again() {
 function open() {
   if (source || document.hidden) return;
   source = new EventSource("/page/live");
-  source.onopen = () => say("live", true);
+  source.onopen = () => {
+    say("live", true);
+    if (!sessionStorage.getItem("acted")) return;
+    sessionStorage.removeItem("acted");
+    refresh();
+  };
   source.onmessage = (event) => {
     document.dispatchEvent(new CustomEvent("change", { detail: JSON.parse(event.data) }));
     refresh();

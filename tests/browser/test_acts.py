@@ -1,0 +1,208 @@
+"""What somebody does on the page, in Chromium: with script in a dialog, without it page by page."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import looks
+from tests.browser.lab import Lab, file
+from tests.browser.test_browser import PATIENCE_MS, looking
+from tests.patience import until
+from tests.worlds.command_line import up, written
+
+CLUSTER = "pools: [{name: mine, quota: 2}, {name: spare, quota: 0}]\n"
+FORMS = (
+    "/submit",
+    "/workflow/runs-1/cancel",
+    "/workflow/runs-1/again",
+    "/pool/mine/edit",
+    "/pool/mine/subpool",
+    "/pool/mine/delete",
+    "/pool/mine/what-if?quota=4",
+    "/pool/mine",
+    "/workflow/runs-1",
+    "/workflows",
+)
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """runs-1 holds all that mine was promised, waits-1 waits behind it, and low-1 has what nobody was promised."""
+    folder: Path = tmp_path_factory.mktemp("mine")
+    with up(folder / "data", "--gpus", "4", "--cluster", written(folder, CLUSTER, "cluster.yaml")) as server:
+        it = Lab(server, folder, server.said.split(" at ")[1].split(" ")[0])
+        it.submit("runs", 2, pool="mine")
+        it.submit("low", 1, pool="spare", priority="LOW")
+        it.submit("waits", 2, pool="mine")
+        for id in ("runs-1", "low-1"):
+            until(lambda id=id: server.json("workflow", "query", id)["status"] == "RUNNING")  # type: ignore[misc]
+        try:
+            yield it
+        finally:  # tasks outlive their server
+            names = [each["name"] for each in server.json("workflow", "list", "-a")["workflows"]]
+            server.runrig("workflow", "cancel", *names)
+            until(lambda: server.json("workflow", "list", "-a", "-s", "RUNNING")["workflows"] == [])
+
+
+def status(it: Lab, id: str) -> str:
+    return str(it.server.json("workflow", "query", id)["status"])
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_every_form_can_be_read(mine: Lab, chromium: Browser, width: int, height: int, scheme: str) -> None:
+    with looking(mine, chromium, width=width, height=height, scheme=scheme) as watched:
+        for path in FORMS:
+            page = watched.goto(path)
+            checks = (looks.CONTRAST, looks.NAMELESS, looks.CUT, looks.SIDEWAYS)
+            assert [page.evaluate(each) for each in checks] == [[]] * len(checks), path
+        watched.is_content()
+
+
+def test_a_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium) as watched:
+        page = watched.goto("/workflows")
+        page.get_by_role("link", name="Submit…").click()
+        box = page.get_by_role("dialog", name="Submit a workflow")
+        expect(box).to_be_visible(timeout=PATIENCE_MS)
+        box.get_by_label("Workflow file").fill(file("typed", 1))
+        box.get_by_label("Pool").select_option("spare")
+        box.get_by_label("Priority").select_option("LOW")
+        press(page, "See what it would do")
+        expect(box).to_contain_text("typed-1 would start now", timeout=PATIENCE_MS)
+        assert page.url.endswith("/workflows")
+        press(page, "Submit")
+        page.wait_for_url("**/workflow/typed-1")
+        expect(page.locator("#head .badge")).to_have_text("RUNNING", timeout=PATIENCE_MS)
+        page.get_by_role("link", name="Cancel…").click()
+        box = page.get_by_role("dialog", name="Cancel typed-1?")
+        expect(box).to_contain_text("1 pod on 1 node with 1 GPU stops", timeout=PATIENCE_MS)
+        page.keyboard.press("Escape")
+        expect(box).to_be_hidden(timeout=PATIENCE_MS)
+        page.get_by_role("link", name="Cancel…").click()
+        box.get_by_label("Why").fill("enough <b>seen</b>")
+        press(page, "Cancel typed-1")
+        expect(page.locator("#head .badge")).to_have_text("FAILED_CANCELED", timeout=PATIENCE_MS)
+        expect(page.get_by_role("link", name="Restart…")).to_be_visible(timeout=PATIENCE_MS)
+        watched.is_content()
+
+
+def test_a_chosen_file_is_read_and_what_is_wrong_with_it_is_said_beside_it(mine: Lab, chromium: Browser) -> None:
+    path = written(mine.folder, file("chosen", 1) + "  colour: red\n", "chosen.yaml")
+    with looking(mine, chromium) as watched:
+        page = watched.goto("/submit")
+        page.get_by_label("Or choose a file").set_input_files(path)
+        expect(page.get_by_label("Workflow file")).to_have_value(Path(path).read_text(), timeout=PATIENCE_MS)
+        page.get_by_label("Pool").select_option("spare")
+        press(page, "See what it would do")
+        said = page.get_by_role("alert")
+        expect(said).to_contain_text("a workflow has no field 'colour'", timeout=PATIENCE_MS)
+        expect(said).to_be_focused(timeout=PATIENCE_MS)
+        expect(page.get_by_label("Workflow file")).to_have_value(Path(path).read_text(), timeout=PATIENCE_MS)
+        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
+        watched.is_content()
+
+
+def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium) as watched:
+        page = watched.goto("/workflow/waits-1")
+        expect(page.locator(".sentence")).to_contain_text("waits-1 waits: mine has 0 of its quota", timeout=PATIENCE_MS)
+        page = watched.goto("/pool/mine")
+        page.get_by_role("link", name="Resize…").click()
+        box = page.get_by_role("dialog", name="Resize mine")
+        box.get_by_label("Quota of default/gpu").fill("four")
+        press(page, "See what it would do")
+        expect(box.get_by_role("alert")).to_contain_text("not a whole number of GPUs", timeout=PATIENCE_MS)
+        box.get_by_label("Quota of default/gpu").fill("4")
+        press(page, "See what it would do")
+        expect(box).to_contain_text("1 group (waits-1) would run with 2 GPUs", timeout=PATIENCE_MS)
+        expect(box).to_contain_text("It costs spare 1 GPU (1 group preempted).", timeout=PATIENCE_MS)
+        assert mine.server.json("pool", "show", "mine")["quota"] == 2
+        press(page, "Change mine")
+        expect(page.locator("#figures")).to_contain_text("Quota4", timeout=PATIENCE_MS)
+        until(lambda: status(mine, "waits-1") == "RUNNING")
+        mine.server.runrig("workflow", "cancel", "waits-1")
+        mine.server.runrig("pool", "update", "mine", "--quota", "2")
+        until(lambda: status(mine, "low-1") == "RUNNING")
+        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
+        watched.is_content()
+
+
+def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium) as watched:
+        mine.submit("more", 2, pool="mine")
+        page = watched.goto("/pool/mine")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "what-if" in request.url else None)
+        page.get_by_role("slider", name="Guarantee").focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowRight")
+        answer = page.locator("#what-answer")
+        expect(answer).to_contain_text("1 group (more-1) would run with 2 GPUs", timeout=PATIENCE_MS)
+        expect(answer).to_contain_text("It costs spare 1 GPU (1 group preempted).", timeout=PATIENCE_MS)
+        expect(page.locator("form output")).to_have_text("4", timeout=PATIENCE_MS)
+        page.keyboard.press("Home")
+        expect(answer).to_contain_text("2 → 0", timeout=PATIENCE_MS)
+        assert len(asked) <= 4
+        assert mine.server.json("pool", "show", "mine")["quota"] == 2
+        mine.server.runrig("workflow", "cancel", "more-1")
+        watched.is_content()
+
+
+def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
+    with looking(mine, chromium, java_script_enabled=False) as watched:
+        page = watched.goto("/submit")
+        page.get_by_label("Workflow file").fill(file("plain", 1))
+        page.get_by_label("Pool").select_option("spare")
+        page.get_by_label("Priority").select_option("LOW")
+        press(page, "See what it would do")
+        expect(page.locator("#planned")).to_contain_text("plain-1 would start now", timeout=PATIENCE_MS)
+        press(page, "Submit")
+        page.wait_for_url("**/workflow/plain-1")
+        page.get_by_role("link", name="Cancel…").click()
+        press(page, "Cancel plain-1")
+        page.wait_for_url("**/workflow/plain-1")
+        until(lambda: status(mine, "plain-1") == "FAILED_CANCELED")
+        page = watched.goto("/pool/mine/edit")
+        page.get_by_label("Weight").fill("heavy")
+        press(page, "See what it would do")
+        expect(page.get_by_role("alert")).to_contain_text("'heavy' is not a whole number", timeout=PATIENCE_MS)
+        page.get_by_label("Weight").fill("2")
+        press(page, "See what it would do")
+        press(page, "Change mine")
+        page.wait_for_url("**/pool/mine")
+        assert mine.server.json("pool", "show", "mine")["weight"] == 2
+        page.get_by_role("slider", name="Guarantee").fill("3")
+        press(page, "Ask")
+        expect(page.locator("#what-answer")).to_contain_text("2 → 3", timeout=PATIENCE_MS)
+        watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
+        watched.is_content()
+
+
+def test_the_command_of_an_empty_server_does_what_it_says(tmp_path: Path, chromium: Browser) -> None:
+    with up(tmp_path / "data", "--gpus", "1") as server:
+        it = Lab(server, tmp_path, server.said.split(" at ")[1].split(" ")[0])
+        with looking(it, chromium, permissions=["clipboard-read", "clipboard-write"]) as watched:
+            page = watched.goto("/")
+            press(page, "Copy")
+            expect(page.get_by_role("button", name="Copied")).to_be_visible(timeout=PATIENCE_MS)
+            command = str(page.evaluate("navigator.clipboard.readText()"))
+            assert command == page.locator("#first").text_content()
+            written_by, _, submitted_by = command.rstrip().rpartition("\n")
+            assert submitted_by == "runrig workflow submit hello.yaml --pool default"
+            subprocess.run(["sh", "-c", written_by], cwd=tmp_path, check=True)
+            done = server.runrig("workflow", "submit", str(tmp_path / "hello.yaml"), "--pool", "default")
+            assert done.code == 0, done.err
+            expect(page.locator("#lately")).to_contain_text("hello-1", timeout=PATIENCE_MS)
+            expect(page.get_by_role("button", name="Copy")).to_have_count(0, timeout=PATIENCE_MS)
+            until(lambda: "hello\n" in server.runrig("workflow", "logs", "hello-1").out)
+            server.runrig("workflow", "cancel", "hello-1")
+            until(lambda: server.json("workflow", "query", "hello-1")["end_time"] is not None)
+            watched.is_content()
