@@ -36,7 +36,7 @@ pools:
 UNSEEN = """
 cohorts: [{name: all}]
 pools:
-- {name: mine, quota: 2, cohort: all, subpools: [{name: s, quota: 0}]}
+- {name: mine, quota: 2, cohort: all, subpools: [{name: s, quota: 1}]}
 - {name: zebra, quota: 2, cohort: all}
 """
 LENT = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 0}]"
@@ -324,12 +324,14 @@ def test_what_is_refused_is_the_answer(tmp_path: Path) -> None:
 
 def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> None:
     with site(tmp_path, cluster=UNSEEN) as it:
-        it.desk.submit("work", "zebra", Priority.LOW, gpus=4)
+        it.desk.submit("first", "mine--s")
         it.desk.service.settle()
-        it.desk.submit("own", "mine--s", Priority.LOW, gpus=1)
+        it.desk.submit("work", "zebra", Priority.LOW, gpus=3)
         it.desk.service.settle()
-        lead = it.person("lead", "mine-admin")
-        text = lead.page("/pool/mine--s/what-if?quota=2")
+        it.desk.submit("second", "mine--s")
+        it.desk.service.settle()
+        text = it.person("lead", "mine-admin").page("/pool/mine--s/what-if?quota=2")
+        assert "It costs other pools 3 GPUs (1 group preempted)." in words_of(text)
         assert "zebra" not in text
 
 

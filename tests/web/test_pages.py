@@ -26,6 +26,13 @@ PAGES = (
     "/pool/pool1",
     "/node/n0",
     "/me",
+    "/submit",
+    "/workflow/a-1/cancel",
+    "/workflow/a-1/again",
+    "/pool/pool1/edit",
+    "/pool/pool1/subpool",
+    "/pool/pool1/delete",
+    "/pool/pool1/what-if?quota=4",
 )
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
 
@@ -222,6 +229,8 @@ def test_of_other_pools_there_is_no_name_in_any_byte(tmp_path: Path) -> None:
             "/pool/mine",
             "/node/n0",
             "/me",
+            "/submit",
+            "/workflow/own-1/again",
             "/page/state",
             "/page/layout",
             "/waiting?pool=zebra",
