@@ -130,6 +130,7 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
         until(lambda: status(mine, "waits-1") == "RUNNING")
         mine.server.runrig("workflow", "cancel", "waits-1")
         mine.server.runrig("pool", "update", "mine", "--quota", "2")
+        mine.submit("waits", 2, pool="mine")  # as it was before
         until(lambda: status(mine, "low-1") == "RUNNING")
         watched.complaints = [each for each in watched.complaints if "status of 422" not in each]
         watched.is_content()
@@ -137,7 +138,6 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
 
 def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
-        mine.submit("more", 2, pool="mine")
         page = watched.goto("/pool/mine")
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url) if "what-if" in request.url else None)
@@ -145,14 +145,13 @@ def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab,
         for _ in range(2):
             page.keyboard.press("ArrowRight")
         answer = page.locator("#what-answer")
-        expect(answer).to_contain_text("1 group (more-1) would run with 2 GPUs", timeout=PATIENCE_MS)
+        expect(answer).to_contain_text("would run with 2 GPUs that would wait otherwise.", timeout=PATIENCE_MS)
         expect(answer).to_contain_text("It costs spare 1 GPU (1 group preempted).", timeout=PATIENCE_MS)
         expect(page.locator("form output")).to_have_text("4", timeout=PATIENCE_MS)
         page.keyboard.press("Home")
         expect(answer).to_contain_text("2 → 0", timeout=PATIENCE_MS)
         assert len(asked) <= 4
         assert mine.server.json("pool", "show", "mine")["quota"] == 2
-        mine.server.runrig("workflow", "cancel", "more-1")
         watched.is_content()
 
 

@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 
-from runrig.api.permissions import Asker
-from runrig.api.v1.plans import planned
 from runrig.domain.errors import Conflict
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight import plans
-from runrig.service.foresight.questions import OfEdit
 from runrig.service.queries.history import HistoryQuery
 from runrig.web.forms import Done
 from runrig.web.planned import told
 from runrig.wire import v1
+from tests.api.client import TOKEN, URL
 from tests.web.test_acts import SCRIPT
 from tests.web.visitor import Site, fields_of, site, words_of
 
@@ -336,37 +334,53 @@ def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> No
 
 
 def test_a_question_that_nobody_waits_for_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same function answers `POST /api/v1/plan`: the client leaves while the branches run."""
+    """The browser goes away while the branches run; they would run for ten seconds more."""
+    begun = threading.Event()
+    real = plans.outcome_with
+
+    def slow(*args: Any) -> Any:
+        begun.set()
+        leaving = args[-1]
+        for _ in range(1_000):
+            if leaving.left:
+                break
+            threading.Event().wait(0.01)
+        return real(*args)
+
+    monkeypatch.setattr(plans, "outcome_with", slow)
     with site(tmp_path, cluster=LENT) as it:
         waiting(it)
-        begun = threading.Event()
-        real = plans.outcome_with
+        coming: list[dict[str, Any]] = [{"type": "http.request", "body": b"", "more_body": False}]
+        sent: list[Any] = []
 
-        def slow(*args: Any) -> Any:
-            begun.set()
-            leaving = args[-1]
-            for _ in range(10_000):
-                if leaving.left:
-                    break
-                threading.Event().wait(0.001)
-            return real(*args)
+        async def receive() -> dict[str, Any]:
+            if coming:
+                return coming.pop(0)
+            await asyncio.to_thread(begun.wait)
+            return {"type": "http.disconnect"}
 
-        monkeypatch.setattr(plans, "outcome_with", slow)
+        async def send(message: Any) -> None:
+            sent.append(message)
 
-        class Gone:
-            async def receive(self) -> dict[str, str]:
-                await asyncio.to_thread(begun.wait)
-                return {"type": "http.disconnect"}
-
-        asker = Asker(it.desk.service.access.authentication.authenticate(_token(it), "x"), it.desk.service)
-        found = asyncio.run(
-            planned(Gone(), it.desk.service, asker, "ann", lambda: OfEdit("pool1", PoolEdit(quota=4)))  # type: ignore[arg-type]
-        )
-        assert found is None
+        asyncio.run(it.app(_scope("/pool/pool1/what-if", b"quota=4"), receive, send))
+        assert sent[0]["status"] == 499
 
 
-def _token(it: Site) -> str:
-    return it.desk.service.access.tokens.create("ann", "t2", actor="ann").text
+def _scope(path: str, query: bytes) -> dict[str, Any]:
+    headers = {"host": URL.partition("//")[2], "authorization": f"Bearer {TOKEN}"}
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query,
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 5000),
+        "server": ("127.0.0.1", 1),
+        "state": {},
+    }
 
 
 def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:

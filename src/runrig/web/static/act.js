@@ -1,6 +1,6 @@
 // Commands and edits in place: the forms are pages of their own, which are shown in a dialog, and answered there.
 // All of them work without this.
-const DEBOUNCE_MS = 150;
+const [DEBOUNCE_MS, BUSY_MS] = [150, 1000];
 const box = document.createElement("dialog");
 box.className = "act-box";
 document.body.append(box);
@@ -14,7 +14,7 @@ function ask(address, form, signal) {
     request.responseType = "document";
     request.setRequestHeader("Accept", "text/html");
     if (form) request.setRequestHeader("Content-Type", "application/x-www-form-urlencoded");
-    request.onload = () => (request.response ? resolve([request.response, request.responseURL]) : reject(new Error(`the server said ${request.status}`)));
+    request.onload = () => (request.response ? resolve([request.response, request.responseURL, request.status]) : reject(new Error(`the server said ${request.status}`)));
     request.onerror = () => reject(new Error("the server does not answer"));
     signal?.addEventListener("abort", () => {
       request.abort();
@@ -120,7 +120,11 @@ for (const form of document.querySelectorAll("form[data-what-if]")) {
     const mine = (asking = new AbortController());
     answer.ariaBusy = "true";
     try {
-      const [found] = await ask(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`, null, mine.signal);
+      const [found, , status] = await ask(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`, null, mine.signal);
+      if (status === 503 && asking === mine) {
+        timer = setTimeout(put, BUSY_MS); // the question before is still being given up
+        return;
+      }
       const said = found.getElementById("what-answer") ?? found.querySelector("main");
       answer.replaceChildren(...document.adoptNode(said).childNodes);
     } catch (error) {
