@@ -178,7 +178,6 @@ _KEY_HEADER = header(
 
 Asked = Annotated[Request, Found(lambda request: request)]
 Serving = Annotated[Service, Found(_service)]
-Arriving = Annotated[Request, Found(lambda request: request)]
 """The request itself, whose end says that nobody waits for the answer any more."""
 Who = Annotated[Identity, Found(_who)]
 User = Annotated[str, Found(_user, _USER_HEADER)]
