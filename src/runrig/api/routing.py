@@ -177,8 +177,8 @@ _KEY_HEADER = header(
 )
 
 Asked = Annotated[Request, Found(lambda request: request)]
+"""The request itself: its end says that nobody waits for the answer any more."""
 Serving = Annotated[Service, Found(_service)]
-"""The request itself, whose end says that nobody waits for the answer any more."""
 Who = Annotated[Identity, Found(_who)]
 User = Annotated[str, Found(_user, _USER_HEADER)]
 Base = Annotated[str, Found(_base)]

@@ -177,6 +177,11 @@ class Service:
             return monitor_snapshot(state, self.clock.now()), self.not_ready is None, self.clock.difference_s
 
     @property
+    def stored(self) -> int:
+        """The last revision that is stored."""
+        return self._transactor.stored
+
+    @property
     def not_ready(self) -> str | None:
         """Why the server does not work as it should; None if it does.  Waits for nothing."""
         return self._transactor.trouble or self._reconciler.trouble

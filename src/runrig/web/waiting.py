@@ -1,30 +1,42 @@
 """What waits, pool by pool, with the first blocker of each.
 
-To find out why costs the engine work, so an answer is kept for a few seconds and shown to all who see as much.
+To find out why costs the engine work, so a thread does that, one pool after the other, and pages show what is known: they wait for it
+a moment at most.
 """
 
+import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from runrig.api.v1.answers.workflows import pool_why
-from runrig.domain.errors import NotFound
+from runrig.domain.errors import NotFound, RunrigError
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.wire import v1
 
-KEPT_S = 5.0
+FIRST_S, WAIT_S = 2.0, 0.25
+"""How long a page waits for what nobody has asked before, and for what is out of date."""
+REST = 3.0
+"""So many times as long as an answer took, and at most LONGEST_REST_S, the thread rests: without a mirror others need the interpreter."""
+LONGEST_REST_S = 1.0
+OLD_S = 60.0
+"""What is older is not shown any more."""
 MOST_KEPT = 2_000
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One blocker of a pool, and who waits for it."""
+    """One blocker of a pool, and who waits for it.  *age_s*: of what was found out before the last change; 0 if it is up to date."""
 
     pool: str
     held: v1.Held
+    age_s: int = 0
 
     @property
     def law(self) -> str:
@@ -41,30 +53,97 @@ class Card:
         return self.held.reason.sentence.partition(". The best: ")[0]
 
 
+class _Known(NamedTuple):
+    """*found* None: the pool is gone.  *revision*: the last that was stored when it was asked for, *at*: when that was."""
+
+    found: v1.PoolWhy | None
+    revision: int
+    at: float
+
+
+_Key = tuple[str, tuple[str, ...] | None]
+"""A pool, and the top-level pools that are seen; None: all."""
+
+
 class Reasons:
+    """Answers are shared by all who see as much.  Its thread ends when there is nothing left to ask.  Thread-safe."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, tuple[str, ...] | None], tuple[float, v1.PoolWhy]] = OrderedDict()
+        self._news = threading.Condition()
+        self._kept: OrderedDict[_Key, _Known] = OrderedDict()
+        self._wanted: OrderedDict[_Key, Visibility] = OrderedDict()
+        self._at_work = False
 
     def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
-        """None: the pool is gone by now."""
-        key = (pool, None if visibility.whole else visibility.tops)
-        with self._lock:
-            at, found = self._kept.get(key, (0.0, None))
-        if found is not None and time.monotonic() - at < KEPT_S:
-            return found
-        try:
-            found = pool_why(self._service.workflow_queries.pool_why(pool, visibility))
-        except NotFound:
-            return None
-        with self._lock:
-            self._kept[key] = (time.monotonic(), found)
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found
+        """None: the pool is gone by now, or nobody knows yet."""
+        (known,) = self._known([pool], visibility)
+        return None if known is None else known.found
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the cards of *pools*, in their order, the most frequent blocker of each first."""
-        answers = [(pool, self.of(pool, visibility)) for pool in pools]
-        return [Card(pool, held) for pool, answer in answers if answer is not None for held in answer.held]
+        """Returns the cards of *pools*, in their order, the most frequent blocker of each first; of what is not known yet, none."""
+        found = zip(pools, self._known(pools, visibility), strict=True)
+        return [
+            Card(pool, held, self._age_s(known))
+            for pool, known in found
+            if known is not None and known.found is not None
+            for held in known.found.held
+        ]
+
+    def _known(self, pools: Sequence[str], visibility: Visibility) -> list[_Known | None]:
+        keys: list[_Key] = [(pool, None if visibility.whole else visibility.tops) for pool in pools]
+        with self._news:
+            wanted = [key for key in keys if not self._is_new(key)]
+            self._want(wanted, visibility)
+            first = any(key not in self._kept for key in wanted)
+            self._news.wait_for(lambda: not any(key in self._wanted for key in wanted), FIRST_S if first else WAIT_S)
+            return [self._kept.get(key) for key in keys]
+
+    def _is_new(self, key: _Key) -> bool:
+        known = self._kept.get(key)
+        if known is not None and known.revision != self._service.stored and self._age_s(known) > OLD_S:
+            del self._kept[key]
+        return known is not None and known.revision == self._service.stored
+
+    def _age_s(self, known: _Known) -> int:
+        current = known.revision == self._service.stored
+        return 0 if current else int(time.monotonic() - known.at)
+
+    def _want(self, keys: Sequence[_Key], visibility: Visibility) -> None:
+        self._wanted |= {key: visibility for key in keys if key not in self._wanted}
+        if self._wanted and not self._at_work:
+            self._at_work = True
+            threading.Thread(target=self._work, name="reasons", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._news:
+                if not self._wanted:
+                    self._at_work = False
+                    return
+                key, visibility = next(iter(self._wanted.items()))
+            began, revision = time.monotonic(), self._service.stored
+            try:
+                known = self._asked(key[0], visibility)
+            except Exception as error:  # noqa: BLE001 - pages show what was known before, and ask again
+                level = logging.DEBUG if isinstance(error, RunrigError) else logging.ERROR
+                _log.log(level, "event=reasons_failed pool=%s", key[0], exc_info=error)
+            else:
+                self._keep(key, _Known(known, revision, began))
+            with self._news:
+                del self._wanted[key]
+                self._news.notify_all()
+            time.sleep(min(REST * (time.monotonic() - began), LONGEST_REST_S))
+
+    def _asked(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+        try:
+            return pool_why(self._service.workflow_queries.pool_why(pool, visibility))
+        except NotFound:
+            return None
+
+    def _keep(self, key: _Key, known: _Known) -> None:
+        with self._news:
+            self._kept[key] = known
+            self._kept.move_to_end(key)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)

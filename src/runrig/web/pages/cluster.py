@@ -45,7 +45,7 @@ def pool(request: Asked, service: Serving, asker: Asking, reasons: Explaining, n
         rows=rows,
         colours=colours([row.name for row in tree if row.kind == "pool"] or [name]),
         cards=[Card(name, held) for held in why.held] if why else [],
-        waiting=why.gangs if why else 0,
+        waiting=queued.get(name, 0),
         unasked=why.unasked if why else 0,
         running=_listed(service, visibility, name, "RUNNING"),
         pending=_listed(service, visibility, name, "PENDING"),

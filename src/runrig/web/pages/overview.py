@@ -27,6 +27,8 @@ LOOKED_BACK = 400
 MOST_POOLS = 6
 """Pools of which the overview says why something waits: those where most does."""
 MOST_CARDS = 8
+MOST_WAITING = 50
+"""Pools of which the page of what waits says why, unless one is chosen: those where most does."""
 _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
 """What the overview does not tell: the page of the workflow does."""
 
@@ -103,7 +105,8 @@ def waiting_page(
 ) -> Response:
     queued = {each.pool: each for each in service.boards.board(visibility).queued}
     pools = sorted(name for name in queued if name)
-    cards = reasons.cards([name for name in pools if pool in ("", name)], visibility)
+    most = sorted((name for name in pools if pool in ("", name)), key=lambda name: (-queued[name].gangs, name))
+    cards = reasons.cards(most[:MOST_WAITING], visibility)
     laws = sorted({card.law for card in cards})
     shown = [card for card in cards if law in ("", card.law)]
     shown.sort(key=lambda card: (-card.held.gangs, card.pool, card.law))
@@ -115,6 +118,7 @@ def waiting_page(
         laws=laws,
         pool=pool,
         law=law,
+        more=max(0, len(most) - MOST_WAITING),
         queued=queued,
         colours=_colours(service, visibility),
         gangs=sum(each.gangs for each in queued.values()),
