@@ -13,6 +13,7 @@ from bench import (
     foresight,
     full,
     growth,
+    holds,
     kueue,
     latency,
     parts,
@@ -131,6 +132,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "foresight": lambda runs: Section("foresight", foresight.ABOUT, foresight.rows(runs)),
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
+    "holds": lambda runs: Section("holds", holds.ABOUT, holds.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }

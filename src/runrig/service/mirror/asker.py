@@ -23,7 +23,7 @@ SMALL = 2_000
 MOST_FRESH_STARTS = 5
 """How often a question that is answered in steps begins again because something else was stored."""
 
-HOLD_S = 0.002
+HOLD_S = 0.001
 """So long the lock is held for steps of a question, and for the one that is under way then."""
 
 
