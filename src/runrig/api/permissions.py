@@ -76,7 +76,7 @@ class Asker:
 
     def submits_to(self) -> list[str]:
         """The pools that take what they submit, by name."""
-        there = (view.pool for view in self._service.queries.pools(visibility=self.visibility))
+        there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
         names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
         return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
 

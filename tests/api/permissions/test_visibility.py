@@ -212,7 +212,9 @@ def test_no_more_than_a_few_search_at_once(tmp_path: Path) -> None:
                 until(lambda: len(turns._waiting) == len(waiting))
                 refused = it.api.http.get(address)
                 assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-                assert it.get("ada", f"/api/v1/workflows/{waits}/why")["changes"] is None, "why alone is always answered"
+                assert it.get("ada", f"/api/v1/workflows/{waits}/why")["changes"] is None, (
+                    "why alone is always answered"
+                )
                 for each in leaving:
                     each.leave()
                 assert {type(each.exception()) for each in waiting} == {GivenUp}
