@@ -85,10 +85,9 @@ def test_the_map_has_the_colour_of_the_pool_and_says_who_is_there(server: Lab, c
         expect(said).to_have_text("", timeout=PATIENCE_MS)
         colours = page.evaluate(looks.COLOURS)
         assert colours.get("51,34,136", 0) > 50, "c0, of pool1"
-        page.get_by_role("button", name="Priority").click()
-        expect(page.get_by_role("button", name="Priority")).to_have_attribute(
-            "aria-pressed", "true", timeout=PATIENCE_MS
-        )
+        page.get_by_role("link", name="Priority").click()
+        expect(page.get_by_role("link", name="Priority")).to_have_attribute("aria-current", "true", timeout=PATIENCE_MS)
+        assert page.url.endswith("/map?by=priority")
         canvas.focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")

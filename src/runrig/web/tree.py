@@ -119,34 +119,3 @@ def figures_of(board: Board) -> Figures:
         nodes=len(board.nodes),
         closed=sum(not node.open for node in board.nodes),
     )
-
-
-# ---------------------------------------------------------------- the map as a table
-
-
-@dataclass(frozen=True, slots=True)
-class DomainRow:
-    """A domain of the coarsest two levels.  *full*: nodes with all their GPUs free."""
-
-    path: tuple[str, ...]
-    nodes: int
-    gpus: int
-    free: int
-    full: int
-
-
-def domains_of(board: Board, depth: int = 2) -> tuple[DomainRow, ...]:
-    """Domains of the levels 1 to *depth*, each behind the one that it lies in; without levels one row of all."""
-    held: dict[str, int] = {}
-    for gang in board.gangs:
-        if gang.state is not GangState.NOMINATED:
-            for share in gang.shares:
-                held[share.node] = held.get(share.node, 0) + share.amount
-    sums: dict[tuple[str, ...], list[int]] = {}
-    for node in board.nodes:
-        for level in range(1 if node.path and board.levels else 0, min(depth, len(node.path)) + 1):
-            total = sums.setdefault(node.path[:level], [0, 0, 0, 0])
-            free = max(0, node.gpus - held.get(node.name, 0)) if node.open else 0
-            for place, value in enumerate((1, node.gpus, free, int(node.gpus > 0 and free == node.gpus))):
-                total[place] += value
-    return tuple(DomainRow(path, *total) for path, total in sorted(sums.items()))

@@ -12,11 +12,12 @@ from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
+from runrig.web.domains import MapView, domains_of
 from runrig.web.drawings import colours
 from runrig.web.folding import Line, folded
 from runrig.web.pages.parts import Asked, Explaining
 from runrig.web.rendering import html
-from runrig.web.tree import domains_of, figures_of, rows_of
+from runrig.web.tree import figures_of, rows_of
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -50,8 +51,7 @@ def overview(request: Asked, service: Serving, asker: Asking, reasons: Explainin
         figures=figures_of(board),
         rows=rows,
         colours=colours(row.name for row in rows if row.kind == "pool"),
-        domains=domains_of(board),
-        levels=board.levels,
+        view=MapView(levels=board.levels, rows=domains_of(board)),
         overpromised=[f"{amount} of {key}" for key, amount in sorted(tree.overpromised.items())],
         lately=lately(service, visibility),
         cards=cards[:MOST_CARDS],
@@ -75,20 +75,7 @@ def lately(service: Service, visibility: Visibility) -> list[Line]:
     return folded([cluster_event(each) for each in told[-LATELY:]][::-1])
 
 
-@router.get("/map", dependencies=[needs(Permission.READ_CLUSTER)])
-def map_page(request: Asked, service: Serving, visibility: Seeing) -> Response:
-    board = service.boards.board(visibility)
-    return html(
-        request,
-        "map.html",
-        figures=figures_of(board),
-        domains=domains_of(board),
-        levels=board.levels,
-        colours=_colours(service, visibility),
-    )
-
-
-def _colours(service: Service, visibility: Visibility) -> Mapping[str, str]:
+def colours_of(service: Service, visibility: Visibility) -> Mapping[str, str]:
     """Gives a colour to each pool that the asker sees; a pool has the same one on every page."""
     nodes = service.queries.quota_tree(visibility).nodes
     return colours(view.row.name for view in nodes if view.row.kind == "pool")
@@ -120,7 +107,7 @@ def waiting_page(
         law=law,
         more=max(0, len(most) - MOST_WAITING),
         queued=queued,
-        colours=_colours(service, visibility),
+        colours=colours_of(service, visibility),
         gangs=sum(each.gangs for each in queued.values()),
         gpus=sum(each.gpus for each in queued.values()),
         others=queued[""].gangs if "" in queued else 0,

@@ -3,14 +3,17 @@ const box = document.getElementById("map");
 const canvas = box.querySelector("canvas");
 const here = document.getElementById("here");
 const PRIORITIES = ["HIGH", "NORMAL", "LOW"];
-const [GAP, HEAD] = [3, 22];
+const [GAP, APART, HEAD] = [3, 9, 22];
 const STATES = [", promised", "", ", stopping"];
 let layout = null;
 let gangs = new Map();
 let revision = 0;
-let mode = "pool";
+let mode = box.dataset.by;
 let cells = [];
+let labels = [];
 let at = -1;
+let drawnFor = 0;
+let colours = null;
 
 async function json(address) {
   const answer = await fetch(address);
@@ -38,6 +41,14 @@ async function load() {
 // Masks have up to 53 bits, and operators on bits see 32.
 const holds = (mask, gpu) => Math.floor(mask / 2 ** gpu) % 2 === 1;
 
+// The domain that is shown, as first node and number of nodes: the table says so.
+function shown() {
+  const { first, count } = document.getElementById("domains").dataset;
+  return Number(count) ? [Number(first), Number(count)] : [0, layout.nodes.length];
+}
+
+const stands = (gang) => !box.dataset.gang || gang[0] === box.dataset.gang || gang[0].startsWith(`${box.dataset.gang}/`);
+
 // Who holds each GPU of each node.
 function held() {
   const found = layout.room.map((room) => Array(room).fill(null));
@@ -58,94 +69,135 @@ function held() {
   return found;
 }
 
-// Columns of nodes, one for each domain of the finest level.  *zone*, *group*: the coarsest domain, and all but the finest.
+// Columns of nodes, one for each domain of the finest level that is shown.  *zone*, *group*: the coarsest domain, and all but the finest.
 function columns() {
   const racks = [];
   const walk = (tree, path) => {
-    for (const [label, first, count, below] of tree) below.length ? walk(below, [...path, label]) : racks.push({ zone: path[0] || "", group: path.join(" "), first, count });
+    for (const [label, first, count, below] of tree) below.length ? walk(below, [...path, label]) : racks.push({ zone: path[0] || "", path, group: path.join(" "), first, count });
   };
   walk(layout.tree, []);
   const placed = racks.reduce((sum, each) => sum + each.count, 0);
-  if (placed < layout.nodes.length) racks.push({ zone: "", group: racks.length ? "without a label" : "", first: placed, count: layout.nodes.length - placed });
-  const tallest = Math.max(8, Math.ceil(Math.sqrt(layout.nodes.length / 2)));
-  return racks.flatMap((each) => {
-    const parts = Math.ceil(each.count / tallest);
-    const size = Math.ceil(each.count / parts);
-    return Array.from({ length: parts }, (_, i) => ({ ...each, first: each.first + i * size, count: Math.min(size, each.count - i * size) })).filter((part) => part.count > 0);
+  if (placed < layout.nodes.length) racks.push({ zone: "", path: [], group: racks.length ? "without a label" : "", first: placed, count: layout.nodes.length - placed });
+  const [first, count] = shown();
+  const tallest = Math.max(8, Math.ceil(Math.sqrt(count / 2)));
+  return racks.flatMap((rack) => {
+    const from = Math.max(rack.first, first);
+    const many = Math.min(rack.first + rack.count, first + count) - from;
+    const parts = Math.ceil(many / tallest);
+    const size = Math.ceil(many / parts);
+    return Array.from({ length: Math.max(0, parts) }, (_, i) => ({ ...rack, first: from + i * size, count: Math.min(size, many - i * size) })).filter((part) => part.count > 0);
   });
 }
 
-// Where each column stands: [column, x, row, label].  A zone begins a row, and its rows are about equally long.
-function placing(list, columnWidth, width) {
-  const most = Math.max(1, Math.floor((width + GAP) / (columnWidth + GAP)));
+// Zones as lists of groups, which are lists of columns.
+function grouped(list) {
   const zones = new Map();
-  for (const each of list) zones.set(each.zone, [...(zones.get(each.zone) || []), each]);
-  const found = [];
-  let row = 0;
-  for (const members of zones.values()) {
-    const long = Math.ceil(members.length / Math.ceil(members.length / most));
-    let before = null;
-    members.forEach((each, i) => {
-      found.push([each, (i % long) * (columnWidth + GAP), row + Math.floor(i / long), each.group !== before || (i % long === 0 && i > 0) ? each.group : ""]);
-      before = each.group;
-    });
-    row += Math.ceil(members.length / long);
+  for (const each of list) {
+    if (!zones.has(each.zone)) zones.set(each.zone, new Map());
+    const groups = zones.get(each.zone);
+    if (!groups.has(each.group)) groups.set(each.group, []);
+    groups.get(each.group).push(each);
   }
-  return [found, row];
+  return [...zones.values()].map((groups) => [...groups.values()]);
 }
 
-function rgb(name) {
-  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  probe.fillRect(0, 0, 1, 1);
-  return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
+// How a zone is laid: groups on a line, and columns of a group on a line.  Groups that are longer than a line begin one each.
+function laid(groups, columnWidth, width) {
+  const longest = Math.max(...groups.map((each) => each.length));
+  const most = Math.max(1, Math.floor((width + GAP) / (columnWidth + GAP)));
+  const fit = Math.floor((width + APART) / (longest * (columnWidth + GAP) - GAP + APART));
+  if (!fit) return [1, Math.ceil(longest / Math.ceil(longest / most)), groups.reduce((sum, each) => sum + Math.ceil(each.length / Math.ceil(longest / Math.ceil(longest / most))), 0)];
+  const lines = Math.ceil(groups.length / fit);
+  return [Math.ceil(groups.length / lines), longest, lines];
+}
+
+const rowsOf = (zones, columnWidth, width) => zones.reduce((sum, groups) => sum + laid(groups, columnWidth, width)[2], 0);
+
+// Where each column stands: [column, x, row, whether it is the first of its group on the line].
+function placing(zones, columnWidth, width) {
+  const found = [];
+  let row = 0;
+  for (const groups of zones) {
+    const [together, long] = laid(groups, columnWidth, width);
+    const beside = long * (columnWidth + GAP) - GAP + APART;
+    groups.forEach((members, number) => {
+      members.forEach((each, i) => found.push([each, (number % together) * beside + (i % long) * (columnWidth + GAP), row + Math.floor(i / long), i % long === 0]));
+      if (together === 1) row += Math.ceil(members.length / long);
+      else if (number % together === together - 1 || number === groups.length - 1) row += 1;
+    });
+  }
+  return found;
+}
+
+// The columns as wide, and the nodes as high, as make the largest cells.
+function sized(zones, width, height, room, tall, pixel) {
+  let [columnWidth, rows, nodeHeight, best] = [room, 1, pixel, -1];
+  for (let tried = Math.min(room, width); tried <= Math.min(room * 12, width); tried += room / 2) {
+    const count = rowsOf(zones, tried, width);
+    const tallness = Math.min(14, Math.floor((height / count - HEAD) / tall / pixel) * pixel);
+    const value = Math.min(tried / room, tallness * 1.3);
+    if (value > best) [columnWidth, rows, nodeHeight, best] = [tried, count, Math.max(pixel, tallness), value];
+  }
+  for (let tried = columnWidth; tried <= Math.min(room * 20, width) && rowsOf(zones, tried, width) === rows; tried += 1) columnWidth = tried;
+  return [columnWidth, rows, nodeHeight];
+}
+
+function rgb(context, name) {
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
 }
 
 function palette() {
-  const of = Object.fromEntries(["panel", "free", "ink", "ink2", "over", "firm", "grey", "run", "good"].map((name) => [name, rgb(`--${name}`)]));
+  const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const of = Object.fromEntries(["panel", "free", "ink", "ink2", "firm", "grey", "run", "good", "accent"].map((name) => [name, rgb(probe, `--${name}`)]));
   const pools = {};
-  for (const chip of document.querySelectorAll("#keys [data-pool]")) pools[chip.dataset.pool] = rgb(`--${chip.classList[1]}`);
+  for (const chip of document.querySelectorAll("#keys [data-pool]")) pools[chip.dataset.pool] = rgb(probe, `--${chip.classList[1]}`);
   return { ...of, pools };
 }
 
-const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
+const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 const mixed = (one, other, part) => one.map((value, i) => Math.round(value * part + other[i] * (1 - part)));
 
-function colour(gang, free, colours) {
-  if (mode === "free") return gang ? colours.grey : colours.free;
-  if (!gang) return colours.free;
-  const paler = (value) => (gang[2] === 2 ? mixed(value, colours.panel, 0.52) : value);
-  if (mode === "priority") return gang[2] === 2 ? mixed(colours.firm, colours.panel, 0.45) : gang[2] === 1 ? colours.firm : colours.ink;
-  return paler(colours.pools[gang[1].split("--")[0]] || colours.grey);
+function coloured(gang) {
+  const low = gang[2] === 2;
+  if (mode === "free") return colours.free;
+  if (mode === "priority") return low ? mixed(colours.firm, colours.panel, 0.45) : gang[2] === 1 ? colours.firm : colours.ink;
+  const own = colours.pools[gang[1].split("--")[0]] || colours.grey;
+  return low ? mixed(own, colours.panel, 0.52) : own;
+}
+
+// What is drawn for each holder, and for nobody, on a node with so many of its GPUs held.
+function brush() {
+  const known = new Map();
+  const share = [0, 0.3, 0.55, 0.8, 1].map((part) => packed(mixed(colours.run, colours.free, part)));
+  const [free, empty, beside] = [colours.free, colours.good, mixed(colours.good, colours.panel, 0.5)].map(packed);
+  return (gang, taken, size, shut) => {
+    if (mode === "load") return share[taken === 0 ? 0 : taken >= size ? 4 : 1 + Math.min(2, Math.floor((taken / size) * 3))];
+    if (!gang) return mode === "free" && !shut ? (taken ? beside : empty) : free;
+    if (!known.has(gang)) known.set(gang, packed(stands(gang) ? coloured(gang) : mixed(coloured(gang), colours.panel, 0.2)));
+    return known.get(gang);
+  };
 }
 
 function draw() {
   if (!layout) return;
   box.hidden = false;
-  const list = columns();
-  const colours = palette();
+  colours = colours || palette();
+  const zones = grouped(columns());
+  const list = zones.flat(2);
   const holders = held();
   const width = Math.max(200, canvas.parentElement.clientWidth);
+  drawnFor = width;
   const scale = window.devicePixelRatio || 1;
-  const room = Math.max(1, ...layout.room);
-  const tall = Math.max(1, ...list.map((each) => each.count));
-  const height = box.closest(".large") ? Math.max(360, window.innerHeight - 300) : Math.max(320, Math.min(window.innerHeight - 330, 640));
-  // The width of columns with which cells are largest, both ways.
-  let [columnWidth, placed, rows, nodeHeight, best] = [0, [], 1, 1, -1];
-  for (let tried = Math.min(room, width); tried <= Math.min(room * 12, width); tried += room / 2) {
-    const [found, count] = placing(list, tried, width);
-    const tallness = Math.min(14, Math.floor((height / count - HEAD) / tall));
-    const value = Math.min(tried / room, tallness * 1.3);
-    if (value > best) [columnWidth, placed, rows, nodeHeight, best] = [tried, found, count, Math.max(1, tallness), value];
-  }
-  for (let tried = columnWidth; tried <= room * 20; tried += 1) {
-    const [found, count] = placing(list, tried, width);
-    if (count === rows && Math.max(...found.map((each) => each[1])) + tried <= width) [columnWidth, placed] = [tried, found];
-  }
-  const total = rows * (tall * nodeHeight + HEAD);
+  const room = list.reduce((most, each) => Math.max(most, layout.room[each.first] || 1), 1);
+  const tall = list.reduce((most, each) => Math.max(most, each.count), 1);
+  const height = box.closest(".large") ? Math.max(360, window.innerHeight - 330) : Math.max(320, Math.min(window.innerHeight - 330, 640));
+  const [columnWidth, rows, nodeHeight] = sized(zones, width, height, room, tall, 1 / scale);
+  const step = tall * nodeHeight + HEAD;
   canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(total * scale);
-  canvas.style.height = `${total}px`;
+  canvas.height = Math.round(rows * step * scale);
+  canvas.style.height = `${rows * step}px`;
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
@@ -153,25 +205,29 @@ function draw() {
     const [x0, x1] = [Math.round(x * scale), Math.round((x + w) * scale)];
     for (let line = Math.round(y * scale); line < Math.round((y + h) * scale); line++) pixels.fill(value, line * canvas.width + x0, line * canvas.width + x1);
   };
+  const colour = brush();
+  const [panel, woven] = [packed(colours.panel), packed(mixed(colours.ink2, colours.panel, 0.45))];
+  const inner = nodeHeight - (nodeHeight > 4 ? 1 : nodeHeight > 2 ? 0.5 : 0);
   cells = Array(layout.nodes.length);
-  const labels = [];
-  const woven = packed(mixed(colours.ink2, colours.panel, 0.45));
-  for (const [column, x, row, label] of placed) {
-    const y0 = row * (tall * nodeHeight + HEAD) + 16;
-    if (label) labels.push([label, x, y0 - 4]);
+  labels = [];
+  const placed = placing(zones, columnWidth, width);
+  for (const [column, x, row, first] of placed) {
+    const y0 = row * step + 16;
+    if (first && column.group) labels.push([column.group, x, y0 - 4, column.path.join("/")]);
     for (let i = 0; i < column.count; i++) {
       const node = column.first + i;
       const y = y0 + i * nodeHeight;
+      const [own, size] = [holders[node], layout.room[node] || 1];
+      const [each, taken] = [columnWidth / size, own.reduce((sum, gang) => sum + (gang ? 1 : 0), 0)];
       cells[node] = [x, y, columnWidth, nodeHeight];
-      const size = layout.room[node] || 1;
-      const each = columnWidth / size;
-      const line = nodeHeight > 4 ? 1 : nodeHeight > 2 ? 0.5 : 0;
-      for (let gpu = 0; gpu < size; gpu++) {
-        const gang = holders[node][gpu] || null;
-        const inner = gang && holders[node][gpu + 1] === gang ? each : each - (each > 3 ? 1 : 0.25);
-        fill(x + gpu * each, y, inner, nodeHeight - line, packed(colour(gang, 0, colours)));
+      // Neighbours that look the same are drawn at once: that is most of a full cluster.
+      for (let gpu = 0, next; gpu < size; gpu = next) {
+        const gang = own[gpu] || null;
+        for (next = gpu + 1; next < size && (mode === "load" || ((own[next] || null) === gang && (gang || each <= 3))); ) next++;
+        const [left, wide] = [x + gpu * each, (next - gpu) * each - (each > 3 ? 1 : next === size ? 0.25 : 0)];
+        fill(left, y, wide, inner, colour(gang, taken, size, layout.shut.has(node)));
         // What moves, and what is closed, is told by a pattern too.
-        if (nodeHeight > 3 && ((gang && gang[3] !== 1) || (!gang && layout.shut.has(node)))) for (let dx = 0; dx < inner; dx += 3) fill(x + gpu * each + dx, y, 1, nodeHeight - line, gang ? packed(colours.panel) : woven);
+        if (nodeHeight > 3 && ((gang && gang[3] !== 1) || (!gang && layout.shut.has(node)))) for (let dx = 0; dx < wide; dx += 3) fill(left + dx, y, 1, inner, gang ? panel : woven);
       }
     }
   }
@@ -179,14 +235,41 @@ function draw() {
   context.scale(scale, scale);
   context.fillStyle = `rgb(${colours.ink2.join(",")})`;
   context.font = "11.5px Inter, system-ui, sans-serif";
-  for (const [text, x, y] of labels) context.fillText(text, x, y);
-  if (at >= 0 && cells[at]) {
-    context.strokeStyle = `rgb(${colours.ink.join(",")})`;
-    context.lineWidth = 2;
-    context.strokeRect(...[cells[at][0] - 1.5, cells[at][1] - 1.5, cells[at][2] + 3, cells[at][3] + 3]);
-  }
+  labels.forEach(([text, x, y], i) => {
+    const after = labels[i + 1] && labels[i + 1][2] === y ? labels[i + 1][1] : width;
+    context.fillText(context.measureText(text).width < after - x ? text : text.split(" ").pop(), x, y);
+  });
+  outline(context, placed, holders);
   canvas.holders = holders;
   box.dataset.drawn = revision;
+}
+
+// Frames: domains where a gang of the size fits, the columns of the gang in question, and the node at hand.
+function outline(context, placed, holders) {
+  const frame = ([x, y, w, h], name, dashes) => {
+    context.strokeStyle = `rgb(${colours[name].join(",")})`;
+    context.lineWidth = 2;
+    context.setLineDash(dashes);
+    context.strokeRect(x - 1.5, y - 1.5, w + 2, h + 2);
+  };
+  const { now, low } = document.getElementById("domains").dataset;
+  for (const [text, dashes] of [[now, []], [low, [4, 3]]]) {
+    for (const [first, count] of (text || "").split(" ").filter(Boolean).map((each) => each.split("+").map(Number))) for (const frameOf of framesOf(placed, first, count)) frame(frameOf, "accent", dashes);
+  }
+  if (box.dataset.gang) for (const [column] of placed) if (Array.from({ length: column.count }, (_, i) => holders[column.first + i]).some((own) => own.some((gang) => gang && stands(gang)))) for (const frameOf of framesOf(placed, column.first, column.count)) frame(frameOf, "accent", []);
+  if (at >= 0 && cells[at]) frame(cells[at], "ink", []);
+}
+
+// The frames around *count* nodes: one for each row of the map on which columns of them stand side by side.
+function framesOf(placed, first, count) {
+  const found = new Map();
+  for (const [column, x, row] of placed) {
+    if (column.first + column.count <= first || column.first >= first + count) continue;
+    const [, top, wide, high] = cells[column.first];
+    const [left, y, right, bottom] = found.get(row) || [x, top, x, top];
+    found.set(row, [Math.min(left, x), y, Math.max(right, x + wide), Math.max(bottom, top + column.count * high)]);
+  }
+  return [...found.values()].map(([left, top, right, bottom]) => [left, top, right - left, bottom - top]);
 }
 
 // ---------------------------------------------------------------- walking
@@ -210,7 +293,7 @@ function words(node) {
 }
 
 function go(node) {
-  if (node < 0 || node >= layout.nodes.length) return;
+  if (!cells[node]) return;
   at = node;
   here.textContent = words(at);
   draw();
@@ -230,10 +313,11 @@ function beside(direction) {
 }
 
 canvas.addEventListener("keydown", (event) => {
-  const steps = { ArrowDown: () => at + 1, ArrowUp: () => at - 1, ArrowRight: () => beside(1), ArrowLeft: () => beside(-1), Home: () => 0, End: () => layout.nodes.length - 1 };
+  const [first, count] = shown();
+  const steps = { ArrowDown: () => at + 1, ArrowUp: () => at - 1, ArrowRight: () => beside(1), ArrowLeft: () => beside(-1), Home: () => first, End: () => first + count - 1 };
   if (event.key in steps) {
     event.preventDefault();
-    go(at < 0 ? 0 : steps[event.key]());
+    go(at < 0 ? first : steps[event.key]());
   } else if (event.key === "Enter" && at >= 0) {
     visit(at, canvas.holders[at].find((gang) => gang && gang[0]));
   } else if (event.key === "Escape") {
@@ -260,13 +344,26 @@ canvas.addEventListener("mousemove", (event) => {
 });
 canvas.addEventListener("click", (event) => {
   const [node, gang] = under(event);
+  const [x, y] = [event.offsetX, event.offsetY];
+  const label = labels.filter((each) => x >= each[1] && y > each[2] - 13 && y < each[2] + 3).pop();
+  if (label && label[3]) location.href = addressed("in", label[3]);
   if (node >= 0) visit(node, gang && gang[0] ? gang : null);
 });
 
-for (const button of box.querySelectorAll("[data-mode]")) {
-  button.addEventListener("click", () => {
-    mode = button.dataset.mode;
-    for (const each of box.querySelectorAll("[data-mode]")) each.setAttribute("aria-pressed", String(each === button));
+// The address of the map with one thing changed: what is shown is the address.
+function addressed(name, value) {
+  const query = new URLSearchParams(location.search);
+  query.set(name, value);
+  return `/map?${query}`;
+}
+
+for (const link of box.querySelectorAll("[data-mode]")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    mode = link.dataset.mode;
+    for (const each of box.querySelectorAll("[data-mode]")) each === link ? each.setAttribute("aria-current", "true") : each.removeAttribute("aria-current");
+    for (const each of box.querySelectorAll("[data-for]")) each.hidden = each.dataset.for !== mode;
+    if (location.pathname === "/map") history.replaceState(null, "", addressed("by", mode));
     draw();
   });
 }
@@ -283,7 +380,13 @@ document.addEventListener("change", ({ detail }) => {
   if (detail["+"].length || detail["-"].length) draw();
 });
 document.addEventListener("reset", () => load().catch(() => {}));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-new ResizeObserver(() => draw()).observe(box.parentElement);
+document.addEventListener("refreshed", () => document.getElementById("domains").dataset.now !== undefined && draw());
+for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+  matchMedia(query).addEventListener("change", () => {
+    colours = null;
+    draw();
+  });
+}
+new ResizeObserver(() => canvas.parentElement.clientWidth !== drawnFor && draw()).observe(box.parentElement);
 
 load().then(() => document.getElementById("map-table").removeAttribute("open")).catch(() => {});

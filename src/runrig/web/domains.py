@@ -1,0 +1,209 @@
+"""The map as a table: what is free in each domain, what fits there, and what a gang holds.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from runrig.domain.gangs import GangState
+from runrig.service.queries.board import Board, BoardGang
+from runrig.service.queries.topology import DomainReport, GangsThatFit
+
+Path = tuple[str, ...]
+MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free room"}
+"""What the colours mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRow:
+    """*first*: the place of its first node, in the order of the layout.  *full*: nodes with all their GPUs free.
+
+    *firm*, *low*: GPUs held by HIGH and NORMAL, and by LOW.  *gang*: GPUs that the gang in question holds.  *fits*: gangs of the
+    size in question; None: no size is.
+    """
+
+    path: Path
+    first: int
+    nodes: int
+    gpus: int
+    free: int
+    full: int
+    firm: int
+    low: int
+    gang: int = 0
+    fits: GangsThatFit | None = None
+
+
+@dataclass(slots=True)
+class _Sum:
+    first: int
+    nodes: int = 0
+    gpus: int = 0
+    free: int = 0
+    full: int = 0
+    firm: int = 0
+    low: int = 0
+    gang: int = 0
+
+
+def domains_of(
+    board: Board, within: Path = (), depth: int = 2, gang: str = "", fits: dict[Path, GangsThatFit] | None = None
+) -> tuple[DomainRow, ...]:
+    """*within* and *depth* levels below it, each domain behind the one that it lies in; without levels one row of all."""
+    firm, low, own = _held(board, gang)
+    sums: dict[Path, _Sum] = {}
+    for place, node in enumerate(board.nodes):
+        if node.path[: len(within)] != within:
+            continue
+        least = max(1 if node.path and board.levels else 0, len(within))
+        free = max(0, node.gpus - firm.get(node.name, 0) - low.get(node.name, 0)) if node.open else 0
+        for level in range(least, min(len(within) + depth, len(node.path)) + 1):
+            total = sums.setdefault(node.path[:level], _Sum(place))
+            total.nodes += 1
+            total.gpus += node.gpus
+            total.free += free
+            total.full += int(node.gpus > 0 and free == node.gpus)
+            total.firm += firm.get(node.name, 0)
+            total.low += low.get(node.name, 0)
+            total.gang += own.get(node.name, 0)
+    found = sorted(sums.items(), key=lambda each: each[1].first)
+    return tuple(
+        DomainRow(
+            path,
+            it.first,
+            it.nodes,
+            it.gpus,
+            it.free,
+            it.full,
+            it.firm,
+            it.low,
+            it.gang,
+            fits.get(path) if fits else None,
+        )
+        for path, it in found
+    )
+
+
+def _held(board: Board, gang: str) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Returns GPUs by node: of HIGH and NORMAL, of LOW, and of *gang*."""
+    firm: dict[str, int] = {}
+    low: dict[str, int] = {}
+    own: dict[str, int] = {}
+    for each in board.gangs:
+        if each.state is GangState.NOMINATED:
+            continue
+        into = [low if each.priority == "LOW" else firm, *([own] if is_of(each, gang) else [])]
+        for share in each.shares:
+            for sums in into:
+                sums[share.node] = sums.get(share.node, 0) + share.amount
+    return firm, low, own
+
+
+def is_of(gang: BoardGang, asked: str) -> bool:
+    """*asked*: the id of a gang, or of its workflow; "" for none."""
+    return bool(asked) and (gang.id == asked or gang.id.startswith(f"{asked}/"))
+
+
+def path_named(board: Board, text: str) -> Path | None:
+    """The domain with labels as in ``z1/s8``; None if no node lies in it.  Labels may have a slash themselves."""
+    return next(
+        (
+            node.path[:level]
+            for node in board.nodes
+            for level in range(1, len(node.path) + 1)
+            if "/".join(node.path[:level]) == text
+        ),
+        None,
+    )
+
+
+def places_in(board: Board, within: Path) -> tuple[int, int]:
+    """(first, how many) nodes of *within*."""
+    found = [place for place, node in enumerate(board.nodes) if node.path[: len(within)] == within]
+    return (found[0], len(found)) if found else (0, 0)
+
+
+# ---------------------------------------------------------------- a view of it
+
+
+Ranges = list[tuple[int, int]]
+"""(first, how many) nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapView:
+    """What is shown of the map, as its address says.  *rows*: the same as a table; *finer*: paths of those with domains inside.
+
+    *within*: the domain shown; () for all; *places*: its nodes.  *outlined*: domains with room for a gang of *size*.
+    """
+
+    levels: tuple[str, ...]
+    rows: tuple[DomainRow, ...]
+    by: str = "pool"
+    within: Path = ()
+    gang: str = ""
+    size: str = ""
+    table: bool = False
+    places: tuple[int, int] = (0, 0)
+    outlined: dict[str, Ranges] = field(default_factory=dict)
+    fits: GangsThatFit | None = None
+
+    @property
+    def modes(self) -> dict[str, str]:
+        return MODES
+
+    @property
+    def gang_gpus(self) -> int:
+        least = min((len(row.path) for row in self.rows), default=0)
+        return sum(row.gang for row in self.rows if len(row.path) == least)
+
+    def ranges(self, name: str) -> str:
+        return " ".join(f"{first}+{count}" for first, count in self.outlined.get(name, ()))
+
+    def address(self, **other: object) -> str:
+        """Of this view with *other* values; None or "" leaves one out."""
+        said = {"by": "" if self.by == "pool" else self.by, "in": "/".join(self.within), "gang": self.gang}
+        said |= {"size": self.size, "table": "1" if self.table else ""}
+        said |= {("in" if name == "within" else name): str(value or "") for name, value in other.items()}
+        query = urlencode({name: value for name, value in said.items() if value})
+        return f"/map?{query}" if query else "/map"
+
+
+# ---------------------------------------------------------------- what fits
+
+
+def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
+    """Of a report with a size, by domain."""
+    return {each.path: each.gangs for each in _all(report) if each.gangs is not None}
+
+
+def _all(report: DomainReport) -> Iterator[DomainReport]:
+    yield report
+    for each in report.inside:
+        yield from _all(each)
+
+
+def outlined(board: Board, fits: dict[Path, GangsThatFit]) -> dict[str, Ranges]:
+    """The finest domains that have room for a gang: ``now``, or ``low`` once LOW work has gone, as (first, how many) nodes."""
+    rows = domains_of(board, depth=len(board.levels))
+    found: dict[str, Ranges] = {"now": [], "low": []}
+    fitting = {
+        name: _finest(rows, {path for path, each in fits.items() if getattr(each, part)}) for name, part in _PARTS
+    }
+    for row in rows:
+        if row.path in fitting["now"]:
+            found["now"].append((row.first, row.nodes))
+        elif row.path in fitting["low"]:
+            found["low"].append((row.first, row.nodes))
+    return found
+
+
+_PARTS = (("now", "now"), ("low", "after_low"))
+
+
+def _finest(rows: Sequence[DomainRow], good: set[Path]) -> set[Path]:
+    """Those of *good* with none of *good* inside."""
+    above = {row.path[:level] for row in rows if row.path in good for level in range(len(row.path))}
+    return {path for path in good if path and path not in above}

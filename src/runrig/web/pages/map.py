@@ -1,0 +1,79 @@
+"""The map of the cluster: what is shown of it is its address."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from runrig.api.permissions import Seeing, needs
+from runrig.api.routing import Route, Serving
+from runrig.domain.access import Permission
+from runrig.domain.errors import NotFound
+from runrig.service.queries.board import Board
+from runrig.service.queries.topology import GangsThatFit, MapQuery, parse_size
+from runrig.service.queries.visibility import Visibility
+from runrig.service.service import Service
+from runrig.web.domains import MapView, Path, domains_of, fits_of, outlined, path_named, places_in
+from runrig.web.pages.overview import colours_of
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import html
+from runrig.web.tree import figures_of
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+MOST_ROWS = 300
+"""Domains in the table, if its finest levels have more."""
+
+By = Literal["pool", "priority", "load", "free"]
+
+
+@router.get("/map", dependencies=[needs(Permission.READ_CLUSTER)])
+def map_page(
+    request: Asked,
+    service: Serving,
+    visibility: Seeing,
+    by: Annotated[By, Query(description="What the colours mean")] = "pool",
+    within: Annotated[str, Query(alias="in", max_length=1_000, description="Only this domain, such as z1/s8")] = "",
+    gang: Annotated[str, Query(max_length=300, description="A workflow or gang to stand out")] = "",
+    size: Annotated[str, Query(max_length=40, description="Outline what has room for a gang, such as 8x8")] = "",
+    table: Annotated[Literal["", "1"], Query(description="1: as a table")] = "",
+) -> Response:
+    board = service.boards.board(visibility)
+    path = _path(board, within)
+    fits = _fits(service, board, size, visibility) if size.strip() else {}
+    rows = domains_of(board, path, 2, gang, fits or None)
+    if table:
+        more = (domains_of(board, path, depth, gang, fits or None) for depth in range(len(board.levels), 2, -1))
+        rows = next((each for each in more if len(each) <= MOST_ROWS), rows)
+    view = MapView(
+        board.levels,
+        rows,
+        by,
+        path,
+        gang,
+        size.strip(),
+        bool(table),
+        places_in(board, path),
+        outlined(board, fits),
+        fits.get(path),
+    )
+    return html(
+        request,
+        "map.html",
+        figures=figures_of(board),
+        view=view,
+        colours=colours_of(service, visibility),
+    )
+
+
+def _path(board: Board, text: str) -> Path:
+    found = path_named(board, text) if text else ()
+    if found is None:
+        raise NotFound(f"there is no domain {text!r:.80} on the map: its nodes are gone, or have other labels by now")
+    return found
+
+
+def _fits(service: Service, board: Board, size: str, visibility: Visibility) -> dict[Path, GangsThatFit]:
+    """By domain; () is all nodes together.  Of pools with other keys than the map nothing is said."""
+    maps = service.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility)
+    reports = [each.report for each in maps if tuple(key.key for key in each.report.keys) == board.levels]
+    return fits_of(reports[0].whole) if reports else {}
