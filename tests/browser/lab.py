@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -60,10 +61,15 @@ class Lab:
         )
 
 
+class Served(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
 class Watched:
     """A page, with all that it complains of and all whom it asks."""
 
-    def __init__(self, page: Page, lab: Lab) -> None:
+    def __init__(self, page: Page, lab: Served) -> None:
         self.page, self._lab = page, lab
         self.complaints: list[str] = []
         self.asked: set[str] = set()
