@@ -16,6 +16,7 @@ from bench import (
     holds,
     kueue,
     latency,
+    page,
     parts,
     peer_tables,
     place_tables,
@@ -133,6 +134,7 @@ SECTIONS: Mapping[str, Callable[[int], Section]] = {
     "questions": lambda runs: Section("questions", questions.ABOUT, questions.table(runs)),
     "busy": lambda runs: Section("busy", busy.ABOUT, busy.rows(runs)),
     "holds": lambda runs: Section("holds", holds.ABOUT, holds.rows(runs)),
+    "page": lambda runs: Section("page", page.ABOUT, page.rows(runs)),
     "faults": lambda _runs: Section("faults", faults.ABOUT, faults.rows()),
     "start": lambda runs: Section("start", questions.ABOUT_START, questions.starting(runs)),
 }

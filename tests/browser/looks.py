@@ -28,7 +28,7 @@ CONTRAST = """() => {
 }"""
 """Text and what it stands on, as computed: WCAG wants 4.5 to 1."""
 
-NAMELESS = """() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, canvas, [role=region], nav')]
+NAMELESS = """() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, canvas, [role=region], [role=group], nav')]
   .filter((e) => e.checkVisibility() && !(e.textContent.trim() || e.getAttribute('aria-label') || (e.labels && e.labels.length)))
   .map((e) => e.outerHTML.slice(0, 80))"""
 """What has no name for whoever does not see it."""

@@ -1,0 +1,196 @@
+"""What the page costs: a first visit, in a real browser, and many tabs that are open while workflows start.
+
+The cluster is that of `tests.worlds.seeded`, with 10,000 nodes and 80,000 GPUs.  The server is a process of its own, `python -m
+bench.page NODES`; what the tabs cost is what it uses with them, less what it uses without.
+"""
+
+import gc
+import http.client
+import json
+import selectors
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from tests.worlds import seeded
+
+from bench.section import Cell, Rows, verdict
+from bench.store import FILE, STARTS_WITHIN_S, TOKEN
+from bench.submits import processor_s
+from runrig.api import connections
+from runrig.api.app import create_app
+from runrig.api.crowd import Crowd, Door
+from runrig.backends.simulated import SimulatedBackend, SimulatedClock
+from runrig.domain.access import role_named
+from runrig.service.service import Service
+from runrig.spec.cluster import read_cluster
+from runrig.store import SqlStore
+from runrig.web.install import install
+
+NODES = 10_000
+TABS = 100
+A_SECOND = 5
+"""Workflows that are submitted, and start at once."""
+SECONDS = 20.0
+REFETCH_S = 2.0
+"""As often as its script fetches a page anew, while things change."""
+COLD_BYTES, SCRIPT_MS, TABS_PERCENT = 50_000, 120.0, 5.0
+ROOM = 1.0
+"""Of the GPUs so much is asked for; some of it has ended, so there is room."""
+
+ABOUT = (
+    f"the page at {NODES:,} nodes and {NODES * seeded.GPUS:,} GPUs: a first visit in Chromium, and what {TABS} open tabs cost the "
+    f"server, in percent of a processor, while {A_SECOND} workflows start in a second"
+)
+
+
+def rows(runs: int, nodes: int = NODES, tabs: int = TABS, seconds: float = SECONDS) -> Rows:
+    return [*_visits(runs, nodes), *_tabs(nodes, tabs, seconds)]
+
+
+def _row(what: str, here: Cell, goal: Cell, told: str) -> dict[str, Cell]:
+    return {"what": what, "here": here, "goal": goal, "is": told}
+
+
+# ---------------------------------------------------------------- a first visit
+
+
+def _visits(runs: int, nodes: int) -> Iterator[dict[str, Cell]]:
+    from playwright.sync_api import sync_playwright
+    from tests.browser.conftest import CHROMIUM, FLAGS
+    from tests.browser.costs import cold
+    from tests.browser.large import large
+
+    if shutil.which(CHROMIUM) is None:
+        yield _row(f"left out: a first visit, since there is no {CHROMIUM}", "-", "-", "")
+        return
+    with tempfile.TemporaryDirectory() as folder, large(Path(folder), nodes) as it, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        for path in ("/", "/map"):
+            found = [cold(it, browser, path) for _ in range(max(3, runs))]
+            size, script = max(each.bytes for each in found), min(each.script_ms for each in found)
+            yield _row(f"{path}: bytes of a first visit", size, COLD_BYTES, verdict(size <= COLD_BYTES))
+            yield _row(f"{path}: ms of its scripts", script, SCRIPT_MS, verdict(script <= SCRIPT_MS))
+        browser.close()
+
+
+# ---------------------------------------------------------------- open tabs
+
+
+def _tabs(nodes: int, tabs: int, seconds: float) -> Iterator[dict[str, Cell]]:
+    with _server(nodes) as (port, process, cookie):
+        _used(port, process, cookie, 0, False, 2.0)  # warms up
+        alone = _used(port, process, cookie, 0, False, seconds)
+        streams = _used(port, process, cookie, tabs, False, seconds) - alone
+        whole = _used(port, process, cookie, tabs, True, seconds) - alone
+    yield _row(f"no tab: {A_SECOND} workflows a second", alone, "-", "")
+    yield _row(f"{tabs} streams", streams, TABS_PERCENT, verdict(streams < TABS_PERCENT))
+    told = verdict(whole < TABS_PERCENT)
+    yield _row(f"{tabs} tabs of /, each fetched anew every {REFETCH_S:g} s", whole, TABS_PERCENT, told)
+
+
+def _used(port: int, process: int, cookie: str, tabs: int, fetches: bool, seconds: float) -> float:
+    """Percent of a processor that the server uses."""
+    streams = [_opened(port, cookie) for _ in range(tabs)]
+    with selectors.DefaultSelector() as selector:
+        for each in streams:
+            selector.register(each, selectors.EVENT_READ)
+        started, used, submitted, fetched = time.monotonic(), processor_s(process), 0, 0
+        while (passed := time.monotonic() - started) < seconds:
+            for key, _ in selector.select(0.05):
+                assert isinstance(key.fileobj, socket.socket), "only sockets are registered"
+                key.fileobj.recv(65536)
+            if submitted < passed * A_SECOND:
+                _asked(port, "POST", "/api/pool/speech/workflow", {"Authorization": f"Bearer {TOKEN}"})
+                submitted += 1
+            if fetches and fetched < passed * tabs / REFETCH_S:
+                _asked(port, "GET", "/", {"Cookie": f"runrig-{port}={cookie}", "Accept": "text/html"})
+                fetched += 1
+        used, passed = processor_s(process) - used, time.monotonic() - started
+    for each in streams:
+        each.close()
+    if (
+        fetches and fetched < 0.9 * tabs * seconds / REFETCH_S
+    ):  # it cannot keep up, so what is told is what it would take
+        return 100 * used / passed * (tabs * seconds / REFETCH_S) / max(1, fetched)
+    return 100 * used / passed
+
+
+def _opened(port: int, cookie: str) -> socket.socket:
+    found = socket.create_connection(("127.0.0.1", port), timeout=STARTS_WITHIN_S)
+    head = f"GET /page/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: runrig-{port}={cookie}\r\n\r\n"
+    found.sendall(head.encode())
+    if not found.recv(65536).startswith(b"HTTP/1.1 200"):
+        raise RuntimeError("a stream was not opened")
+    return found
+
+
+def _asked(port: int, method: str, path: str, headers: dict[str, str]) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STARTS_WITHIN_S)
+    body = json.dumps({"file": FILE}) if method == "POST" else None
+    sent = {"Content-Type": "application/json", "Accept-Encoding": "gzip"} | headers
+    connection.request(method, path, body, sent)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise RuntimeError(f"{method} {path}: {answer.status}")
+
+
+@contextmanager
+def _server(nodes: int) -> Iterator[tuple[int, int, str]]:
+    """Port, process and the cookie of somebody who sees all."""
+    process = subprocess.Popen([sys.executable, "-m", "bench.page", str(nodes)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError("no server came up")
+        port, cookie = line.split()
+        yield int(port), process.pid, cookie
+    finally:
+        process.terminate()
+        process.wait(STARTS_WITHIN_S)
+        process.stdout.close()
+
+
+def serve(nodes: int, folder: str) -> None:
+    """Until it is killed; prints its port and a cookie when it is up.  Time stands still until the cluster is filled."""
+    moments, since = [1.8e9], [0.0]
+    clock = SimulatedClock(real_time=lambda: moments[0] + (time.monotonic() - since[0] if since[0] else 0.0))
+    text = seeded.cluster(nodes)
+    store = SqlStore.open(f"sqlite:///{folder}/runrig.db", exclusive=True)
+    service = Service(store, SimulatedBackend(seeded.nodes_of(text), clock), clock)
+    service.prepare(read_cluster(text), user="bench")
+
+    def later(seconds: float) -> None:
+        moments[0] += seconds
+
+    seeded.fill(service, later, nodes, ROOM)
+    since[0] = time.monotonic()
+    access, guests = service.access, Crowd()
+    access.users.create("root", [role_named("admin")], actor="bench")
+    cookie = access.browsers.enter(access.tokens.create("root", "t", None, actor="root").text, "127.0.0.1")
+    with Door(guests, socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(256)
+        port = listener.getsockname()[1]
+        gc.collect()
+        gc.freeze()  # as `up` does
+        service.start()
+        print(port, cookie, flush=True)
+        app = create_app(service, token=TOKEN, port=port, user="bench")
+        install(app, service)
+        uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="runrig-bench-") as folder:
+        serve(int(sys.argv[1]), folder)

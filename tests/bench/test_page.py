@@ -1,0 +1,15 @@
+"""The benchmark of the page has a server of its own with tabs that are open, and each goal has its verdict."""
+
+from bench.section import MET, MISSED
+
+from bench import page
+
+
+def test_tabs_of_a_small_cluster_cost_something() -> None:
+    found = {str(row["what"]): row for row in page._tabs(200, 3, 1.0)}
+    assert list(found) == [
+        "no tab: 5 workflows a second",
+        "3 streams",
+        "3 tabs of /, each fetched anew every 2 s",
+    ]
+    assert [row["is"] in (*MET, *MISSED) for row in found.values()] == [False, True, True]

@@ -1,0 +1,70 @@
+"""Every page of a cluster of 1,000 nodes, in every view that people have of it: nothing cut, nothing sideways, and axe finds nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from tests.browser import looks
+from tests.browser.lab import Watched
+from tests.browser.large import Large, large
+
+CHECKS = (looks.CONTRAST, looks.NAMELESS, looks.CUT, looks.SIDEWAYS)
+VIEWS = [(1440, 900, "light"), (1440, 900, "dark"), (390, 844, "light"), (390, 844, "dark")]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    with large(tmp_path_factory.mktemp("large")) as it:
+        yield it
+
+
+def found_by_axe(page: Page) -> list[str]:
+    violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{each['id']}: {node['html'][:120]}" for each in violations for node in each["nodes"]]
+
+
+@pytest.mark.parametrize(("width", "height", "scheme"), VIEWS)
+def test_every_page_is_whole_and_can_be_read(
+    cluster: Large, chromium: Browser, width: int, height: int, scheme: str
+) -> None:
+    context = cluster.context(chromium, width, height, scheme)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        for path in cluster.pages:
+            cluster.goto(watched.page, path)
+            assert [watched.page.evaluate(each) for each in CHECKS] == [[]] * len(CHECKS), path
+            assert found_by_axe(watched.page) == [], path
+        watched.is_content()
+    finally:
+        context.close()
+
+
+def test_a_print_is_light_and_whole(cluster: Large, chromium: Browser, tmp_path: Path) -> None:
+    """As from a dark screen: map and tree are each on one sheet, and controls on none."""
+    context = cluster.context(chromium, scheme="dark")
+    try:
+        page = context.new_page()
+        cluster.goto(page, "/")
+        page.emulate_media(media="print")
+        page.wait_for_timeout(100)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.evaluate("getComputedStyle(document.querySelector('h2')).color") == "rgb(84, 93, 102)"
+        colours = page.evaluate(looks.COLOURS)
+        assert "51,34,136" in colours, "c0 of the light colours"
+        assert "143,134,224" not in colours, "c0 of the dark ones"
+        for each in (".tree", "#map canvas"):
+            assert page.evaluate(BREAKS, each) == "avoid", each
+        for each in ("nav", ".modes", "form", "#map-table", ".pulse"):
+            assert [shown for shown in page.locator(each).all() if shown.is_visible()] == [], each
+        page.pdf(path=tmp_path / "print.pdf", format="A4")
+        assert (tmp_path / "print.pdf").read_bytes()[:5] == b"%PDF-"
+    finally:
+        context.close()
+
+
+BREAKS = """(selector) => {
+  for (let e = document.querySelector(selector); e; e = e.parentElement) if (getComputedStyle(e).breakInside === 'avoid') return 'avoid';
+}"""
