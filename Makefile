@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test browser e2e attack coverage lint apilint audit bench soak docs format clean
+.PHONY: help demo test browser e2e attack coverage lint apilint audit bench soak docs pictures format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -93,6 +93,9 @@ deploy/requirements.txt: .venv/.synced
 
 docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate
+
+pictures: .venv/.synced  ## take the pictures of docs/page.md and the README anew, in Chromium
+	$(BIN)/python -m docs.pictures
 
 clean:  ## remove what make made
 	rm -rf .venv .uv .audit .spectral .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -1,5 +1,6 @@
 """What a browser is told as it happens, over a socket of its own."""
 
+import asyncio
 import http.client
 import json
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ import pytest
 from fastapi import FastAPI
 
 from runrig.api.app import create_app
-from runrig.domain.access import role_named
+from runrig.api.pulse import Pulse
+from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.service.queries.visibility import ALL
 from runrig.web import live
 from runrig.web.install import install
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.worlds.http import listening
 from tests.worlds.service import Desk, desk
 
@@ -190,3 +193,56 @@ def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.
             assert each.readline() == b"retry: 3000\n"
         refused = it.ask("/page/live", cookie)
         assert (refused.status, refused.headers["retry-after"]) == (503, "10")
+
+
+def test_all_pages_that_may_be_live_are_told_by_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        monkeypatch.setattr(live, "LOOK_S", 0.5)
+        cookie, looks, look = it.signed_in("bob", "viewer"), [], live._Kept.look
+        known = it.state(cookie)["r"]
+        monkeypatch.setattr(live._Kept, "look", lambda kept, service: (looks.append(1), look(kept, service)))
+        held = [it.ask(f"/page/live?since={known}", cookie) for _ in range(live.MOST_STREAMS)]
+        for each in held:
+            assert each.readline() == b"retry: 3000\n"
+        refused = it.ask("/page/live", cookie)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "10")
+        it.happens("a")
+        for each in held:
+            assert next(told for told in messages(each) if told[1]["+"])[1]["+"][0][0] == "a-1/main-group"
+        assert len(looks) < live.MOST_STREAMS / 4
+        for each in held:
+            each.close()
+        for connection in it.connections:
+            connection.close()
+        until(lambda: it.ask("/page/live", cookie).status == 200)
+
+
+def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream is asked for more only while its client takes what was sent: this is one who takes two lines, and is away."""
+    monkeypatch.setattr(live, "LOOK_S", 0.0)
+    monkeypatch.setattr(live, "KEPT", 3)
+
+    async def away(it: Desk, changes: int) -> tuple[list[bytes], int]:
+        hub, pulse = live.Hub(it.service), Pulse(it.service)
+        known = (await hub.now(ALL)).revision
+        identity = Identity("bob", (Grant(Kind.VIEWER),))
+        stream = live._stream(hub, pulse, lambda: identity, known)
+        assert await anext(stream) == b"retry: 3000\n\n"
+        for number in range(changes):
+            it.submit(f"w{number}")
+            it.service.settle()
+            await hub.now(ALL)  # somebody else reads
+        said = [await anext(stream)]
+        kept = len((await hub.now(ALL)).changes)
+        await stream.aclose()
+        assert hub.streams == 0
+        return said, kept
+
+    for changes, begins in ((2, b"id: "), (10, b"id: ")):
+        with desk(tmp_path / str(changes)) as it:
+            said, kept = asyncio.run(away(it, changes))
+            assert said[0].startswith(begins)
+            assert (b"event: reset" in said[0]) == (changes > 3)
+            assert kept <= 3

@@ -1,0 +1,105 @@
+"""What holds for every route, also for those that are added later: of headers, of names, and of a cookie alone."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fastapi.routing import APIRoute
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.gangs import Priority
+from runrig.web import rendering
+from runrig.web.install import MODULES
+from tests.api.client import URL
+from tests.web.visitor import Site, site
+
+STREAMS = ("/page/live", "/page/output/{id}")
+"""They do not end while work goes on."""
+OPEN = ("/login", "/static/{tag}/{name}")
+
+
+def routes(method: str) -> Iterator[str]:
+    for module in MODULES:
+        for route in module.router.routes:
+            if isinstance(route, APIRoute) and method in route.methods:
+                yield route.path
+
+
+def filled(path: str, pool: str, workflow: str) -> str:
+    """*path* with what is there."""
+    path = path.replace("{id}", workflow).replace("{workflow}", workflow).replace("{gang}", f"{workflow}/main-group")
+    return re.sub(r"\{\w+(:path)?\}", "n0" if "/node" in path else pool, path)
+
+
+def test_every_page_has_the_policy(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", gpus=2)
+        it.desk.service.settle()
+        visitor, pages = it.visitor(), 0
+        for path in set(routes("GET")) - set(STREAMS) - {OPEN[1]}:
+            answer = visitor.get(filled(path, "pool1", "a-1"))
+            if answer.headers.get("content-type", "").startswith("text/html"):
+                assert answer.headers["content-security-policy"] == rendering.POLICY, path
+                assert answer.headers["x-content-type-options"] == "nosniff", path
+                pages += 1
+            else:
+                assert "default-src 'none'" in answer.headers["content-security-policy"], path
+        assert pages >= 9
+
+
+def test_a_cookie_alone_changes_nothing(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("a", gpus=2)
+        it.desk.service.settle()
+        visitor, revision, asked = it.visitor(), it.desk.revision, 0
+        every = {
+            (method, route.path) for route in it.app.routes if isinstance(route, APIRoute) for method in route.methods
+        }
+        every |= {(method, path) for method in ("POST", "PUT", "PATCH", "DELETE") for path in routes(method)}
+        for method, path in sorted(every):
+            if method in ("GET", "HEAD", "OPTIONS"):
+                continue
+            for origin in ({"Origin": URL}, {}):
+                body = "shown=&csrf=&next=/" if not path.startswith("/api/") else "{}"
+                kind = "application/x-www-form-urlencoded" if not path.startswith("/api/") else "application/json"
+                sent = {"Content-Type": kind, "Accept": "text/html"} | origin
+                answer = visitor.http.request(method, filled(path, "pool1", "a-1"), content=body, headers=sent)
+                assert answer.status_code >= 400, (method, path, answer.text[:200])
+                asked += 1
+        assert asked > 20
+        assert it.desk.revision == revision
+        assert visitor.get("/").status_code == 200, "and nobody is signed out"
+
+
+NAMES = ("mine", "quokka", "zebrafish")
+"""No word of a page has any of them."""
+
+
+@settings(max_examples=8, suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(Priority), st.integers(1, 2)), min_size=1, max_size=8),
+)
+def test_no_byte_has_a_name_of_what_is_not_seen(seen: str, work: list[tuple[str, Priority, int]]) -> None:
+    pools = ", ".join(f"{{name: {name}, quota: 2, description: all of {name}}}" for name in NAMES)
+    with TemporaryDirectory() as folder, site(Path(folder), gpus=6, cluster=f"pools: [{pools}]") as it:
+        it.desk.submit(f"{seen}-own", seen, gpus=1)
+        for pool, priority, gpus in work:
+            it.desk.submit(f"{pool}-work", pool, priority, gpus=gpus)
+            it.desk.service.settle()
+        hidden = [name for name in NAMES if name != seen]
+        assert all(len(answer) > 10 for _, answer in answers(it, seen))
+        assert [(path, name) for path, text in answers(it, seen) for name in hidden if name in text] == []
+
+
+def answers(it: Site, pool: str) -> Iterator[tuple[str, str]]:
+    access = it.desk.service.access.users
+    name = f"eve{len(access.all())}"
+    visitor = it.person(name, f"{pool}-user")
+    queries = ("", "?would=all", "?size=1x1&table=1", "?gang=quok-work-1", "?by=load")
+    for path in sorted(set(routes("GET")) - set(STREAMS) - set(OPEN)):
+        for query in queries:
+            asked = filled(path, pool, f"{pool}-own-1") + query
+            yield asked, visitor.get(asked).text
