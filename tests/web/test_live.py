@@ -3,7 +3,7 @@
 import asyncio
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from runrig.api.app import create_app
 from runrig.api.pulse import Pulse
 from runrig.domain.access import Grant, Identity, Kind, role_named
 from runrig.service.queries.visibility import ALL
+from runrig.service.service import Service
 from runrig.web import live
 from runrig.web.install import install
 from tests.patience import PATIENCE_S, until
@@ -198,9 +199,15 @@ def test_so_many_pages_are_live_and_no_more(tmp_path: Path, monkeypatch: pytest.
 def test_all_pages_that_may_be_live_are_told_by_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with streams(tmp_path, monkeypatch) as it:
         monkeypatch.setattr(live, "LOOK_S", 0.5)
-        cookie, looks, look = it.signed_in("bob", "viewer"), [], live._Kept.look
+        cookie, look = it.signed_in("bob", "viewer"), live._Kept.look
+        looks: list[int] = []
         known = it.state(cookie)["r"]
-        monkeypatch.setattr(live._Kept, "look", lambda kept, service: (looks.append(1), look(kept, service)))
+
+        def counted(kept: live._Kept, service: Service) -> None:
+            looks.append(1)
+            look(kept, service)
+
+        monkeypatch.setattr(live._Kept, "look", counted)
         held = [it.ask(f"/page/live?since={known}", cookie) for _ in range(live.MOST_STREAMS)]
         for each in held:
             assert each.readline() == b"retry: 3000\n"
@@ -236,6 +243,7 @@ def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
             await hub.now(ALL)  # somebody else reads
         said = [await anext(stream)]
         kept = len((await hub.now(ALL)).changes)
+        assert isinstance(stream, AsyncGenerator)
         await stream.aclose()
         assert hub.streams == 0
         return said, kept
