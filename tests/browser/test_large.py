@@ -68,3 +68,34 @@ def test_a_print_is_light_and_whole(cluster: Large, chromium: Browser, tmp_path:
 BREAKS = """(selector) => {
   for (let e = document.querySelector(selector); e; e = e.parentElement) if (getComputedStyle(e).breakInside === 'avoid') return 'avoid';
 }"""
+
+
+def test_the_map_shows_what_its_address_says(cluster: Large, chromium: Browser) -> None:
+    accent = "10,90,168"  # of frames
+    context = cluster.context(chromium)
+    try:
+        watched = Watched(context.new_page(), cluster)
+        page = watched.page
+        colours = {}
+        for path in ("/map", "/map?size=8x8", f"/map?gang={cluster.runs}", "/map?by=load", "/map?in=z1/s5"):
+            cluster.goto(page, path)
+            colours[path] = page.evaluate(looks.COLOURS)
+        assert accent not in colours["/map"]
+        assert colours["/map?size=8x8"][accent] > 500
+        assert colours[f"/map?gang={cluster.runs}"][accent] > 100
+        assert "51,34,136" in colours["/map"], "c0, of batch"
+        assert "51,34,136" not in colours["/map?by=load"]
+        assert "51,34,136" not in colours[f"/map?gang={cluster.runs}"], "all else is pale"
+        page.locator("canvas").focus()
+        for key, said in (("Home", "z1, s5, r40, node gpu-00640"), ("End", "z1, s5, r47, node gpu-00767")):
+            page.keyboard.press(key)
+            assert (page.locator("#here").text_content() or "").startswith(said)
+        page.get_by_role("link", name="Load").click()
+        assert page.url.endswith("/map?in=z1%2Fs5&by=load")
+        page.get_by_role("link", name="All", exact=True).click()
+        page.wait_for_selector("[data-drawn]")
+        page.locator("canvas").click(position={"x": 8, "y": 10})  # the label of the first domains
+        page.wait_for_url("**/map?in=z0%2Fs0*")
+        watched.is_content()
+    finally:
+        context.close()
