@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from runrig.api.app import create_app
 from runrig.api.pulse import Pulse
-from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.domain.access import role_named
 from runrig.service.queries.visibility import ALL
 from runrig.service.service import Service
 from runrig.web import live
@@ -234,8 +234,7 @@ def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
     async def away(it: Desk, changes: int) -> tuple[list[bytes], int]:
         hub, pulse = live.Hub(it.service), Pulse(it.service)
         known = (await hub.now(ALL)).revision
-        identity = Identity("bob", (Grant(Kind.VIEWER),))
-        stream = live._stream(hub, pulse, lambda: identity, known)
+        stream = live._stream(hub, pulse, lambda: ALL, known, "")
         assert await anext(stream) == b"retry: 3000\n\n"
         for number in range(changes):
             it.submit(f"w{number}")

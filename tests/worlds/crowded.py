@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -65,12 +66,23 @@ workflow:
 """
 
 
-def use(it: Desk, chance: random.Random, names: Names, steps: int = 40, owners: dict[str, str] | None = None) -> None:
-    """*owners*: of each pool who works in it; else anybody.  What is refused is not done; in the end nothing is about to happen."""
+def use(
+    it: Desk,
+    chance: random.Random,
+    names: Names,
+    steps: int = 40,
+    owners: dict[str, str] | None = None,
+    look: Callable[[], object] = lambda: None,
+) -> None:
+    """*owners*: of each pool who works in it; else anybody.  What is refused is not done; in the end nothing is about to happen.
+
+    *look*: is called after each step.
+    """
     it.service.declarations.apply(cluster(chance, names), user="ann")
     for at in range(steps):
         with suppress(RunrigError):
             _step(it, chance, names, at, owners or {})
+        look()
     subpools = [name for name in _pools(it) if "--" in name]
     if subpools:
         it.service.subpools.delete(*chance.choice(subpools).split("--"), user="ann")

@@ -9,6 +9,7 @@ from runrig.domain.records import Event, Loaded, Note, RowChange
 from runrig.domain.tags import Expected
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
+from runrig.ports.past import PastStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,14 @@ class Pruned:
     rows: int = 0
 
 
-class EventLog(Protocol):
+class Log(Protocol):
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
         """The log after revision *after*, of one workflow or one pool if given."""
 
+
+class EventLog(Log, Protocol):
     def last_time(self) -> float | None:
         """The time of the last event; None if there is none."""
 
@@ -174,11 +177,16 @@ class RetentionStore(Protocol):
         """Deletes up to *rows* events of deleted workflows, in one transaction."""
 
 
-class TagStore(Protocol):
-    """The tags of workflows, kept beside the state of the cluster: a change has no revision."""
-
+class Tags(Protocol):
     def of(self, workflow: str) -> tuple[str, ...]:
         """The tags of the workflow with this id, by name."""
+
+    def used(self, query: WorkflowQuery) -> tuple[str, ...]:
+        """The tags that the workflows of *query* have, each once, by name; its page counts tags."""
+
+
+class TagStore(Tags, Protocol):
+    """The tags of workflows, kept beside the state of the cluster: a change has no revision."""
 
     def change(
         self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
@@ -187,9 +195,6 @@ class TagStore(Protocol):
 
         Raises NotFound, Conflict if these are more than *most*, and Changed if those before are not as *expected*.
         """
-
-    def used(self, query: WorkflowQuery) -> tuple[str, ...]:
-        """The tags that the workflows of *query* have, each once, by name; its page counts tags."""
 
 
 class TaskStore(Protocol):
@@ -205,34 +210,24 @@ class TaskStore(Protocol):
         """The same for each workflow of a page, the newest first."""
 
 
-class Store(Protocol):
-    @property
-    def access(self) -> AccessStore: ...
+class PastReads(PastStore, Protocol):
+    """The past, workflows included."""
 
-    @property
-    def log(self) -> EventLog: ...
+    def workflows(self, query: WorkflowQuery, at: float) -> tuple[Workflow, ...]:
+        """A page of the rows, as they are now, of workflows that may have been of *query* at that time; newest first.
 
-    @property
-    def tags(self) -> TagStore: ...
-
-    @property
-    def tasks(self) -> TaskStore: ...
-
-    @property
-    def retention(self) -> RetentionStore: ...
-
-    def load(self) -> Loaded: ...
-
-    def commit(
-        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
-    ) -> None:
-        """Writes all of it in one transaction; *revision* is the last one then.
-
-        *events* may be of several revisions, without a gap.  Raises Unavailable if the first of them is not the next one.
+        What happened at that very time may be in it or not; of those that had not ended, PENDING means only that.
         """
 
-    def try_writing(self) -> None:
-        """Changes nothing.  Raises what a commit would raise that cannot be stored."""
+
+class WorkflowReads(Protocol):
+    """What is asked about workflows."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def tags(self) -> Tags: ...
 
     def spec(self, hash: str) -> SpecText: ...
 
@@ -259,5 +254,38 @@ class Store(Protocol):
 
         Groups of ended workflows count as long as the workflows are kept.  Counts to *most* at most; reads no waiting workflow.
         """
+
+
+class Store(WorkflowReads, Protocol):
+    @property
+    def access(self) -> AccessStore: ...
+
+    @property
+    def log(self) -> EventLog: ...
+
+    @property
+    def past(self) -> PastReads: ...
+
+    @property
+    def tags(self) -> TagStore: ...
+
+    @property
+    def tasks(self) -> TaskStore: ...
+
+    @property
+    def retention(self) -> RetentionStore: ...
+
+    def load(self) -> Loaded: ...
+
+    def commit(
+        self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
+    ) -> None:
+        """Writes all of it in one transaction; *revision* is the last one then.
+
+        *events* may be of several revisions, without a gap.  Raises Unavailable if the first of them is not the next one.
+        """
+
+    def try_writing(self) -> None:
+        """Changes nothing.  Raises what a commit would raise that cannot be stored."""
 
     def close(self) -> None: ...

@@ -25,6 +25,8 @@ from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.plans import Plans
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.mirror import Mirror
+from runrig.service.past.keeper import Keeper
+from runrig.service.past.past import Past
 from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import History
@@ -60,7 +62,7 @@ class Service:
     *plans*: what a command would do.
 
     *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
-    *feed*: questions.  `start` begins to reconcile.
+    *feed*: questions.  *past*: the same of an earlier revision; *keeper* writes what that takes.  `start` begins to reconcile.
     """
 
     def __init__(
@@ -117,6 +119,8 @@ class Service:
         self.history = History(self._transactor, store, clock)
         self.sessions = Sessions(self.workflow_queries, backend, self.access, self.metrics.sessions)
         self.feed = Feed(self._transactor, store, numbered=not backend.queues)
+        self.past = Past(store, backend, clock, self.feed, self.history)
+        self.keeper = Keeper(store.past, self._transactor.listening, self.past.rest)
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
@@ -138,6 +142,7 @@ class Service:
     def start(self) -> None:
         self._reconciler.start()
         self.retention.start()
+        self.keeper.start()
 
     def settle(self) -> None:
         """Runs rounds until nothing changes any more; for callers that drive the service without its thread."""
@@ -150,6 +155,7 @@ class Service:
         self.asker.close()
         self.sessions.close()
         self.retention.stop()
+        self.keeper.stop()
         self._reconciler.stop()
         self.access.uses.write()
         self._backend.close()

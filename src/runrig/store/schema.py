@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    LargeBinary,
     MetaData,
     Table,
     UniqueConstraint,
@@ -30,7 +31,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -234,6 +235,22 @@ events = Table(
 )
 _OF_POOLS = events.c.pool.is_not(None)
 Index("ix_events_of_pools", events.c.revision, events.c.seq, sqlite_where=_OF_POOLS, postgresql_where=_OF_POOLS)
+
+# How the cluster stood after some revisions, so that a later one is found without all that led to it (`store.checkpoints`).
+# *cluster*: nodes, pools and the like; None: as at the checkpoint *cluster_at*.
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", UtcDateTime, nullable=False),
+    Column("cluster_at", BigInteger, nullable=False),
+    Column("cluster", LargeBinary),
+    Column("gangs", LargeBinary, nullable=False),
+    Column("firm", WHOLE, nullable=False),
+    Column("low", WHOLE, nullable=False),
+    Column("waiting", WHOLE, nullable=False),
+    Column("preempted", WHOLE, nullable=False),
+)
 
 # What people said about revisions that they made; most say nothing.
 notes = Table(

@@ -26,6 +26,7 @@ from runrig.store.dialect import insert_new, insert_rows, put_rows, run
 from runrig.store.filters import filters
 from runrig.store.log import SqlLog
 from runrig.store.opening import open_database
+from runrig.store.past import SqlPast
 from runrig.store.reading import Reader
 from runrig.store.retention import SqlRetention, past_numbers
 from runrig.store.rows import KINDS, event_row
@@ -69,6 +70,7 @@ class SqlStore:
         self.transactions = transactions
         self.access: AccessStore = AccessTables(transactions)
         self.log = SqlLog(transactions)
+        self.past = SqlPast(transactions)
         self.retention = SqlRetention(transactions)
         self.tags = SqlTags(transactions)
         self.tasks = SqlTasks(transactions)

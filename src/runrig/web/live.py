@@ -18,7 +18,7 @@ from fastapi.responses import StreamingResponse
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
-from runrig.api.routing import Asked, Found, Route
+from runrig.api.routing import Asked, Found, Route, Serving
 from runrig.api.staying import STILL_S, Staying, seeing_as_much
 from runrig.api.waiting import soon
 from runrig.domain.access import Permission
@@ -26,7 +26,8 @@ from runrig.domain.errors import Unavailable
 from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
-from runrig.web.board import Record, Recorder, as_json, delta, layout
+from runrig.web.board import Record, Recorder, as_json, delta, layout, state
+from runrig.web.pages.past import At, moment_of
 from runrig.web.rendering import answer
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -139,15 +140,26 @@ _READ = [needs(Permission.READ_CLUSTER)]
 
 
 @router.get("/page/layout", dependencies=_READ)
-async def get_layout(request: Asked, hub: Central, visibility: Seeing) -> Response:
+async def get_layout(request: Asked, service: Serving, hub: Central, visibility: Seeing, at: At = "") -> Response:
+    if at:
+        return answer(request, await to_thread.run_sync(_then, service, at, visibility, "layout"), JSON)
     return answer(request, as_json((await hub.now(visibility)).layout).encode(), JSON)
 
 
 @router.get("/page/state", dependencies=_READ)
-async def get_state(request: Asked, hub: Central, visibility: Seeing) -> Response:
+async def get_state(request: Asked, service: Serving, hub: Central, visibility: Seeing, at: At = "") -> Response:
+    if at:
+        return answer(request, await to_thread.run_sync(_then, service, at, visibility, "state"), JSON)
     kept = await hub.now(visibility)
     found = {"r": kept.revision, "layout": kept.layout["tag"], "gangs": list(kept.records.values())}
     return answer(request, as_json(found).encode(), JSON)
+
+
+def _then(service: Service, at: str, visibility: Visibility, what: str) -> bytes:
+    with service.past.at(moment_of(service, at)) as then:
+        board = then.boards.board(visibility)
+    shape = layout(board)
+    return as_json(shape if what == "layout" else state(board, shape["tag"])).encode()
 
 
 @router.get("/page/live", dependencies=_READ)

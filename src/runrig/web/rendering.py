@@ -1,5 +1,6 @@
 """Templates to answers, with the headers that a page has."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,10 +31,27 @@ _SMALL = 1_000
 def html(request: Request, template: str, *, status: int = 200, secret: bool = False, **values: Any) -> Response:
     """*template* with *values*.  *secret*: it has a secret in it, and so is not zipped: its length would tell of it."""
     identity: Identity | None = getattr(request.state, "identity", None)
+    bar = values.setdefault("bar", None)
     text = _environment.get_template(template).render(
         user=None if identity is None else identity.user, here=request.url.path, **values
     )
+    if bar is not None and bar.moment is not None:
+        text = _at_that_time(text, bar.moment.revision)
     return answer(request, text.encode(), "text/html; charset=utf-8", status=status, zips=not secret)
+
+
+_LINK = re.compile(
+    r'(<a (?![^>]*\bdata-here\b)[^>]*?href="/(?:map|waiting|workflows|(?:pool|node|workflow)/[^"?#]*)?)(\?[^"#]*)?(#[^"]*)?"'
+)
+_FILTERS = re.compile(r'<form class="filters"[^>]*>')
+
+
+def _at_that_time(text: str, revision: int) -> str:
+    """A page of an earlier time, whose links lead to pages of the same time."""
+    text = _LINK.sub(
+        lambda link: f'{link[1]}{f"{link[2]}&amp;" if link[2] else "?"}at={revision}{link[3] or ""}"', text
+    )
+    return _FILTERS.sub(rf'\g<0><input type="hidden" name="at" value="{revision}">', text)
 
 
 def answer(request: Request, body: bytes, media_type: str, *, status: int = 200, zips: bool = True) -> Response:
@@ -52,6 +70,11 @@ def moment(at: float | datetime | None) -> str:
         return "–"
     found = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
     return f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def stamp(at: float) -> str:
+    """As an address has it."""
+    return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def duration(seconds: float | None) -> str:
@@ -77,5 +100,5 @@ _environment = Environment(
     lstrip_blocks=True,
     extensions=["jinja2.ext.loopcontrols"],
 )
-_environment.filters |= {"moment": moment, "duration": duration, "number": number}
+_environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

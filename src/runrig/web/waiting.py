@@ -10,10 +10,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from runrig.api.v1.answers.workflows import pool_why
 from runrig.domain.errors import NotFound, RunrigError
+from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.wire import v1
@@ -59,6 +60,35 @@ class _Known(NamedTuple):
     found: v1.PoolWhy | None
     revision: int
     at: float
+
+
+class Explains(Protocol):
+    def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+        """None: the pool is gone by now, or nobody knows yet."""
+
+    def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
+        """Returns the cards of *pools*, in their order, the most frequent blocker of each first; of what is not known yet, none."""
+
+
+class ReasonsThen:
+    """Answers of an earlier time, each when it is asked for."""
+
+    def __init__(self, then: Then) -> None:
+        self._then = then
+
+    def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+        return _asked(self._then, pool, visibility)
+
+    def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
+        found = ((pool, self.of(pool, visibility)) for pool in pools)
+        return [Card(pool, held) for pool, why in found if why is not None for held in why.held]
+
+
+def _asked(views: Service | Then, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+    try:
+        return pool_why(views.workflow_queries.pool_why(pool, visibility))
+    except NotFound:
+        return None
 
 
 _Key = tuple[str, tuple[str, ...] | None]
@@ -124,7 +154,7 @@ class Reasons:
                 key, visibility = next(iter(self._wanted.items()))
             began, revision = time.monotonic(), self._service.stored
             try:
-                known = self._asked(key[0], visibility)
+                known = _asked(self._service, key[0], visibility)
             except Exception as error:  # noqa: BLE001 - pages show what was known before, and ask again
                 level = logging.DEBUG if isinstance(error, RunrigError) else logging.ERROR
                 _log.log(level, "event=reasons_failed pool=%s", key[0], exc_info=error)
@@ -134,12 +164,6 @@ class Reasons:
                 del self._wanted[key]
                 self._news.notify_all()
             time.sleep(min(REST * (time.monotonic() - began), LONGEST_REST_S))
-
-    def _asked(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
-        try:
-            return pool_why(self._service.workflow_queries.pool_why(pool, visibility))
-        except NotFound:
-            return None
 
     def _keep(self, key: _Key, known: _Known) -> None:
         with self._news:

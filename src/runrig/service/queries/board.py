@@ -1,10 +1,10 @@
 """Who holds which GPUs, and who waits, copied from the state in one look: what a map of the cluster is drawn from."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.nodes import NO_FLAVOR, Node
@@ -16,7 +16,7 @@ from runrig.engine.nodes.topology import path_of
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import settings_of
 from runrig.service.queries.visibility import Visibility
-from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.transactor import Readable
 from runrig.service.runtime.writing import Revision
 
 
@@ -92,13 +92,20 @@ MOST_NOTED = 20_000
 _DECLARED = ("Node", "Flavor", "Cohort", "Pool")
 
 
+class Source(Readable, Protocol):
+    """What is looked at.  *stored*: its last revision.  *when_stored*: called with each further one."""
+
+    stored: int
+    when_stored: Callable[[Sequence[Revision]], None]
+
+
 class Boards:
     """Keeps the last look, and what was made of it: each look costs what has changed since, and what waits.  Thread-safe.
 
     What a commit changes is noted with it; nobody looks through the state for it but the first who asks.
     """
 
-    def __init__(self, transactor: Transactor) -> None:
+    def __init__(self, transactor: Source) -> None:
         self._transactor = transactor
         self._keeping = threading.Lock()
         self._noted: dict[str, Held | None] | None = None

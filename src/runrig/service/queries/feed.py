@@ -5,7 +5,7 @@ Many readers ask for what is new at the same moment: the latest events are kept,
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from runrig.domain.access import Permission, allows
@@ -70,6 +70,10 @@ class Feed:
         revision = last if len(found) >= most else max(last, newest)
         return FeedPage(tuple(self._seen(found, visibility)), revision, max(revision, newest))
 
+    def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[FeedEvent, ...]:
+        """Those of *events* that are seen."""
+        return tuple(self._seen(events, visibility))
+
     def _events(self, after: int, newest: int, most: int) -> list[Event]:
         with self._lock:
             if self._from < 0:
@@ -92,7 +96,7 @@ class Feed:
 
     # ------------------------------------------------------------ what is seen
 
-    def _seen(self, found: list[Event], visibility: Visibility) -> Iterator[FeedEvent]:
+    def _seen(self, found: Sequence[Event], visibility: Visibility) -> Iterator[FeedEvent]:
         told: dict[str, Names] = {}
         for event in found:
             workflow, pool = workflow_of(event.action), pool_of(event.action)

@@ -7,7 +7,7 @@ from runrig.domain.plan import MoveWorkflow, PutPool
 from runrig.domain.pools import PoolState
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
-from runrig.ports.store import Store
+from runrig.ports.store import WorkflowReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def utc(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
-def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
+def pool_deletions(store: WorkflowReads, pool: str) -> tuple[PoolDeletion, ...]:
     """Every deletion of *pool*, oldest first.  O(changes of the pool)."""
     found: list[PoolDeletion] = []
     for event in store.log.events(pool=pool):
@@ -44,7 +44,7 @@ def pool_deletions(store: Store, pool: str) -> tuple[PoolDeletion, ...]:
     return tuple(found)
 
 
-def deletion_of(store: Store, workflow: Workflow, *, draining: bool) -> PoolDeletion | None:
+def deletion_of(store: WorkflowReads, workflow: Workflow, *, draining: bool) -> PoolDeletion | None:
     """The deletion of the pool that cancelled *workflow*, or through which it still runs.  *draining*: the pool is DELETING."""
     if not workflow.status.finished:
         deletions = pool_deletions(store, workflow.pool) if draining else ()

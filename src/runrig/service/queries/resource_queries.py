@@ -18,7 +18,7 @@ from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
 from runrig.service.queries.nodes import NodeView, Picture, users_of
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.transactor import Readable
 
 FEW_POOLS = 20
 """From so many on, the rows of all pools are worked out at once."""
@@ -83,7 +83,7 @@ class TreeView:
 class ResourceQueries:
     """Answers name only pools that *visibility* reaches; sums count all of them."""
 
-    def __init__(self, transactor: Transactor) -> None:
+    def __init__(self, transactor: Readable) -> None:
         self._transactor = transactor
 
     # ------------------------------------------------------------ pools
@@ -197,6 +197,12 @@ class ResourceQueries:
             picture = Picture(state, [name], users_of(state))
         (view,) = picture.views(visibility)
         return view
+
+    def pool_names(self, visibility: Visibility = ALL) -> tuple[str, ...]:
+        """All that ever were, by name."""
+        with self._transactor.reading() as state:
+            names = sorted(state.pools)
+        return visibility.of(names)
 
     def gpus(self) -> int:
         """GPUs of all nodes."""

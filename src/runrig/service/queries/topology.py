@@ -23,7 +23,7 @@ from runrig.engine.state.state import State
 from runrig.service.queries import redaction
 from runrig.service.queries.lookup import flavors_of, live_pool, settings_of
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.transactor import Transactor
+from runrig.service.runtime.transactor import Readable
 
 __all__ = [
     "MOST_HOLDERS",
@@ -64,7 +64,7 @@ class MapQuery:
 
 
 class Topology:
-    def __init__(self, transactor: Transactor) -> None:
+    def __init__(self, transactor: Readable) -> None:
         self._transactor = transactor
 
     def maps(self, query: MapQuery, visibility: Visibility = ALL) -> tuple[Map, ...]:

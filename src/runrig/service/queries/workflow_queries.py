@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
@@ -22,10 +22,8 @@ from runrig.engine.explain.why import GroupWhy as GroupWhy
 from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
 from runrig.engine.foresight.outcome import Party
 from runrig.engine.state.state import State
-from runrig.ports.backend import Backend, LogFile
-from runrig.ports.clock import Clock
-from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
-from runrig.service.mirror.asker import Asker
+from runrig.ports.backend import LogFile
+from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
@@ -34,7 +32,9 @@ from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sentences import deletion_in_words, failure_of, first_failed, sentence_of
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.reconciler import Reconciler, Standstill
+from runrig.service.runtime.reconciler import Standstill
+
+T = TypeVar("T")
 
 HEADLINES_AT_ONCE = 4
 """Of so many workflows it is asked at once why they wait."""
@@ -105,8 +105,45 @@ class WhyView:
     standstill: Standstill | None = None
 
 
+class Asks(Protocol):
+    def ask_steps(
+        self,
+        ask: Callable[..., Steps[T]],
+        *args: Any,
+        here: Callable[..., Steps[T]] | None = None,
+        fresh_starts: int = ...,
+    ) -> tuple[T, int]:
+        """As of `Asker`."""
+
+
+class Says(Protocol):
+    """A backend, as far as it says something about workflows."""
+
+    queues: bool
+
+    def says(self, workflow: str) -> tuple[str, ...]: ...
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]: ...
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None: ...
+
+
+class Tells(Protocol):
+    """A clock."""
+
+    def now(self) -> float: ...
+
+    @property
+    def doubt(self) -> str | None: ...
+
+
+class Stands(Protocol):
+    @property
+    def standstill(self) -> Standstill | None: ...
+
+
 class WorkflowQueries:
-    def __init__(self, asker: Asker, store: Store, backend: Backend, clock: Clock, reconciler: Reconciler) -> None:
+    def __init__(self, asker: Asks, store: WorkflowReads, backend: Says, clock: Tells, reconciler: Stands) -> None:
         self._asker = asker
         self._store = store
         self._backend = backend

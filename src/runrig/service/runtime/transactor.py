@@ -7,9 +7,9 @@ from the store, so that memory never runs ahead of the disk (law W2).
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.observed import Observation
@@ -49,6 +49,13 @@ MOST_JOBS = 32
 """Commands decided and stored together, so that the lock is free again soon."""
 
 R = TypeVar("R")
+
+
+class Readable(Protocol):
+    """What questions are asked of."""
+
+    def reading(self) -> AbstractContextManager[State]:
+        """A state, which does not change meanwhile."""
 
 
 class Transactor:

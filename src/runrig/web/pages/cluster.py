@@ -1,8 +1,10 @@
 """A pool, and a node."""
 
+from typing import Any
+
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Asking, Seeing, named, needs
+from runrig.api.permissions import Asker, Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import pools as as_pools
@@ -11,15 +13,17 @@ from runrig.domain.access import Permission
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import format_quantity
 from runrig.ports.store import WorkflowQuery
+from runrig.service.past.past import Then
 from runrig.service.queries.history import HistoryQuery
+from runrig.service.queries.resource_queries import PoolView
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
-from runrig.web.drawings import colours
 from runrig.web.pages import edits
-from runrig.web.pages.parts import Asked, Explaining
+from runrig.web.pages.parts import Asked, Explaining, colours_of
+from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
-from runrig.web.waiting import Card
+from runrig.web.waiting import Card, Explains
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -29,36 +33,43 @@ RUNNING = 50
 
 
 @router.get("/pool/{name}", dependencies=[needs(Permission.READ_POOL, named("name"))])
-def pool(request: Asked, service: Serving, asker: Asking, reasons: Explaining, name: str) -> Response:
-    visibility = asker.visibility
-    view = service.queries.pool(name, visibility)
-    shown = as_pools.pool(view, service.backend_name)
-    queued = {each.pool: each.gangs for each in service.boards.board(visibility).queued}
-    tree = rows_of(service.queries.quota_tree(visibility), queued)
+def pool(request: Asked, service: Serving, asker: Asking, reasons: Explaining, name: str, at: At = "") -> Response:
+    with looking(request, service, at) as (views, bar):
+        view = views.queries.pool(name, asker.visibility)
+        shown = _pool(service, views, view, asker.visibility, reasons_of(views, reasons))
+    acts, slider = ([], None) if at else (edits.acts_on(view, asker), _slider(view, asker))
+    return html(request, "pool.html", bar=bar, acts=acts, slider=slider, **shown)
+
+
+def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
+    if view.pool.state is not PoolState.ACTIVE or not edits.may_promise(asker, view.pool.name):
+        return None
+    return edits.slider_of(view)
+
+
+def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
+    name = view.pool.name
+    shown = as_pools.pool(view, views.backend_name)
+    queued = {each.pool: each.gangs for each in views.boards.board(visibility).queued}
+    tree = rows_of(views.queries.quota_tree(visibility), queued)
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
     why = reasons.of(name, visibility)
-    history = service.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
-    return html(
-        request,
-        "pool.html",
-        it=shown,
-        rows=rows,
-        colours=colours([row.name for row in tree if row.kind == "pool"] or [name]),
-        cards=[Card(name, held) for held in why.held] if why else [],
-        waiting=queued.get(name, 0),
-        unasked=why.unasked if why else 0,
-        running=_listed(service, visibility, name, "RUNNING"),
-        pending=_listed(service, visibility, name, "PENDING"),
-        most=RUNNING,
-        changes=as_pools.changes(history),
-        acts=edits.acts_on(view, asker),
-        slider=edits.slider_of(view)
-        if view.pool.state is PoolState.ACTIVE and edits.may_promise(asker, name)
-        else None,
-    )
+    history = views.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
+    return {
+        "it": shown,
+        "rows": rows,
+        "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
+        "cards": [Card(name, held) for held in why.held] if why else [],
+        "waiting": queued.get(name, 0),
+        "unasked": why.unasked if why else 0,
+        "running": _listed(views, visibility, name, "RUNNING"),
+        "pending": _listed(views, visibility, name, "PENDING"),
+        "most": RUNNING,
+        "changes": as_pools.changes(history),
+    }
 
 
-def _listed(service: Service, visibility: Visibility, pool: str, status: str) -> list[v1.WorkflowEntry]:
+def _listed(service: Views, visibility: Visibility, pool: str, status: str) -> list[v1.WorkflowEntry]:
     found, _ = service.workflow_queries.workflows(
         WorkflowQuery(pools=(pool,), statuses=(status,), limit=RUNNING), visibility
     )
@@ -67,10 +78,13 @@ def _listed(service: Service, visibility: Visibility, pool: str, status: str) ->
 
 
 @router.get("/node/{name}", dependencies=[needs(Permission.READ_CLUSTER)])
-def node(request: Asked, service: Serving, visibility: Seeing, name: str) -> Response:
-    view = service.queries.node(name, visibility)
+def node(request: Asked, service: Serving, visibility: Seeing, name: str, at: At = "") -> Response:
+    with looking(request, service, at) as (views, bar):
+        if isinstance(views, Then):
+            views.bring_to(name)
+        view = views.queries.node(name, visibility)
     amounts = [
         (resource, format_quantity(resource, amount), format_quantity(resource, view.free.get(resource, 0)))
         for resource, amount in sorted(view.node.resources.items())
     ]
-    return html(request, "node.html", it=view, conditions=conditions(view), amounts=amounts)
+    return html(request, "node.html", it=view, conditions=conditions(view), amounts=amounts, bar=bar)

@@ -11,10 +11,10 @@ from runrig.domain.errors import NotFound
 from runrig.service.queries.board import Board
 from runrig.service.queries.topology import GangsThatFit, MapQuery, parse_size
 from runrig.service.queries.visibility import Visibility
-from runrig.service.service import Service
 from runrig.web.domains import MapView, Path, domains_of, fits_of, outlined, path_named, places_in
-from runrig.web.pages.overview import colours_of
+from runrig.web.pages.overview import colours_in
 from runrig.web.pages.parts import Asked
+from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import html
 from runrig.web.tree import figures_of
 
@@ -36,10 +36,13 @@ def map_page(
     gang: Annotated[str, Query(max_length=300, description="A workflow or gang to stand out")] = "",
     size: Annotated[str, Query(max_length=40, description="Outline what has room for a gang, such as 8x8")] = "",
     table: Annotated[Literal["", "1"], Query(description="1: as a table")] = "",
+    at: At = "",
 ) -> Response:
-    board = service.boards.board(visibility)
+    with looking(request, service, at) as (views, bar):
+        board = views.boards.board(visibility)
+        fits = _fits(views, board, size, visibility) if size.strip() else {}
+        shades = colours_in(service, views, visibility)
     path = _path(board, within)
-    fits = _fits(service, board, size, visibility) if size.strip() else {}
     rows = domains_of(board, path, 2, gang, fits or None)
     if table:
         more = (domains_of(board, path, depth, gang, fits or None) for depth in range(len(board.levels), 2, -1))
@@ -61,7 +64,8 @@ def map_page(
         "map.html",
         figures=figures_of(board),
         view=view,
-        colours=colours_of(service, visibility),
+        colours=shades,
+        bar=bar,
     )
 
 
@@ -72,8 +76,8 @@ def _path(board: Board, text: str) -> Path:
     return found
 
 
-def _fits(service: Service, board: Board, size: str, visibility: Visibility) -> dict[Path, GangsThatFit]:
+def _fits(views: Views, board: Board, size: str, visibility: Visibility) -> dict[Path, GangsThatFit]:
     """By domain; () is all nodes together.  Of pools with other keys than the map nothing is said."""
-    maps = service.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility)
+    maps = views.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility)
     reports = [each.report for each in maps if tuple(key.key for key in each.report.keys) == board.levels]
     return fits_of(reports[0].whole) if reports else {}

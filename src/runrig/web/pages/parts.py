@@ -1,11 +1,16 @@
 """What routes of pages take from a request."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Request
 
 from runrig.api.routing import Asked as Asked
 from runrig.api.routing import Found
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.service.queries.visibility import Visibility
+from runrig.service.service import Service
+from runrig.web.drawings import colours
 from runrig.web.waiting import Reasons
 
 
@@ -15,3 +20,9 @@ def _reasons(request: Request) -> Reasons:
 
 
 Explaining = Annotated[Reasons, Found(_reasons)]
+
+
+def colours_of(service: Service, shown: Sequence[str], visibility: Visibility) -> Mapping[str, str]:
+    """A class for each top-level pool of *shown*: the same on every page, and of every time."""
+    shades = colours(service.queries.pool_names(visibility))
+    return {top: shades[top] for top in (name.partition(SUBPOOL_DELIMITER)[0] for name in shown)}

@@ -17,8 +17,12 @@ from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as as_changes
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
+from runrig.domain.observed import ClusterEvent
 from runrig.domain.quantities import amount_in_words, format_quantity
 from runrig.domain.records import Event
+from runrig.service.past.past import Then
+from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import WhyView, WorkflowView
 from runrig.service.service import Service
 from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
@@ -26,6 +30,7 @@ from runrig.web.drawings import Box, graph
 from runrig.web.folding import folded
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
+from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import html
 from runrig.wire import v1
 from runrig.wire.why import ReasonAnswer
@@ -69,12 +74,11 @@ def workflow(
         Search, Query(description="Look for what would start it: changes of the owner's, or of others too")
     ] = "",
     task: Annotated[str, Query(description="Whose output; none: all")] = "",
+    at: At = "",
 ) -> Response:
-    visibility = asker.visibility
-    view = service.workflow_queries.workflow(id, visibility)
-    shown = as_answers.workflow(view, service.backend_name)
-    why = as_answers.why(service.workflow_queries.why(shown.id, visibility))
-    found = service.workflow_queries.events(shown.id, visibility=visibility)
+    with looking(request, service, at) as (views, bar):
+        view, told, found = _seen(views, id, asker.visibility)
+    shown, why, past = as_answers.workflow(view, service.backend_name), as_answers.why(told), isinstance(views, Then)
     events = [each for _, each in as_events.placed(found)]
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
@@ -93,17 +97,30 @@ def workflow(
         events=folded(events[-MOST_EVENTS:][::-1]),
         earlier=max(0, len(events) - MOST_EVENTS),
         tasks=[each for group in shown.groups for each in group.tasks][:MOST_TASKS],
-        output=output_of(service, shown.id, task),
+        output="" if past else output_of(service, shown.id, task),
         task=task,
         file=file,
-        acts=acts_on(shown, whole=whole, has_file=file is not None),
+        acts=[] if past else acts_on(shown, whole=whole, has_file=file is not None),
         hidden=not whole,
-        foreseen=_foreseen(request, service, asker, shown.id, would) if would else None,
+        foreseen=_foreseen(request, service, asker, shown.id, would) if would and not past else None,
         search=would,
+        bar=bar,
         tiers=TIERS,
         who=WHO,
         details=details,
     )
+
+
+def _seen(
+    views: Views, id: str, visibility: Visibility
+) -> tuple[WorkflowView, WhyView, tuple[Event | ClusterEvent, ...]]:
+    """What it is, why, and what happened to it."""
+    view = views.workflow_queries.workflow(id, visibility)
+    workflow = view.stored.workflow
+    if isinstance(views, Then):
+        views.bring([workflow.id])
+    why = views.workflow_queries.why(workflow.id, visibility)
+    return view, why, views.workflow_queries.events(workflow.id, visibility=visibility)
 
 
 def _box(group: v1.TaskGroup) -> Box:

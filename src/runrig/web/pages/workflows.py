@@ -13,6 +13,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.web.pages.parts import Asked
+from runrig.web.pages.past import At, looking
 from runrig.web.rendering import html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -34,6 +35,7 @@ def workflows(
     status: Annotated[str, Query()] = "",
     priority: Annotated[str, Query()] = "",
     page: Annotated[int, Query(ge=1, le=LARGEST)] = 1,
+    at: At = "",
 ) -> Response:
     if status not in _STATES or priority not in _PRIORITIES:
         raise InvalidInput.one("choose a status and a priority from the lists", "status")
@@ -47,8 +49,10 @@ def workflows(
         limit=PAGE,
         offset=(page - 1) * PAGE,
     )
-    found, more = service.workflow_queries.workflows(query, visibility)
-    now = service.workflow_queries.now()
+    with looking(request, service, at) as (views, bar):
+        found, more = views.workflow_queries.workflows(query, visibility)
+        now = views.workflow_queries.now()
+        pools = views.queries.pools(visibility=visibility)
     return html(
         request,
         "workflows.html",
@@ -60,5 +64,6 @@ def workflows(
         more=more,
         states=_STATES[1:],
         priorities=_PRIORITIES[1:],
-        pools=visibility.of(sorted(view.pool.name for view in service.queries.pools(visibility=visibility))),
+        pools=visibility.of(sorted(view.pool.name for view in pools)),
+        bar=bar,
     )

@@ -5,6 +5,8 @@ const mark = document.getElementById("pulse");
 let source = null;
 let waiting = false;
 let stale = false;
+// A page of an earlier time stays as it is.
+const past = () => "at" in document.body.dataset;
 
 // As a document: it is parsed without running anything, which the policy of the page would not allow otherwise.
 export function fetched(address) {
@@ -63,7 +65,7 @@ function again() {
 }
 
 function open() {
-  if (source || document.hidden) return;
+  if (source || document.hidden || past()) return;
   source = new EventSource("/page/live");
   source.onopen = () => {
     say("live", true);
@@ -93,7 +95,7 @@ document.addEventListener("visibilitychange", () => {
     if (source) source.close();
     source = null;
     say("", false);
-  } else {
+  } else if (!past()) {
     again();
   }
 });

@@ -15,6 +15,9 @@ let at = -1;
 let drawnFor = 0;
 let colours = null;
 
+// Of an address on a page of an earlier time.
+const then = () => (document.body.dataset.at ? `?at=${document.body.dataset.at}` : "");
+
 async function json(address) {
   const answer = await fetch(address);
   if (!answer.ok) throw new Error(`${answer.status}`);
@@ -26,9 +29,11 @@ function named(runs) {
 }
 
 async function load() {
-  const state = await json("/page/state");
+  const asked = then();
+  const state = await json(`/page/state${asked}`);
+  if (asked !== then()) return;
   if (!layout || layout.tag !== state.layout) {
-    layout = await json("/page/layout");
+    layout = await json(`/page/layout${asked}`);
     layout.nodes = named(layout.names);
     layout.room = layout.gpus.flatMap(([gpus, count]) => Array(count).fill(gpus));
     layout.shut = new Set(layout.closed);
@@ -328,7 +333,7 @@ canvas.addEventListener("keydown", (event) => {
 });
 
 function visit(node, gang) {
-  location.href = gang ? `/workflow/${encodeURIComponent(gang[0].split("/")[0])}` : `/node/${encodeURIComponent(layout.nodes[node])}`;
+  location.href = (gang ? `/workflow/${encodeURIComponent(gang[0].split("/")[0])}` : `/node/${encodeURIComponent(layout.nodes[node])}`) + then();
 }
 
 function under(event) {
@@ -379,6 +384,7 @@ document.addEventListener("change", ({ detail }) => {
   revision = detail.r;
   if (detail["+"].length || detail["-"].length) draw();
 });
+document.addEventListener("travelled", () => load().catch(() => {}));
 document.addEventListener("reset", () => load().catch(() => {}));
 document.addEventListener("refreshed", () => document.getElementById("domains").dataset.now !== undefined && draw());
 for (const query of ["(prefers-color-scheme: dark)", "print"]) {

@@ -1,0 +1,124 @@
+"""Writes checkpoints, so that no later look into the past has far to go.
+
+In a thread of its own, with connections of its own: it reads the tables, which holds up nobody, and writes one small row.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+
+from runrig.domain.gangs import GangState
+from runrig.domain.quantities import GPU
+from runrig.domain.records import GangRow
+from runrig.ports.past import Checkpoint, Growth, PastStore, Standing
+from runrig.service.queries.board import asked
+from runrig.service.runtime import logs
+from runrig.service.runtime.transactor import Listener
+
+DECISIONS = 400
+"""After so many a checkpoint is due."""
+AGE_S = 3600.0
+"""Or after so long, if anything was decided."""
+PART = 50
+"""The log has grown by so many times the size of a checkpoint before one is written: 2 %."""
+PAUSE_S = 2.0
+"""Between two looks at what is new."""
+RETENTION_S = 60.0
+"""How often to look whether retention has left no checkpoint, while nothing happens."""
+
+_log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """*listening*: tells of commits.  *rest*: is called now and then."""
+
+    def __init__(
+        self,
+        store: PastStore,
+        listening: Callable[[Listener], AbstractContextManager[None]],
+        rest: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._rest = rest
+        self._listening = listening
+        self._changed = threading.Event()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._grown: Growth | None = None
+        """Since the last checkpoint."""
+        self._least = 0
+        """Bytes that the log grows by before it is tried again."""
+
+    def step(self) -> bool:
+        """Writes a checkpoint if one is due; False if not.  Raises what the store raises."""
+        last = self._store.last_checkpoint()
+        grown = self._look(last)
+        if grown is None or (last is not None and not self._is_due(grown, last)):
+            return False
+        standing = self._store.now()
+        assert standing is not None, "the log has grown"
+        more = self._store.growth(grown.revision, standing.revision)
+        grown = grown if more is None else grown.and_then(more)
+        most = None if last is None else grown.size // PART
+        size = self._store.write(checkpoint_of(standing, len(grown.preempted)), standing, most)
+        written = most is None or size <= most
+        self._grown, self._least = (None, 0) if written else (grown, PART * size)
+        return written
+
+    def _look(self, last: Checkpoint | None) -> Growth | None:
+        """What is new since *last*; what was counted before is not counted again."""
+        begin = -1 if last is None else last.revision
+        grown = self._grown if self._grown is not None and self._grown.after == begin else None
+        new = self._store.growth(begin if grown is None else grown.revision)
+        self._grown = grown.and_then(new) if grown is not None and new is not None else grown or new
+        return self._grown
+
+    def _is_due(self, grown: Growth, last: Checkpoint) -> bool:
+        many, old = grown.decisions >= DECISIONS, grown.decisions > 0 and grown.time - last.time >= AGE_S
+        return (many or old) and grown.size >= self._least
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the current step has ended."""
+        self._ended.set()
+        self._changed.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        with self._listening(lambda _: self._changed.set()):
+            while not self._ended.is_set():
+                self._changed.clear()
+                try:
+                    self.step()
+                    self._rest()
+                except Exception as error:  # noqa: BLE001 - it must outlive any fault of what it calls
+                    _log.error("%s", logs.line("checkpoint_failed", error=repr(error)), exc_info=error)
+                if not self._ended.wait(PAUSE_S):
+                    self._changed.wait(RETENTION_S)
+
+
+def checkpoint_of(standing: Standing, preempted: int) -> Checkpoint:
+    """*preempted*: gangs since the checkpoint before."""
+    return Checkpoint(standing.revision, standing.time, *held_and_asked(standing.gangs), preempted)
+
+
+def held_and_asked(gangs: Iterable[GangRow]) -> tuple[int, int, int]:
+    """GPUs held by work that may not borrow, by work that may, and asked by what waits."""
+    firm = low = waiting = 0
+    for row in gangs:
+        if row.state in (GangState.ADMITTED, GangState.STOPPING):
+            held = _held(row)
+            firm, low = (firm, low + held) if row.gang.priority.may_borrow else (firm + held, low)
+        else:
+            waiting += asked(row.gang)
+    return firm, low, waiting
+
+
+def _held(row: GangRow) -> int:
+    per_pod = {each.name: dict(each.requests).get(GPU, 0) for each in row.gang.pod_sets}
+    return sum(each.count * per_pod[each.pod_set] for each in row.placement)

@@ -1,0 +1,159 @@
+"""Workflows as they were: of the rows as they are now and of the log, folded by the engine."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from runrig.domain.plan import Action, MoveWorkflow, Nominate, Preempt, Submit
+from runrig.domain.records import Event
+from runrig.domain.workflows import Workflow, WorkflowSpec
+from runrig.engine.state.moves import workflow_moved
+from runrig.engine.state.state import State
+from runrig.ports.past import Moment
+from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
+from runrig.service.queries.lookup import no_workflow
+
+AT_ONCE = 100
+"""Rows that are read at a time for a page."""
+
+
+def alone(state: State, spec: WorkflowSpec, events: Sequence[Event]) -> State:
+    """What *events*, the log of one workflow, make of it, in a state of its own; the pools are those of *state*."""
+    found = State.empty(fixed_nodes=state.fixed_nodes, place=False, topology=False)
+    found.ledger.set_flavors(state.flavors.values())
+    first = events[0].action
+    assert isinstance(first, Submit), "the log of a workflow begins with it"
+    pool = state.pools[first.workflow.pool]
+    if pool.parent is not None:
+        found.ledger.put_pool(state.pools[pool.parent])
+    found.ledger.put_pool(pool)
+    found.specs[first.workflow.spec_hash] = spec
+    for event in events:
+        found.apply(_without_others(event.action), event.time)
+    return found
+
+
+def _without_others(action: Action) -> Action:
+    return replace(action, targets=()) if isinstance(action, Nominate) else action
+
+
+def moved_workflows(events: Iterable[Event]) -> Mapping[str, Workflow]:
+    """The workflows of *events*, which submit and move them, by id."""
+    found: dict[str, Workflow] = {}
+    for event in events:
+        match event.action:
+            case Submit(workflow):
+                found[workflow.id] = workflow
+            case MoveWorkflow(workflow=id) as move:
+                found[id] = workflow_moved(found[id], move, event.time)
+    return found
+
+
+class LogThen:
+    """The log up to the revision *upto*."""
+
+    def __init__(self, store: Store, upto: int) -> None:
+        self._store = store
+        self._upto = upto
+
+    def events(
+        self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """As of `ports.store.EventLog`."""
+        found = self._store.log.events(workflow=workflow, pool=pool, after=after, limit=limit)
+        return tuple(event for event in found if event.revision <= self._upto)
+
+
+class NoTags:
+    """Nobody knows which tags a workflow had then."""
+
+    def of(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def used(self, query: WorkflowQuery) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+
+class StoreThen:
+    """`ports.store.WorkflowReads` as of *moment*.  *state*: as of then, without work."""
+
+    def __init__(self, store: Store, moment: Moment, state: State) -> None:
+        self._store = store
+        self._moment = moment
+        self._state = state
+        self._alone: dict[str, tuple[State, tuple[Event, ...]]] = {}
+        self.log = LogThen(store, moment.revision)
+        self.tags = NoTags()
+
+    def alone(self, id: str) -> tuple[State, tuple[Event, ...]]:
+        """The workflow in a state of its own, and its log.  Raises NotFound."""
+        if id not in self._alone:
+            events = self._store.past.of_workflow(id, self._moment.revision)
+            if not events:
+                raise no_workflow(id)
+            spec = self._store.spec(self._store.head(id).spec_hash).spec
+            self._alone[id] = alone(self._state, spec, events), events
+        return self._alone[id]
+
+    def spec(self, hash: str) -> SpecText:
+        return self._store.spec(hash)
+
+    def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
+        return self._store.specs(hashes)
+
+    def head(self, id: str) -> Workflow:
+        known = self._store.head(id).id
+        found = moved_workflows(self._store.past.moves([known], self._moment.revision))
+        if known not in found:
+            raise no_workflow(id)
+        return found[known]
+
+    def workflow(self, id: str) -> StoredWorkflow:
+        state, events = self.alone(self._store.head(id).id)
+        (workflow,) = state.workflows.values()
+        groups = tuple(group for _, group in sorted(state.groups.items()))
+        tasks = tuple(task for _, task in sorted(state.tasks.items()))
+        preemptors = {event.action.by for event in events if isinstance(event.action, Preempt)}
+        return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
+
+    def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
+        """Those of which then other things are true than now are left out only after they were read."""
+        page: list[Workflow] = []
+        skipped = 0
+        for workflow in self._candidates(query):
+            if query.statuses and workflow.status.value not in query.statuses:
+                continue
+            if skipped < query.offset:
+                skipped += 1
+            elif len(page) == query.limit:
+                return tuple(page), True
+            else:
+                page.append(workflow)
+        return tuple(page), False
+
+    def _candidates(self, query: WorkflowQuery) -> Iterator[Workflow]:
+        """Yields the workflows as they were then; their status may be another one than is asked for."""
+        chunk = replace(query, limit=AT_ONCE, offset=0)
+        while rows := self._store.past.workflows(chunk, self._moment.time):
+            unsure = [row.id for row in rows if row.end_time is None or row.end_time >= self._moment.time]
+            then = moved_workflows(self._store.past.moves(unsure, self._moment.revision))
+            for row in rows:
+                if row.id not in unsure:
+                    yield row
+                elif row.id in then:
+                    yield then[row.id]
+            if len(rows) < AT_ONCE:
+                return
+            chunk = replace(chunk, offset=chunk.offset + AT_ONCE)
+
+    def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        return {id: self._pods(id) for id in ids}
+
+    def _pods(self, id: str) -> Mapping[str, int]:
+        state, _ = self.alone(id)
+        pods = sorted(task.spec for key in state.groups for task in state.current_tasks(key))
+        return {spec: len(list(same)) for spec, same in groupby(pods)}
+
+    def started_later(self, than: Workflow, since: float, most: int) -> int:  # noqa: ARG002
+        """Rows say when a group started last, not when it had by then: nobody is said to have passed."""
+        return 0

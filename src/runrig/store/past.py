@@ -1,0 +1,219 @@
+"""The past in the database: checkpoints, and the part of the log between them that moves a ledger."""
+
+from collections.abc import Collection
+from dataclasses import asdict, fields, replace
+from typing import Any, get_args
+
+from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, or_, select, true
+
+from runrig.domain.plan import Decision, Declaration, MoveWorkflow, Preempt, Submit
+from runrig.domain.records import Event, GangRow
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Workflow
+from runrig.ports.past import Checkpoint, Declared, Growth, Moment, Standing
+from runrig.ports.store import WorkflowQuery
+from runrig.store import schema
+from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
+from runrig.store.filters import filters
+from runrig.store.reading import Reader
+from runrig.store.retention import counts
+from runrig.store.rows import KINDS, event_of
+from runrig.store.transactions import Transactions
+
+_CHECKPOINT = schema.checkpoints.c
+_EVENT = schema.events.c
+_WORKFLOW = schema.workflows.c
+_DECISIONS = tuple(each.__name__ for each in get_args(Decision))
+_STEPS = (*_DECISIONS, *(each.__name__ for each in get_args(Declaration)))
+_NUMBERS = tuple(_CHECKPOINT[each.name] for each in fields(Checkpoint))
+_ROW_BYTES = 60
+"""Of an event beside its action, at least."""
+
+
+class SqlPast:
+    """`ports.past.PastStore`.  The cluster of the checkpoint that was read or written last is kept, because most have the same."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._cluster: tuple[int, Declared] = (-1, Declared((), (), (), ()))
+
+    # ------------------------------------------------------------ checkpoints
+
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        statement = select(*_NUMBERS).order_by(_CHECKPOINT.revision)
+        with self._transactions.reading() as connection:
+            return tuple(Checkpoint(*row) for row in connection.execute(statement))
+
+    def first_checkpoint(self) -> Checkpoint | None:
+        return self._at_end(_CHECKPOINT.revision)
+
+    def last_checkpoint(self) -> Checkpoint | None:
+        return self._at_end(_CHECKPOINT.revision.desc())
+
+    def _at_end(self, order: Any) -> Checkpoint | None:
+        with self._transactions.reading() as connection:
+            row = connection.execute(select(*_NUMBERS).order_by(order).limit(1)).one_or_none()
+        return None if row is None else Checkpoint(*row)
+
+    def base(self, revision: int, *, than: int = -1) -> Standing | None:
+        newest = (
+            select(_CHECKPOINT.revision, _CHECKPOINT.time, _CHECKPOINT.cluster_at, _CHECKPOINT.gangs)
+            .where(_CHECKPOINT.revision <= revision, _CHECKPOINT.revision > than)
+            .order_by(_CHECKPOINT.revision.desc())
+            .limit(1)
+        )
+        with self._transactions.reading() as connection:
+            row = connection.execute(newest).one_or_none()
+            if row is None:
+                return None
+            declared = self._declared(connection, row.cluster_at)
+        gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
+        return Standing(row.revision, row.time, declared, gangs)
+
+    def growth(self, after: int, upto: int | None = None) -> Growth | None:
+        new = _EVENT.revision > after if upto is None else and_(_EVENT.revision > after, _EVENT.revision <= upto)
+        sums = select(
+            func.max(_EVENT.revision),
+            func.max(_EVENT.time),
+            func.count().filter(_EVENT.kind.in_(_DECISIONS)),
+            func.count(),
+            func.sum(func.length(cast(_EVENT.action, Text))),
+        ).where(new)
+        taken = select(_EVENT.time).where(new, _EVENT.kind == Preempt.__name__).order_by(_EVENT.revision, _EVENT.seq)
+        with self._transactions.reading() as connection:
+            revision, time, decisions, events, size = connection.execute(sums).one()
+            if not events:
+                return None
+            preempted = tuple(connection.execute(taken).scalars())
+        return Growth(after, revision, time, decisions, size + _ROW_BYTES * events, preempted)
+
+    def now(self) -> Standing | None:
+        with self._transactions.reading() as connection:
+            revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
+            newest = select(_EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
+            time = connection.execute(newest).scalar_one_or_none()
+            if time is None:
+                return None
+            read = Reader(connection).records
+            flavors = sorted(read("Flavor"), key=lambda flavor: (flavor.position, flavor.name))
+            declared = Declared(tuple(flavors), read("Node"), read("Cohort"), read("Pool"))
+            gangs: tuple[GangRow, ...] = read("GangRow")
+        return Standing(revision, time, declared, gangs)
+
+    def write(self, checkpoint: Checkpoint, standing: Standing, most: int | None) -> int:
+        with self._transactions.reading() as connection:
+            cluster_at = connection.execute(_NEWEST_CLUSTER).scalar_one_or_none()
+            same = cluster_at is not None and self._declared(connection, cluster_at) == standing.declared
+        cluster = None if same else packed_cluster(standing.declared)
+        gangs = packed_gangs(standing.gangs, [node.name for node in standing.declared.nodes])
+        size = len(gangs) + len(cluster or b"")
+        if most is not None and size > most:
+            return size
+        kept = {"cluster_at": cluster_at if same else checkpoint.revision, "cluster": cluster, "gangs": gangs}
+        with self._transactions.writing() as connection:
+            if connection.execute(_NEWEST_CLUSTER).scalar_one_or_none() == cluster_at:  # retention may have been faster
+                connection.execute(insert(schema.checkpoints).values({**asdict(checkpoint), **kept}))
+        return size
+
+    def _declared(self, connection: Connection, cluster_at: int) -> Declared:
+        known, declared = self._cluster
+        if known != cluster_at:
+            kept = select(_CHECKPOINT.cluster).where(_CHECKPOINT.revision == cluster_at)
+            declared = cluster_of(connection.execute(kept).scalar_one())
+            self._cluster = cluster_at, declared
+        return declared
+
+    # ------------------------------------------------------------ the log
+
+    def steps(self, *, after: int, upto: int) -> tuple[Event, ...]:
+        return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.in_(_STEPS))
+
+    def told(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
+        kinds = [each.__name__ for each in without]
+        return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.not_in(kinds), counts())
+
+    def of_workflow(self, id: str, upto: int) -> tuple[Event, ...]:
+        return self._events(_EVENT.workflow == id, _EVENT.revision <= upto, counts())
+
+    def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
+        kinds = [Submit.__name__, MoveWorkflow.__name__]
+        return self._events(_EVENT.workflow.in_(ids), _EVENT.revision <= upto, _EVENT.kind.in_(kinds))
+
+    def _events(self, *where: Any) -> tuple[Event, ...]:
+        statement = select(schema.events).where(*where).order_by(_EVENT.revision, _EVENT.seq)
+        with self._transactions.reading() as connection:
+            return tuple(event_of(row) for row in connection.execute(statement).mappings())
+
+    # ------------------------------------------------------------ times
+
+    def at_time(self, time: float) -> Moment | None:
+        """By halving: times rise with revisions."""
+        with self._transactions.reading() as connection:
+            low, high = _moment(connection, _FIRST), _moment(connection, _LAST)
+            if low is None or high is None or low.time > time:
+                return None
+            if high.time <= time:
+                return high
+            above = high.revision
+            while above - low.revision > 1:
+                middle = (low.revision + above) // 2
+                found = _moment(connection, _FIRST.where(_EVENT.revision >= middle))
+                if found is None or found.revision >= above or found.time > time:
+                    above = middle
+                else:
+                    low = found
+            return low
+
+    def at_revision(self, revision: int) -> Moment | None:
+        with self._transactions.reading() as connection:
+            found = _moment(connection, _LAST.where(_EVENT.revision <= revision))
+        return None if found is None else Moment(revision, found.time)
+
+    def beside(self, revision: int) -> tuple[int | None, int | None]:
+        step = _EVENT.kind.in_(_STEPS)
+        with self._transactions.reading() as connection:
+            before = _moment(connection, _LAST.where(_EVENT.revision < revision, step))
+            after = _moment(connection, _FIRST.where(_EVENT.revision > revision, step))
+        return None if before is None else before.revision, None if after is None else after.revision
+
+    # ------------------------------------------------------------ workflows
+
+    def workflows(self, query: WorkflowQuery, at: float) -> tuple[Workflow, ...]:
+        statement = (
+            select(schema.workflows)
+            .where(
+                *filters(replace(query, statuses=())), _WORKFLOW.submit_time <= at, _may_have_been(query.statuses, at)
+            )
+            .order_by(_WORKFLOW.submit_time.desc(), _WORKFLOW.number.desc(), _WORKFLOW.id)
+            .limit(query.limit)
+            .offset(query.offset)
+        )
+        of_row = KINDS["Workflow"].of_row
+        with self._transactions.reading() as connection:
+            return tuple(of_row(row) for row in connection.execute(statement).mappings())
+
+
+_NEWEST_CLUSTER = select(_CHECKPOINT.cluster_at).order_by(_CHECKPOINT.revision.desc()).limit(1)
+_FIRST = select(_EVENT.revision, _EVENT.time).order_by(_EVENT.revision, _EVENT.seq).limit(1)
+_LAST = select(_EVENT.revision, _EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
+
+
+def _moment(connection: Connection, statement: Select[Any]) -> Moment | None:
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else Moment(*row)
+
+
+def _may_have_been(statuses: Collection[str], at: float) -> Any:
+    """Where a workflow may have had one of *statuses* at that time."""
+    if not statuses:
+        return true()
+    lived = or_(_WORKFLOW.end_time.is_(None), _WORKFLOW.end_time >= at)
+    found = []
+    if WorkflowStatus.PENDING.value in statuses:
+        found.append(lived)
+    if WorkflowStatus.RUNNING.value in statuses:
+        found.append(and_(lived, _WORKFLOW.start_time <= at))
+    ended = [each for each in statuses if WorkflowStatus(each).finished]
+    if ended:
+        found.append(and_(_WORKFLOW.end_time <= at, _WORKFLOW.status.in_(ended)))
+    return or_(*found)

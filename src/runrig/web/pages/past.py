@@ -1,0 +1,123 @@
+"""Pages of an earlier time: what `at` in their address means, and where they lead.
+
+Without script there are a field for a time and links to the decision before and after; with script a slider (`time.js`).
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from runrig.api.permissions import needs
+from runrig.api.routing import Route, Serving
+from runrig.api.short_way import UnknownParameter
+from runrig.domain.access import Permission
+from runrig.domain.errors import InvalidInput
+from runrig.ports.past import Moment
+from runrig.service.past.past import Span, Then
+from runrig.service.service import Service
+from runrig.web.board import as_json
+from runrig.web.pages.parts import Asked
+from runrig.web.rendering import answer
+from runrig.web.waiting import Explains, Reasons, ReasonsThen
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+Views = Service | Then
+"""Who answers: the service for now, or the same questions as of then."""
+
+At = Annotated[str, Query(max_length=64, description="A time (RFC 3339) or a revision; none: now")]
+MOST_POINTS = 500
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_BEHIND_A_TIME = re.compile(r"(T[0-9:.]+) (?=[0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Where a page stands in time.  *moment* None: now.  *back*, *forward*, *now*: addresses of the same page; None: there is none.
+
+    *kept*: the other parts of its address, which a form has to send along.
+    """
+
+    span: Span
+    moment: Moment | None
+    back: str | None
+    forward: str | None
+    now: str
+    kept: tuple[tuple[str, str], ...]
+
+
+class NoTime(UnknownParameter):
+    """What *at* says is not kept, or no time."""
+
+
+def moment_of(service: Service, at: str) -> Moment:
+    """Raises NoTime, with the way out."""
+    try:
+        return service.past.moment(_read(at))
+    except InvalidInput as error:
+        raise NoTime(error.problems) from error
+
+
+def _read(at: str) -> int | float:
+    if _DIGITS.fullmatch(at):
+        return int(at)
+    try:
+        found = datetime.fromisoformat(_BEHIND_A_TIME.sub(r"\1+", at))  # a form sends a + as a space
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidInput.one(
+            f"{at!r:.80} is no time and no revision: write one like 2026-11-23T19:00:00Z, or a number", "at"
+        ) from None
+
+
+@contextmanager
+def looking(request: Request, service: Service, at: str) -> Iterator[tuple[Views, Bar | None]]:
+    """Who answers the questions of a page, and the bar on it; None: nothing is kept of the past yet."""
+    if not at:
+        yield service, _bar(request, service, None)
+        return
+    moment = moment_of(service, at)
+    bar = _bar(request, service, moment)
+    with service.past.at(moment) as then:
+        yield then, bar
+
+
+def _bar(request: Request, service: Service, moment: Moment | None) -> Bar | None:
+    span = service.past.span()
+    if span is None:
+        return None
+    kept = tuple((name, value) for name, value in request.query_params.multi_items() if name != "at")
+    path = request.url.path
+
+    def address(*at: tuple[str, str]) -> str:
+        query = urlencode([*kept, *at])
+        return f"{path}?{query}" if query else path
+
+    back, forward = service.past.steps(moment or span.last, span)
+    steps = [None if each is None else address(("at", str(each))) for each in (back, forward)]
+    return Bar(span, moment, steps[0], steps[1], address(), kept)
+
+
+def reasons_of(views: Views, reasons: Reasons) -> Explains:
+    """*reasons*, which a thread finds out, or those of then."""
+    return ReasonsThen(views) if isinstance(views, Then) else reasons
+
+
+@router.get("/page/series", dependencies=[needs(Permission.READ_CLUSTER)])
+def get_series(
+    request: Asked,
+    service: Serving,
+    begin: Annotated[float, Query(alias="from")] = 0.0,
+    end: Annotated[float, Query(alias="to")] = float("inf"),
+    points: Annotated[int, Query(ge=2, le=MOST_POINTS)] = 100,
+) -> Response:
+    """*points*: [time, GPUs of HIGH and NORMAL, of LOW, asked by what waits].  *preempted*: [time, gangs]."""
+    series = service.past.series(begin, end, points)
+    found = {"points": series.points, "preempted": series.preempted}
+    return answer(request, as_json(found).encode(), "application/json")

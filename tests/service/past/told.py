@@ -1,0 +1,55 @@
+"""All that a service tells somebody of the cluster, to be compared with what it tells of the same revision later."""
+
+from typing import Any
+
+from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.errors import NotFound
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.ports.store import WorkflowQuery
+from runrig.service.past.past import Then
+from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.service import Service
+
+SIGHTS = (
+    ALL,
+    *(
+        Visibility(Identity("u", tuple(Grant(Kind.POOL_USER, pool) for pool in pools)))
+        for pools in ((), ("vision",), ("speech", "maps"))
+    ),
+)
+_STATUSES = (
+    (),
+    ("PENDING",),
+    ("RUNNING",),
+    ("PENDING", "RUNNING"),
+    tuple(each.value for each in WorkflowStatus if each.finished),
+)
+
+
+def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
+    board = of.boards.board(sight)
+    tree = of.queries.quota_tree(sight)
+    found: dict[str, Any] = {"board": board, "tree": tree}
+    for pool in sorted(each.pool.name for each in of.queries.pools(visibility=sight)):
+        found[f"pool {pool}"] = of.queries.pool(pool, sight)._replace(workflows=0)
+        found[f"waiting {pool}"] = of.workflow_queries.pool_why(pool, sight)
+    for statuses in _STATUSES:
+        for limit, offset in ((100, 0), (3, 2)):
+            query = WorkflowQuery(statuses=statuses, limit=limit, offset=offset)
+            found[f"workflows {statuses} {limit}"] = of.workflow_queries.workflows(query, sight)
+    for listed in found["workflows () 100"][0]:
+        id = listed.workflow.id
+        view = of.workflow_queries.workflow(id, sight)
+        found[f"workflow {id}"] = view.stored, view.spec, of.workflow_queries.events(id, visibility=sight)
+    return found
+
+
+def missing(of: Then, ids: set[str]) -> set[str]:
+    """Those of *ids* that were not submitted yet."""
+    found = set()
+    for id in ids:
+        try:
+            of.workflow_queries.workflow(id)
+        except NotFound:
+            found.add(id)
+    return found

@@ -1,0 +1,223 @@
+"""Pages of an earlier time, without script: what is on them is what was on them then."""
+
+import re
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from runrig.service.mirror.leaving import Leaving
+from runrig.service.past.past import MOST_AT_ONCE
+from runrig.service.queries.visibility import ALL
+from tests import patience
+from tests.web.visitor import Elements, Site, site
+
+PAGES = ("/", "/map", "/waiting", "/workflows", "/workflows?status=RUNNING", "/workflow/a-1", "/pool/pool1", "/node/n0")
+_TIME = re.compile(r'<section class="time.*?</section>', re.DOTALL)
+
+
+def history(it: Site) -> None:
+    """a-1 runs and takes all that its pool has; b-1 waits behind it, then c-1 in front."""
+    it.desk.service.keeper.step()
+    it.desk.submit("a", gpus=2)
+    it.desk.service.settle()
+    it.desk.submit("b", gpus=2)
+    it.desk.service.settle()
+
+
+def body(text: str) -> str:
+    """What a page shows, but for the time, and for what is told of now only."""
+    text = _TIME.sub("", text)
+    text = re.sub(r"[?&](?:amp;)?at=\d+|<input type=\"hidden\" name=\"at\"[^>]*>| data-at=\"\d+\"", "", text)
+    text = re.sub(r'<section id="would".*?</section>|<p class="untold">.*?</p>', "", text, flags=re.DOTALL)
+    return re.sub(r'<h2 id="output-title">.*?</section>', "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_at_a_revision_is_the_page_that_it_was(tmp_path: Path, path: str) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        visitor, then = it.visitor(), it.desk.revision
+        before = visitor.page(path)
+        it.desk.service.submissions.cancel("a-1", user="ann")
+        it.desk.later(50)
+        it.desk.submit("d", "pool2", gpus=1)
+        it.desk.later(1)
+        it.desk.service.keeper.step()
+        assert body(visitor.page(path)) != body(before) or path == "/map"
+        sign = "&" if "?" in path else "?"
+        found = visitor.page(f"{path}{sign}at={then}")
+        assert body(found) == body(before)
+        assert f"(revision {then})" in found
+
+
+def test_it_says_when_and_leads_to_the_same_time_and_back_to_now(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        visitor = it.visitor()
+        it.desk.later(500)
+        first = it.desk.store.past.checkpoints()[0].revision
+        found = visitor.page(f"/?at={first + 1}")
+        elements = Elements(found)
+        links = [
+            each for each in elements.addresses if not each.startswith(("/static/", "/me", "/page/", "#", "/logout"))
+        ]
+        assert {each for each in links if "at=" not in each} == {"/"}
+        assert "As it stood at <time" in found
+        assert f'data-at="{first + 1}"' in found
+        assert 'name="at"' in visitor.page(f"/waiting?at={first + 1}").partition('class="filters"')[2]
+        assert "data-at" not in visitor.page("/")
+
+
+def test_steps_go_from_decision_to_decision_and_none_is_left_out(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        it.desk.later(500)
+        visitor, found = it.visitor(), []
+        first = it.desk.store.past.checkpoints()[0].revision
+        page = visitor.page(f"/map?at={first}")
+        while (forward := _link(page, "forward")) is not None:
+            found.append(int(forward.partition("at=")[2]))
+            page = visitor.page(forward)
+        decided = {each.revision for each in it.desk.store.past.steps(after=first, upto=it.desk.revision)}
+        assert found == sorted(decided)
+        back = []
+        while (link := _link(page, "back")) is not None:
+            back.append(int(link.partition("at=")[2]))
+            page = visitor.page(link)
+        assert back == [*found[:-1][::-1], first][: len(back)]
+        assert set(found[:-1]) <= set(back)
+
+
+def _link(page: str, id: str) -> str | None:
+    match = re.search(rf'id="{id}"[^>]*href="([^"]*)"', page)
+    return None if match is None else match[1].replace("&amp;", "&")
+
+
+NOT_KEPT = {
+    "nonsense": "is no time and no revision",
+    "-1": "is no time and no revision",
+    "1": "of revision 1 nothing is told: everything is kept from",
+    "9" * 18: "nothing is told",
+    "9" * 40: "is no time and no revision",
+    "1999-12-31T23:59:59Z": "of 1999-12-31 23:59:59 utc nothing is told",
+    "2999-01-01T00:00:00Z": "of 2999-01-01 00:00:00 utc nothing is told",
+    "0001-01-01T00:00:00+14:00": "is no time and no revision",
+    "9999-12-31T23:59:59-14:00": "is no time and no revision",
+    "2027-01-15T08:00:00 x": "is no time and no revision",
+    "<script>": "is no time and no revision",
+}
+
+
+def test_of_a_time_that_is_not_kept_one_page_says_so(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        visitor = it.visitor()
+        asked = [("/", each) for each in NOT_KEPT] + [(path, "nonsense") for path in PAGES if "?" not in path]
+        for path, at in asked:
+            answer = visitor.http.get(path, params={"at": at}, headers={"Accept": "text/html"})
+            assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8")
+            assert NOT_KEPT[at] in answer.text.lower()
+            assert "<script>" not in answer.text
+
+
+def test_where_nothing_is_kept_yet_there_is_no_bar(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        assert 'id="time"' not in visitor.page("/")
+        answer = visitor.get("/?at=1")
+        assert (answer.status_code, "Nothing is kept of the past yet" in answer.text) == (400, True)
+
+
+def test_a_time_in_all_its_forms(tmp_path: Path) -> None:
+    """What a form sends, with an offset, with a plus that was taken for a space."""
+    with site(tmp_path) as it:
+        history(it)
+        visitor = it.visitor()
+        pages = {
+            visitor.page(f"/map?at=2027-01-15T{each}")
+            for each in ("08:00:02Z", "08:00:02", "09:00:02+01:00", "09:00:02%2B01:00")
+        }
+        assert len({_TIME.search(page)[0] for page in pages}) == 1  # type: ignore[index]
+
+
+def test_who_looks_back_too_often_is_told_to_come_again(tmp_path: Path) -> None:
+    """Four at once: one looks, and three wait for it."""
+    with site(tmp_path) as it:
+        history(it)
+        visitor, at = it.visitor(), it.desk.revision
+        with ExitStack() as turns:
+            for _ in range(MOST_AT_ONCE):
+                turns.enter_context(it.desk.service.past._turns.one(Leaving()))
+            for path in (f"/map?at={at}", f"/page/state?at={at}"):
+                answer = visitor.get(path)
+                assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+            assert visitor.get("/map").status_code == 200
+        assert visitor.get(f"/map?at={at}").status_code == 200
+
+
+def test_a_look_back_waits_for_nobody_who_holds_the_state(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        past, at, done = it.desk.service.past, it.desk.revision, threading.Event()
+
+        def look() -> None:
+            with past.at(past.moment(at)) as then:
+                then.boards.board(ALL)
+            done.set()
+
+        with it.desk.service._transactor.reading():
+            other = threading.Thread(target=look)
+            other.start()
+            assert done.wait(patience.PATIENCE_S)
+        other.join()
+
+
+def test_what_somebody_may_not_see_today_is_not_seen_in_the_past(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        it.desk.submit("unseen-work", "pool2", gpus=1)
+        it.desk.service.settle()
+        at = it.desk.revision
+        visitor = it.person("eve", "pool1-user")
+        for path in (
+            "/",
+            "/map",
+            "/waiting",
+            "/workflows",
+            "/pool/pool1",
+            "/node/n0",
+            "/page/state",
+            "/page/layout",
+            "/page/series",
+        ):
+            text = visitor.get(f"{path}?at={at}").text
+            assert "unseen-work" not in text
+            assert "pool2" not in text
+        for path in ("/workflow/unseen-work-1", "/pool/pool2"):
+            assert visitor.get(f"{path}?at={at}").status_code in (403, 404)
+
+
+def test_the_state_of_then_is_what_was_told_then(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        visitor, at = it.visitor(), it.desk.revision
+        before = visitor.get("/page/state").json(), visitor.get("/page/layout").json()
+        it.desk.later(500)
+        assert (visitor.get(f"/page/state?at={at}").json(), visitor.get(f"/page/layout?at={at}").json()) == before
+
+
+def test_the_curve_has_what_was_held_and_asked_for(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        history(it)
+        it.desk.later(500)
+        it.desk.later(500)
+        found = it.visitor().get("/page/series?points=500").json()
+        held = [point[1:] for point in found["points"]]
+        assert held[0] == [0, 0, 0]
+        assert [2, 0, 2] in held
+        assert [2, 0, 0] in held
+        assert held[-1] == [0, 0, 0]
+        assert found["points"] == sorted(found["points"], key=lambda point: point[0])
+        assert len(it.visitor().get("/page/series?points=3").json()["points"]) <= 4
