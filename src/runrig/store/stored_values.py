@@ -3,7 +3,7 @@
 A row with a state that nobody knows would not be loaded, and so be missed by nobody.
 """
 
-from sqlalchemy import JSON, Boolean, Column, Connection, Double, Table
+from sqlalchemy import JSON, Boolean, Column, Connection, Double, LargeBinary, Table
 from sqlalchemy.types import TypeEngine
 
 from runrig.domain.workflow_status import WorkflowStatus
@@ -73,6 +73,8 @@ def _of_type(type_: TypeEngine[object], name: str) -> str:
             return f"typeof({name}) = 'text'"
         case Boolean():
             return f"{name} IN (0, 1)"
+        case LargeBinary():
+            return f"typeof({name}) = 'blob'"
         case Double():
             return f"typeof({name}) IN ('real', 'integer')"
     return f"typeof({name}) = 'integer'"
