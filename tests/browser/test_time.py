@@ -1,0 +1,46 @@
+"""The page of an earlier time, in Chromium: the slider, its keys, and the way back to now."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import looks
+from tests.browser.lab import Lab
+from tests.browser.test_browser import PATIENCE_MS, looking
+
+CHECKS = (looks.CONTRAST, looks.NAMELESS, looks.CUT, looks.SIDEWAYS)
+
+
+def revision(page: Page) -> int:
+    return int(page.locator("body").get_attribute("data-at") or 0)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_the_page_follows_the_slider_and_comes_back(server: Lab, chromium: Browser, width: int, scheme: str) -> None:
+    with looking(server, chromium, width=width, height=900, scheme=scheme) as watched:
+        page = watched.goto("/")
+        page.wait_for_selector("[data-drawn]")
+        page.get_by_text("Earlier").click()
+        expect(page.locator("#time svg path")).to_have_count(3, timeout=PATIENCE_MS)
+        page.get_by_role("link", name="One decision back").click()
+        expect(page.locator("#stood")).to_be_visible(timeout=PATIENCE_MS)
+        before = revision(page)
+        expect(page.locator("#stood")).to_contain_text(f"(revision {before})")
+        page.wait_for_selector("[data-drawn]")
+        expect(page.locator("#pulse")).to_have_text("")
+        assert [page.evaluate(each) for each in CHECKS] == [[]] * len(CHECKS)
+        page.locator("#slider").focus()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_selector(f'body:not([data-at="{before}"])')
+        after = revision(page)
+        assert after < before
+        expect(page.locator("#stood")).to_contain_text(f"(revision {after})")
+        page.wait_for_selector(f'[data-drawn="{after}"]')
+        assert f"at={after}" in page.url
+        assert page.evaluate("document.activeElement.id") == "slider"
+        page.get_by_role("link", name="Map").first.click()
+        page.wait_for_url(f"{server.url}/map?at={after}")
+        page.wait_for_selector(f'[data-drawn="{after}"]')
+        page.get_by_role("link", name="Now", exact=True).click()
+        page.wait_for_url(f"{server.url}/map")
+        expect(page.locator("#pulse")).to_have_text("live", timeout=PATIENCE_MS)
+        watched.is_content()
