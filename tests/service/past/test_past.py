@@ -55,7 +55,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@settings(max_examples=tries(4))
+@settings(max_examples=tries(2))
 @given(chance=st.randoms(use_true_random=False))
 def test_what_was_told_is_told_again(kind: str, chance: random.Random) -> None:
     with (
@@ -87,7 +87,7 @@ def _submitted(it: Desk, revision: int) -> set[str]:
     return {each.action.workflow.id for each in events if isinstance(each.action, Submit) and each.revision <= revision}
 
 
-@settings(max_examples=tries(5))
+@settings(max_examples=tries(3))
 @given(chance=st.randoms(use_true_random=False))
 def test_a_state_that_is_turned_is_one_that_is_loaded(chance: random.Random) -> None:
     """From any checkpoint to any other, there and back."""
