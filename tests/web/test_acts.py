@@ -97,7 +97,12 @@ def test_what_is_sent_is_what_was_shown(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         shown = visitor.fill("/submit", file=FILE, pool="pool1")
-        for change in ({"file": one_task("other")}, {"pool": "pool2"}, {"priority": "LOW"}, {"values": "a=b"}):
+        for change in (
+            {"file": one_task("other")},
+            {"pool": "pool2"},
+            {"priority": "LOW"},
+            {"file": f"# again\n{FILE}"},
+        ):
             answer = visitor.confirm("/submit", shown.text, **change)
             assert (answer.status_code, "Not what was shown before" in answer.text) == (200, True), change
         assert visitor.confirm("/submit", shown.text, shown="").status_code == 200
@@ -245,13 +250,13 @@ def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
     ("typed", "status", "said"),
     [
         ({"file": ""}, 422, "There is no file: paste one, or choose one."),
-        ({"file": "workflow: {name: a"}, 422, "Line 2: not valid YAML"),
+        ({"file": "workflow: {name: a"}, 422, "line 2: not valid YAML"),
         ({"file": FILE + "  colour: red\n"}, 422, "colour"),
         ({"pool": ""}, 422, "Choose a pool."),
         ({"pool": "nowhere"}, 404, "There is no pool 'nowhere'"),
         ({"priority": "URGENT"}, 422, "Choose a priority from the list."),
-        ({"file": one_task("big", gpus=64)}, 400, "big/main-group asks 64 of default/gpu"),
-        ({"key": "1", "step": "send"}, 422, "This form has no key of its own"),
+        ({"file": one_task("big", gpus=64)}, 400, "big asks for 64 of default/gpu"),
+        ({"key": "1", "step": "send"}, 422, "this form has no key of its own"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_typed_is_lost(
@@ -259,7 +264,7 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(
 ) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
-        good = {"file": FILE, "pool": "pool1", "priority": "LOW", "values": "a=b"}
+        good = {"file": FILE, "pool": "pool1", "priority": "LOW"}
         if "key" in typed:
             good |= {"shown": fields_of(visitor.fill("/submit", **good).text)["shown"]}
         answer = visitor.fill("/submit", **good | typed)

@@ -78,8 +78,8 @@ def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[s
 
 
 def sentence(text: str) -> str:
-    """*text* with a capital, unless it begins with a name."""
-    return f"{text[:1].upper() if text.partition(' ')[0].isalpha() else text[:1]}{text[1:]}."
+    """*text* with a full stop.  Without a capital: it may begin with a name."""
+    return f"{text}."
 
 
 class Done:

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
@@ -31,6 +31,7 @@ from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sentences import deletion_in_words, failure_of, first_failed, sentence_of
+from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Standstill
 
@@ -103,43 +104,6 @@ class WhyView:
     sentence: str
     deletion: PoolDeletion | None = None
     standstill: Standstill | None = None
-
-
-class Asks(Protocol):
-    def ask_steps(
-        self,
-        ask: Callable[..., Steps[T]],
-        *args: Any,
-        here: Callable[..., Steps[T]] | None = None,
-        fresh_starts: int = ...,
-    ) -> tuple[T, int]:
-        """As of `Asker`."""
-
-
-class Says(Protocol):
-    """A backend, as far as it says something about workflows."""
-
-    queues: bool
-
-    def says(self, workflow: str) -> tuple[str, ...]: ...
-
-    def events(self, workflow: str) -> tuple[ClusterEvent, ...]: ...
-
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None: ...
-
-
-class Tells(Protocol):
-    """A clock."""
-
-    def now(self) -> float: ...
-
-    @property
-    def doubt(self) -> str | None: ...
-
-
-class Stands(Protocol):
-    @property
-    def standstill(self) -> Standstill | None: ...
 
 
 class WorkflowQueries:

@@ -1,0 +1,49 @@
+"""Whom questions about workflows are asked: the service for now, or an earlier time (`service/past`)."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.steps import Steps
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import LogFile
+from runrig.service.runtime.reconciler import Standstill
+
+T = TypeVar("T")
+
+
+class Asks(Protocol):
+    def ask_steps(
+        self,
+        ask: Callable[..., Steps[T]],
+        *args: Any,
+        here: Callable[..., Steps[T]] | None = None,
+        fresh_starts: int = ...,
+    ) -> tuple[T, int]:
+        """As of `Asker`."""
+
+
+class Says(Protocol):
+    """A backend, as far as it says something about workflows."""
+
+    queues: bool
+
+    def says(self, workflow: str) -> tuple[str, ...]: ...
+
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]: ...
+
+    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None: ...
+
+
+class Tells(Protocol):
+    """A clock."""
+
+    def now(self) -> float: ...
+
+    @property
+    def doubt(self) -> str | None: ...
+
+
+class Stands(Protocol):
+    @property
+    def standstill(self) -> Standstill | None: ...
