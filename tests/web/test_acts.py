@@ -249,12 +249,12 @@ def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "status", "said"),
     [
-        ({"file": ""}, 422, "There is no file: paste one, or choose one."),
+        ({"file": ""}, 422, "there is no file: paste one, or choose one."),
         ({"file": "workflow: {name: a"}, 422, "line 2: not valid YAML"),
         ({"file": FILE + "  colour: red\n"}, 422, "colour"),
-        ({"pool": ""}, 422, "Choose a pool."),
-        ({"pool": "nowhere"}, 404, "There is no pool 'nowhere'"),
-        ({"priority": "URGENT"}, 422, "Choose a priority from the list."),
+        ({"pool": ""}, 422, "choose a pool."),
+        ({"pool": "nowhere"}, 404, "there is no pool 'nowhere'"),
+        ({"priority": "URGENT"}, 422, "choose a priority from the list."),
         ({"file": one_task("big", gpus=64)}, 400, "big asks for 64 of default/gpu"),
         ({"key": "1", "step": "send"}, 422, "this form has no key of its own"),
     ],

@@ -57,7 +57,7 @@ class StateBranch:
     def __init__(self, state: State, edit: Edit, now: float, budget: Budget = Budget()) -> None:
         self._state, self._now, self._budget = state, now, budget
         self._edit = edit
-        self._at_first = admitted(state)
+        self._at_first = {gang: entry.placement for gang, entry in admitted(state).items()}
         self._touched: dict[str, None] = {}
         self._placements: dict[str, Placement] = {}
         self._stopped: dict[str, Stopped] = {}
@@ -139,10 +139,10 @@ class StateBranch:
             rests=self._rests,
             cycles=self._cycles,
             steps=self._steps,
-            ran={gang: gang in self._at_first for gang in self._touched},
-            runs={gang: gang in now for gang in self._touched},
+            ran={gang: self._at_first.get(gang) for gang in self._touched},
+            runs={gang: now[gang].placement if gang in now else None for gang in self._touched},
             parties={gang: self._party(gang) for gang in self._touched},
-            placements={gang: now[gang].placement for gang in self._placements if gang in now},
+            began=frozenset(gang for gang in self._placements if gang in now),
             stopped=self._stopped,
             moved=frozenset(self._moved),
             ended=self._ended,
@@ -156,5 +156,4 @@ class StateBranch:
         """What was released is no longer in the ledger; what has ended is still in the state, whose changes nobody took."""
         workflow, _, group = id.partition("/")
         gang = gang_of(self._state.workflows[workflow], self._state.group_spec((workflow, group)))
-        held = self._at_first[id].placement if id in self._at_first else self._placements.get(id, ())
-        return Party.of(gang, held)
+        return Party.of(gang, self._at_first.get(id, self._placements.get(id, ())))

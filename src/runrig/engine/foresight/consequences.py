@@ -124,34 +124,37 @@ class _Both:
         self._old, self._new = without, with_it
         self._gangs = sorted({**without.runs, **with_it.runs})
 
-    def _runs(self, outcome: Outcome, gang: str) -> bool:
+    def _runs(self, outcome: Outcome, gang: str) -> Placement | None:
         """What only the other branch touched stands as at first."""
         return outcome.runs[gang] if gang in outcome.runs else self._ran(gang)
 
-    def _ran(self, gang: str) -> bool:
+    def _ran(self, gang: str) -> Placement | None:
         return (self._new if gang in self._new.ran else self._old).ran[gang]
 
     def starts(self) -> Iterator[Start]:
         for gang in self._gangs:
-            if self._runs(self._new, gang) and not self._runs(self._old, gang):
-                yield Start(_party(self._new, self._old, gang), self._new.placements.get(gang, ()))
+            placement = self._runs(self._new, gang)
+            if placement is not None and self._runs(self._old, gang) is None:
+                yield Start(_party(self._new, self._old, gang), placement)
 
     def waits(self) -> Iterator[Start]:
         """Over, like what a deleted pool cancels, is not waiting."""
         for gang in self._gangs:
-            only_before = self._runs(self._old, gang) and not self._runs(self._new, gang)
-            if only_before and not self._ran(gang) and gang not in self._new.ended:
-                yield Start(_party(self._old, self._new, gang), self._old.placements.get(gang, ()))
+            placement = self._runs(self._old, gang)
+            if placement is None or self._runs(self._new, gang) is not None:
+                continue
+            if self._ran(gang) is None and gang not in self._new.ended:
+                yield Start(_party(self._old, self._new, gang), placement)
 
     def loses(self) -> Iterator[Loss]:
         for gang in self._gangs:
             why = self._new.stopped.get(gang)
             ended = self._new.ended.get(gang)
-            if not self._ran(gang) or gang not in self._new.runs or (why is not None and why.law is not None):
+            if self._ran(gang) is None or gang not in self._new.runs or (why is not None and why.law is not None):
                 continue
             if (why is None and ended is None) or self._same(gang):
                 continue
-            then = _then(ended, self._new.runs[gang])
+            then = _then(ended, runs=self._new.runs[gang] is not None)
             yield Loss(self._new.parties[gang], "" if why is None else why.cause, then)
 
     def _same(self, gang: str) -> bool:
@@ -161,11 +164,11 @@ class _Both:
 
     def cancels(self) -> Iterator[Party]:
         for gang in self._gangs:
-            if gang in self._new.ended and gang not in self._old.ended and not self._ran(gang):
+            if gang in self._new.ended and gang not in self._old.ended and self._ran(gang) is None:
                 yield self._new.parties[gang]
 
 
-def _then(ended: Status | None, runs: bool) -> str:
+def _then(ended: Status | None, *, runs: bool) -> str:
     if ended is not None:
         return ended.value
     return "elsewhere" if runs else "queued"
@@ -180,7 +183,7 @@ def _preempted(here: Outcome, there: Outcome) -> Iterator[Preempted]:
     for gang, why in sorted(here.stopped.items()):
         other = there.stopped.get(gang)
         if why.law is not None and (other is None or other.law is None):
-            yield Preempted(here.parties[gang], why.by, why.law, here.runs[gang])
+            yield Preempted(here.parties[gang], why.by, why.law, here.runs[gang] is not None)
 
 
 def _exposed(without: Outcome, with_it: Outcome) -> Iterator[Excess]:
@@ -193,7 +196,7 @@ def _exposed(without: Outcome, with_it: Outcome) -> Iterator[Excess]:
 
 
 def _began(outcome: Outcome, gang: str) -> bool:
-    return gang in outcome.placements
+    return gang in outcome.began
 
 
 def _changes(before: Mapping[str, PoolRow], after: Mapping[str, PoolRow]) -> Iterator[Change]:

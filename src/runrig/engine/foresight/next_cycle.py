@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import GangState
-from runrig.domain.plan import Admit, Nominate, Withdraw
+from runrig.domain.plan import Admit, Nominate
 from runrig.domain.steps import Steps, drained
 from runrig.engine.explain.why import GroupWhy, Why, explain, why_in_steps
 from runrig.engine.foresight.on_trial import OnTrial
@@ -34,11 +34,7 @@ def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) ->
     entry = ledger.entries.get(f"{workflow}/{group.group}")
     if group.verdict is not None or entry is None or entry.state not in (GangState.PENDING, GangState.NOMINATED):
         return group
-    nominated = entry.state is GangState.NOMINATED
-    found = _on_trial(ledger, entry, group, most_looks)
-    if nominated and found.verdict is Verdict.WAITS:
-        return replace(group, verdict=Verdict.WAITS)  # for its targets, as it says
-    return found
+    return _on_trial(ledger, entry, group, most_looks)
 
 
 def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) -> GroupWhy:
@@ -52,8 +48,8 @@ def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) ->
                     return replace(group, verdict=Verdict.STARTS, reasons=(), blockers=())
                 case Nominate(gang, _, stops) if gang == entry.gang.id:
                     return replace(group, verdict=Verdict.STARTS_AFTER_STOPS, stops=tuple(stops), reasons=())
-                case Withdraw(gang) if gang == entry.gang.id:
-                    break
             if looks > most_looks:
                 return replace(group, verdict=Verdict.NOT_PROVEN)
+        if entry.state is GangState.NOMINATED:
+            return replace(group, verdict=Verdict.WAITS)  # for its targets, as it says
         return replace(group, verdict=Verdict.WAITS, reasons=drained(explain(ledger, entry)))

@@ -81,8 +81,8 @@ class Drain:
 class Outcome:
     """A branch where it rests, or where its budget ended (*rests* False), after *cycles* and *steps*.
 
-    *ran*, *runs*: gang → whether it was admitted at first, and is now; of all that something happened to, and *parties* says who they
-    are.  *placements*: of those that were admitted.  *stopped*: why those stopped that did, the first time.  *moved*: gangs that go on
+    *ran*, *runs*: gang → where it ran at first, and runs now, None if it did not; of all that something happened to, and *parties* says
+    who they are.  *began*: those that run now and were admitted meanwhile.  *stopped*: why those stopped that did, the first time.  *moved*: gangs that go on
     with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can never run, of those that
     wait.  *excesses*: by pool and resource.
     """
@@ -91,10 +91,10 @@ class Outcome:
     rests: bool
     cycles: int
     steps: int
-    ran: Mapping[str, bool]
-    runs: Mapping[str, bool]
+    ran: Mapping[str, Placement | None]
+    runs: Mapping[str, Placement | None]
     parties: Mapping[str, Party]
-    placements: Mapping[str, Placement]
+    began: frozenset[str]
     stopped: Mapping[str, Stopped]
     moved: frozenset[str]
     ended: Mapping[str, Status]
