@@ -1,7 +1,8 @@
 """Necessary conditions of a start in the next cycle: where one does not hold, no cycle has to be run.
 
 Judged for the least size that the gang accepts (law A1), with all that may go in a cycle taken as gone: what is held stays held in
-a cycle, so LOW work needs the room that is there now; firm work needs its promise (law P2), and nodes that are large enough.
+a cycle, so LOW work needs the room that is there now; firm work needs its promise (law P2), and nodes that are large enough, or
+that have room now where nobody can be stopped for it.
 """
 
 from runrig.domain.gangs import Placement
@@ -46,7 +47,7 @@ def _may_lie(ledger: Ledger, entry: Entry, choice: Placement) -> bool:
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    layer = EMPTY if entry.bucket.firm else REAL
+    layer = EMPTY if entry.bucket.firm and not ledger.settled else REAL
     return (
         constraints is not None and unmet_need(ledger.nodes, pod_requests(entry, choice), (layer,), constraints) is None
     )

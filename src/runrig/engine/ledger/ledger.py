@@ -53,6 +53,11 @@ class Ledger(Accounts):
         """True while the layers differ: a gang is nominated, or stops for one that is."""
         return bool(self.nominated)
 
+    @property
+    def settled(self) -> bool:
+        """True if a cycle can free nothing: nobody may be preempted, stops, or is nominated.  O(pools)."""
+        return not (self.nominated or self.stopping or any(self.preemptible.values()))
+
     def waiting_for(self, gang: str) -> Collection[Entry]:
         """The nominated gangs that wait until *gang* is gone."""
         return self._waiting_for.get(gang, {})
