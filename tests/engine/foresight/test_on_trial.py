@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.gangs import GangState
-from runrig.domain.plan import Admit, Decision, DropNode, PutCohort, PutNode, PutPool, Queue, Release, Stop
-from runrig.domain.pools import Pool, PoolState, Queueing, Quota
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.gangs import Gang, GangState, PodSet, Priority
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.plan import Admit, Decision, DropNode, Nominate, PutCohort, PutNode, PutPool, Queue, Release, Stop
+from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
+from runrig.domain.quantities import GPU, FlavorResource, of_one_pod, requests_of
 from runrig.domain.workflows import Status
 from runrig.engine.foresight.on_trial import OnTrial, TrialEdit
 from runrig.engine.ledger.ledger import Ledger
@@ -134,6 +135,94 @@ def test_what_a_trial_admits_is_what_the_next_cycle_would_after_the_edit() -> No
         with OnTrial(history.ledger, 99.0) as trial:
             trial.apply(edit)
             assert [repr(each) for each in trial.cycle() if each is not None] == expected
+
+
+def shares_quota(mix: random.Random, ledger: Ledger) -> PutCohort:
+    """Some cohort has other quota and limits, often its first."""
+    cohort = ledger.cohorts[mix.choice(sorted(ledger.cohorts))]
+    return PutCohort(
+        replace(
+            cohort,
+            quotas={
+                key: Quota(mix.choice((0, 2, 4, 8)), mix.choice((None, 4)), mix.choice((None, None, 0, 2)))
+                for key in ledger.tree.keys
+            },
+        )
+    )
+
+
+def test_whom_a_trial_does_not_look_at_would_not_have_started() -> None:
+    """Each cycle of it decides as a ledger does that is loaded from rows, in which everybody is awake."""
+    looked_at = slept_on = 0
+    for seed in range(tries(12)):
+        history, mix = History(seed), random.Random(seed)
+        for at in range(24):
+            for _ in range(3):
+                history.something_happens()
+            cycle(history.ledger, float(at))
+            with OnTrial(history.ledger, 99.0) as trial:
+                for _ in range(mix.randrange(1, 4)):
+                    for _ in range(mix.randrange(3)):
+                        if (step := drawn_step(mix, history)) is not None:
+                            trial.apply(step)
+                    trial.apply(shares_quota(mix, history.ledger))
+                    sleepers = history.ledger.sleepers
+                    slept = {each: each.before for pool in sleepers.put_off for each in sleepers.asleep_in(pool)}
+                    everybody_awake = [repr(each) for each in cycle(loaded(history.ledger), 99.0)]
+                    assert [repr(each) for each in trial.cycle() if each is not None] == everybody_awake
+                    still = sum(bucket.before is before for bucket, before in slept.items())
+                    looked_at, slept_on = looked_at + len(slept) - still, slept_on + still
+    assert looked_at > 10, looked_at
+    assert slept_on > 10, slept_on
+
+
+KEY = FlavorResource("a", GPU)
+
+
+def queued(ledger: Ledger, *gangs: tuple[str, str, int]) -> None:
+    """(id, pool, GPUs) of each; they start at once if they can."""
+    for at, (name, pool, gpus) in enumerate(gangs):
+        pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: gpus})))
+        ledger.apply(Queue(Gang(name, pool, Priority.NORMAL, float(at), (pod_set,))), 0.0)
+    cycle(ledger, 1.0)
+
+
+def small_ledger(pools: dict[str, int], *, node: int | None = None, shared: int = 0) -> Ledger:
+    """*pools*: their quota, all in one cohort; *node*: GPUs of the only one, None: quota alone decides."""
+    ledger = Ledger(place=node is not None)
+    ledger.set_flavors([Flavor("a")])
+    ledger.put_cohort(Cohort("c", None, {KEY: Quota(shared)}))
+    for name, nominal in pools.items():
+        ledger.put_pool(Pool(name, {KEY: Quota(nominal)}, "c"))
+    if node is not None:
+        ledger.put_node(Node("n", {GPU: node}, flavor="a"))
+    return ledger
+
+
+def test_a_first_quota_on_trial_wakes_only_those_for_whom_it_is_enough() -> None:
+    ledger = small_ledger({"few": 4, "more": 4})
+    queued(ledger, ("runs in few", "few", 4), ("runs in more", "more", 2))
+    queued(ledger, ("of few", "few", 4), ("of more", "more", 4))
+    slept = ledger.entries["of few"].bucket.before
+    with OnTrial(ledger, 2.0) as trial:
+        trial.apply(PutCohort(Cohort("c", None, {KEY: Quota(2)})))
+        assert [each.gang for each in trial.cycle() if isinstance(each, Admit)] == ["of more"]
+        assert ledger.entries["of few"].bucket.before is slept
+
+
+def test_work_that_stops_gives_others_their_promise_back_in_a_cycle_on_trial() -> None:
+    """Once it is claimed, what it drew of the cohort is there for somebody who had nothing left when the cycle began."""
+    ledger = small_ledger({"claims": 4, "draws": 4, "waits": 0}, node=8, shared=4)
+    queued(ledger, ("drew", "draws", 8))
+    ledger.put_cohort(Cohort("c"))
+    queued(ledger, ("first", "claims", 4), ("second", "waits", 4))
+    with OnTrial(ledger, 2.0) as trial:
+        trial.apply(Stop("drew", Status.FAILED_CANCELED))
+        trial.apply(PutCohort(Cohort("c", None, {KEY: Quota(4)})))
+        everybody_awake = [repr(each) for each in cycle(loaded(ledger), 2.0)]
+        decided = [each for each in trial.cycle() if each is not None]
+    assert [repr(each) for each in decided] == everybody_awake
+    assert [each.gang for each in decided if isinstance(each, Nominate)] == ["first", "second"]
 
 
 def test_a_trial_makes_no_pools() -> None:

@@ -6,7 +6,7 @@ met, in the order of the queue, one after the other as long as there is room.  W
 many awake cost time, never another plan.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
@@ -160,6 +160,15 @@ class Sleepers:
         for pool in pools:
             yield from [each for each in self._in_pool.get(pool, ()) if each.asleep is Pass.BORROWING]
 
+    @property
+    def put_off(self) -> Collection[str]:
+        """Pools in which everybody would be looked at again, if no trial went on: its cycles judge first who may start there."""
+        return () if self.notes is None else self.notes.put_off.keys()
+
+    def asleep_in(self, pool: str) -> Collection[Bucket]:
+        """The buckets of *pool* that sleep."""
+        return self._in_pool.get(pool, {}).keys()
+
     # ------------------------------------------------------------ giving back
 
     def gave_back(self, source: Hashable) -> None:
@@ -192,7 +201,10 @@ class Sleepers:
         if followed.more:
             below = (node for top in followed.more for node in nodes_under(top))
             for pool in sorted({node.name for node in below if node.kind is Kind.POOL}):
-                self._wake_in(pool)
+                if self.notes is None:
+                    self._wake_in(pool)
+                else:
+                    self.notes.put_off[pool] = None
         for node in followed.numbers:
             self._eased(node)
             for index in range(len(node.nominal)):
@@ -301,13 +313,17 @@ class Mark(NamedTuple):
 
 
 class Notes:
-    """How sleepers were before a trial.  *same_nodes* False: nodes of the tree are gone that were there before it."""
+    """How sleepers were before a trial.  *same_nodes* False: nodes of the tree are gone that were there before it.
+
+    *put_off*: pools that the trial has reshaped (`Sleepers.put_off`).
+    """
 
     def __init__(self, changes: int, risen: list[list[Barrier]], eased: dict[str, None]) -> None:
         self.changes, self.risen, self.eased = changes, risen, eased
         self.buckets: dict[Bucket, Mark] = {}
         self.rises: dict[Barrier, int] = {}
         self.same_nodes = True
+        self.put_off: dict[str, None] = {}
 
 
 def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:

@@ -9,7 +9,7 @@ Yields decisions.  The caller applies each to the ledger before it asks for the 
 and a cycle may be cut here (`engine.cycle`); the more of them, the longer the look at a gang took.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from itertools import repeat
 
 from runrig.domain.gangs import Gang, Placement
@@ -22,6 +22,7 @@ from runrig.engine.placement.constraint_tree import holds_on
 from runrig.engine.placement.partial import largest
 from runrig.engine.preemption.targets import Targets, find_targets
 from runrig.engine.scheduling.barriers import put_to_sleep
+from runrig.engine.scheduling.put_off import is_promised, may_start
 from runrig.engine.scheduling.queue_order import (
     HeadsByShare,
     QueueHeads,
@@ -46,9 +47,10 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[De
     looked = _Looked(ledger, heads_per_pool)
     _ = ledger.tree  # brought up to date first: one that is built anew wakes everybody
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
-    if firm:  # their searches need all candidates; where many have come, that is a part of its own
+    put_off = may_start(ledger, firm=True)
+    if firm or put_off:  # their searches need all candidates; where many have come, that is a part of its own
         yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
-    yield from _firm(ledger, QueueHeads(ledger.sleepers, firm, Pass.FIRM), looked)
+    yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off))
     borrowing: list[Bucket] = []
     yield from _low(ledger, low_heads(ledger), looked, borrowing)
     yield from _low(ledger, borrowing_heads(ledger, borrowing), looked, None)
@@ -129,10 +131,13 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
     return constraints is not None and holds_on(constraints, ledger.nodes.topology(constraints.labels), nodes)
 
 
-def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked) -> Iterator[Decision | None]:
+def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> Iterator[Decision | None]:
+    """*put_off*: buckets of *heads* that sleep until their turn shows that there is something left for them."""
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
             yield None
+        if entry.bucket in put_off and is_promised(ledger, entry.bucket):
+            ledger.sleepers.wake(entry.bucket)
         if looked.skips(entry, Pass.FIRM):
             continue
         before = _effort(ledger)

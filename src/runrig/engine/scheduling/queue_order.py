@@ -17,6 +17,7 @@ from runrig.engine.ledger.queue import AskedBy, Barrier, Bucket, Entry, Order, P
 from runrig.engine.ledger.sleeping import Sleepers
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request
 from runrig.engine.quota.tournament import Tournament, smallest_share
+from runrig.engine.scheduling.put_off import may_start
 
 
 class QueueHeads:
@@ -118,6 +119,8 @@ def low_heads(ledger: Ledger) -> QueueHeads:
         if not would_borrow(ledger, bucket.waiting[0]):
             sleepers.wake(bucket)
     sleepers.eased.clear()
+    for bucket in may_start(ledger, firm=False):
+        sleepers.wake(bucket)
     if ledger.tree.weighted:
         for turn in (Pass.WITHIN, Pass.BORROWING):
             deque(QueueHeads(sleepers, (), turn), maxlen=0)  # wakes them
