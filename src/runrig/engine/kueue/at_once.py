@@ -1,6 +1,7 @@
 """Heads that need no scan: what they can have, or that they can have nothing, is seen from a few counters (laws A1, R2)."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from runrig.domain.kueue import PendingReason, Policy, Preference
 from runrig.engine.kueue.candidates import nobody
@@ -8,6 +9,8 @@ from runrig.engine.kueue.flavors import FindTargets, Searched
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import RECLAIM, FlavorAssignment, WorkloadShape, WorkloadState
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
+
+_LEAF = attrgetter("workload.leaf")
 
 
 def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Request, FlavorAssignment] | None]:
@@ -90,11 +93,8 @@ def _taken_back(
     contested = frozenset(lacks)
     request = tuple([each for each in assignment.request if each[0] in contested])
     targets = searched[request] = find(context, workload, request, contested)
-    if not targets:
+    if not targets or leaf in map(_LEAF, targets):
         return None
-    for target in targets:
-        if target.workload.leaf is leaf:
-            return None
     return FlavorAssignment(
         shape.counts,
         RECLAIM,

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 
 from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
-from runrig.engine.kueue.node_tree import Reservation, can_reserve
+from runrig.engine.kueue.node_tree import Reservation, can_reserve, reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
 from runrig.engine.kueue.scheduler_context import DECIDED, Away, SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
-from runrig.engine.quota.quota_node import LAYERS, REAL, Request, fits
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Change, Request, fits
 
 
 class Cycle:
@@ -178,12 +178,12 @@ class Cycle:
     def _preempt(self, entry: Nomination) -> None:
         """Its targets count as gone, so nothing that is cached names them."""
         workload, context = entry.workload, self._context
-        by, names = workload.spec.name, []
+        by, gone, queues, names = workload.spec.name, context.gone, context.queues, []
         for taken, reason in entry.targets:
             name, queue = taken.spec.name, taken.queue
             names.append(name)
-            context.gone[name] = taken
-            context.queues[queue].set_aside(taken)
+            gone[name] = taken
+            queues[queue].set_aside(taken)
             self.preempted.append(Preemption(name, queue, by, reason))
         context.evicted_by.note(names, by)
         self._hold(workload, entry.assigned.request, entry.assigned.placement.reservations)
@@ -255,13 +255,18 @@ class Cycle:
     def _close(self) -> None:
         """5. Gives back what counted in this cycle only, and records who holds quota and who stops from now on."""
         context = self._context
+        changes: list[Change] = []
+        others = [layer for layer in self._held_in if layer != CHARGED]
         for workload, request, reservations in self._held:
-            context.give_back(workload.leaf, request, reservations, self._held_in)
+            context.give_back(workload.leaf, request, reservations, others)
+            changes.append((workload.leaf, request, -1))
+        for held, reservations in self._away:
+            changes += held
+            reserve(reservations)
+        context.change(changes)
         for workload in context.gone.values():
             context.stopping += not workload.evicted
             context.queues[workload.queue].mark_evicted(workload)
-        for away in self._away:
-            context.count_again(away)
         context.gone.clear()
         for workload in self._starting:
             context.queues[workload.queue].hold(workload)

@@ -1,8 +1,10 @@
 """What every step of a cycle shares: trees, queues, shares, settings, and the record of who evicted whom (law R5)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from heapq import merge
-from typing import Any
+from itertools import groupby, tee
+from operator import attrgetter
 
 from runrig.domain.kueue import Settings, Strategy, System
 from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
@@ -13,15 +15,19 @@ from runrig.engine.quota.queue_tree import QueueTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
     LAYERS,
+    Change,
     Kind,
     QuotaLeaf,
     QuotaNode,
     Request,
     add,
     add_everywhere,
+    change_together,
     take,
 )
 from runrig.engine.quota.share import Amount, Shares
+
+_HOLDS = attrgetter("leaf", "request")
 
 DECIDED = (CHARGED,)
 """The one layer that decisions count."""
@@ -52,24 +58,22 @@ class EvictedBy:
     """Who evicted whom.  No preemption closes a circle (law R5): a workload cannot take one that evicted it, directly or not."""
 
     def __init__(self) -> None:
-        self._by: dict[str, set[str]] = {}
+        self._by: dict[str, frozenset[str]] = {}
         self._of: dict[str, set[str]] = {}
 
     def note(self, targets: Collection[str], by: str) -> None:
         self._of.setdefault(by, set()).update(targets)
+        alone = frozenset((by,))  # one for all of them
         for target in targets:
             known = self._by.get(target)
-            if known is None:
-                self._by[target] = {by}
-            else:
-                known.add(by)
+            self._by[target] = known | alone if known else alone
 
     def forget(self, name: str) -> None:
         """Removes *name*, which has ended, from the record."""
         for by in self._by.pop(name, ()):
             self._of[by].discard(name)
         for target in self._of.pop(name, ()):
-            self._by[target].discard(name)
+            self._by[target] -= {name}
 
     def safe_from(self, name: str) -> frozenset[str]:
         """The workloads that evicted *name*, or evicted one of these, and so on.  O(entries); free if none did."""
@@ -91,26 +95,16 @@ class Holders:
     The sources must not change while it is in use.
     """
 
-    __slots__ = ("_known", "_rest")
+    __slots__ = ("_unread",)
 
     def __init__(self, sources: Sequence[Iterable[HolderEntry]]) -> None:
-        self._known: list[HolderEntry] = []
-        self._rest = merge(*sources) if len(sources) > 1 else iter(sources[0])
+        (self._unread,) = tee(merge(*sources) if len(sources) > 1 else sources[0], 1)
 
     def __iter__(self) -> Iterator[HolderEntry]:
-        known, place = self._known, 0
-        while True:
-            if place == len(known):
-                for entry in self._rest:
-                    known.append(entry)
-                    break
-                else:
-                    return
-            yield known[place]
-            place += 1
+        return copy(self._unread)
 
 
-Away = tuple[Sequence[tuple[QuotaLeaf, Request]], Sequence[Reservation]]
+Away = tuple[Sequence[Change], Sequence[Reservation]]
 """What targets hold together, of the trees and of nodes."""
 
 ReachKey = tuple[QuotaNode | None, QuotaNode | None, frozenset[int], bool]
@@ -183,21 +177,22 @@ class SchedulerContext:
 
     def take_as_gone(self, targets: Collection[WorkloadState]) -> Away:
         """What *targets* hold no longer counts in decisions, although they hold it until they have stopped."""
-        held = _held_together(targets)
+        runs = [(*held, len(list(alike))) for held, alike in groupby(targets, _HOLDS)]
         reservations = [each for target in targets for each in target.reservations]
-        for leaf, request in held:
-            take(leaf, request, CHARGED)
+        self.change([(leaf, request, -count) for leaf, request, count in runs])
         release(reservations)
-        self.changed(*[leaf for leaf, _ in held])
-        return held, reservations
+        return runs, reservations
 
     def count_again(self, away: Away) -> None:
         """The inverse of `take_as_gone`."""
         held, reservations = away
-        for leaf, request in held:
-            add(leaf, request, CHARGED)
+        self.change(held)
         reserve(reservations)
-        self.changed(*[leaf for leaf, _ in held])
+
+    def change(self, changes: Collection[Change]) -> None:
+        """*changes* count in decisions from now on."""
+        change_together(changes)
+        self.changed(*[leaf for leaf, _, _ in changes])
 
     def plain(self, leaf: QuotaLeaf, request: Request) -> bool:
         """Whether nothing but the room in the whole tree limits *request* at *leaf*, and all that is held counts up to the root."""
@@ -278,23 +273,6 @@ class SchedulerContext:
             sources = [each for each in found if each is not None]
             kept[key] = Holders(sources) if len(sources) > 1 else sources[0] if sources else None
         return kept[key]
-
-
-def _held_together(workloads: Iterable[WorkloadState]) -> list[tuple[QuotaLeaf, Request]]:
-    """What *workloads* hold of the trees; neighbours of a queue that hold the same as one, as usage counts a sum like its parts."""
-    runs: list[list[Any]] = []
-    leaf: QuotaLeaf | None = None
-    request: Request = ()
-    for workload in workloads:
-        if workload.request is request and workload.leaf is leaf:
-            runs[-1][2] += 1
-        else:
-            leaf, request = workload.leaf, workload.request
-            runs.append([leaf, request, 1])
-    return [
-        (leaf, request if count == 1 else tuple([(index, count * amount) for index, amount in request]))
-        for leaf, request, count in runs
-    ]
 
 
 def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:
