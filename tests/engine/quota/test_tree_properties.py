@@ -29,6 +29,7 @@ from runrig.engine.quota.quota_node import (
     potential,
     take,
 )
+from runrig.engine.quota.together import change_together
 
 KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
 MOST_DEPTH = 5
@@ -344,6 +345,29 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
     portraits = [
         {repr(node): (node.usage, node.used, node.pools_over_nominal) for node in each.tree.nodes()}
         for each in (both, only)
+    ]
+    assert portraits[0] == portraits[1]
+
+
+@many
+@given(models(), loads, loads, st.integers(1, 3))
+def test_changes_made_together_leave_what_they_leave_one_by_one(
+    model: Model, leaving: Load, coming: Load, times: int
+) -> None:
+    """Some of what is held leaves while other work comes, *times* times each."""
+    together, apart = Grown(model), Grown(model)
+    for both in (together, apart):
+        for at, request in leaving * times:
+            both.hold(at, request)
+    leaves = together.leaves
+    signed = [*((-times, each) for each in leaving), *((times, each) for each in coming)]
+    change_together([(together.leaf(leaves[at % len(leaves)]), request, sign) for sign, (at, request) in signed])
+    for sign, (at, request) in signed:
+        for _ in range(times):
+            (add if sign > 0 else take)(apart.leaf(leaves[at % len(leaves)]), request, CHARGED)
+    portraits = [
+        {repr(node): (node.usage, node.used, node.pools_over_nominal, node.borrowed) for node in each.tree.nodes()}
+        for each in (together, apart)
     ]
     assert portraits[0] == portraits[1]
 

@@ -130,15 +130,16 @@ class _Classical(CandidateSearch):
         return self.targets(sequence, self.fits if borrow else self._fits_within_nominal)
 
     def _sequence(self, *, borrow: bool) -> Iterator[WorkloadTarget]:
+        reclaimed = PreemptionReason.RECLAIM
         for leaving in self.rounds:
             for candidate in self._from_others(entitled=True, leaving=leaving):
-                yield WorkloadTarget(candidate, PreemptionReason.RECLAIM)
+                yield WorkloadTarget(candidate, reclaimed)
             for candidate in self._from_others(entitled=False, leaving=leaving):
                 while_borrowing = self._below_threshold(candidate)
                 if while_borrowing or not borrow:
                     yield WorkloadTarget(
                         candidate,
-                        PreemptionReason.RECLAIM_WHILE_BORROWING if while_borrowing else PreemptionReason.RECLAIM,
+                        PreemptionReason.RECLAIM_WHILE_BORROWING if while_borrowing else reclaimed,
                     )
             for candidate in self.own(leaving=leaving):
                 yield WorkloadTarget(candidate, PreemptionReason.IN_QUEUE)

@@ -221,7 +221,8 @@ class QueueState:
     def set_aside(self, workload: WorkloadState) -> None:
         """Removes *workload*, which holds quota, from the candidates for the rest of the cycle."""
         alike = (self.leaving if workload.evicted else self.running)[workload.indices]
-        at = bisect_left(alike, (workload.target_key,))
+        # Candidates are tried in this order, so it is the first as a rule.
+        at = 0 if alike[0][1] is workload else bisect_left(alike, (workload.target_key,))
         assert alike[at][1] is workload, f"{workload.spec.name} is not where it should be"
         del alike[at]
 

@@ -18,7 +18,8 @@ from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_pr
 from runrig.engine.kueue.scheduler_context import DECIDED, Away, SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
 from runrig.engine.placement.kueue_fit import Misfit
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Change, Request, fits
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
+from runrig.engine.quota.together import Change
 
 
 class Cycle:
@@ -260,9 +261,9 @@ class Cycle:
         for workload, request, reservations in self._held:
             context.give_back(workload.leaf, request, reservations, others)
             changes.append((workload.leaf, request, -1))
-        for held, reservations in self._away:
+        for held, nodes in self._away:
             changes += held
-            reserve(reservations)
+            reserve(nodes)
         context.change(changes)
         for workload in context.gone.values():
             context.stopping += not workload.evicted

@@ -15,17 +15,15 @@ from runrig.engine.quota.queue_tree import QueueTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
     LAYERS,
-    Change,
-    Kind,
     QuotaLeaf,
     QuotaNode,
     Request,
     add,
     add_everywhere,
-    change_together,
     take,
 )
 from runrig.engine.quota.share import Amount, Shares
+from runrig.engine.quota.together import Change, change_together
 
 _HOLDS = attrgetter("leaf", "request")
 
@@ -65,8 +63,9 @@ class EvictedBy:
         self._of.setdefault(by, set()).update(targets)
         alone = frozenset((by,))  # one for all of them
         for target in targets:
-            known = self._by.get(target)
-            self._by[target] = known | alone if known else alone
+            known = self._by.setdefault(target, alone)
+            if known is not alone:
+                self._by[target] = known | alone
 
     def forget(self, name: str) -> None:
         """Removes *name*, which has ended, from the record."""
@@ -232,7 +231,7 @@ class SchedulerContext:
         None if nobody can have been; under a cohort it can be read again and again.  Every cohort on the way down is over
         nominal too.  Cached; call it only while nothing is on trial below *node*.
         """
-        if node.kind is Kind.QUEUE:
+        if isinstance(node, QuotaLeaf):
             queue = self.queues[node.name]
             return (queue.granted(contested, leaving=leaving) or None) if queue.open else None
         if skip is not None and not skip.over_nominal(contested):
@@ -242,12 +241,12 @@ class SchedulerContext:
         key = (None, skip, contested, leaving)
         kept = self._reach.setdefault(node, {})
         if key not in kept:
-            found = [
-                self.reach(child, None, contested, leaving=leaving)
-                for child in node.over
-                if child is not skip and child.over_nominal(contested)
-            ]
-            sources = [each for each in found if each is not None]
+            sources = []
+            for child in node.over:
+                if child is not skip and child.over_nominal(contested):
+                    source = self.reach(child, None, contested, leaving=leaving)
+                    if source is not None:
+                        sources.append(source)
             kept[key] = Holders(sources) if sources else None
         return kept[key]
 
@@ -266,12 +265,9 @@ class SchedulerContext:
         skip = below if below.over_nominal(contested) else None
         kept, key = self._reach.setdefault(node.path[-1], {}), (node, skip, contested, leaving)
         if key not in kept:
-            found = [
-                self.reach(node, skip, contested, leaving=leaving),
-                self.reach_beyond(node, contested, leaving=leaving),
-            ]
-            sources = [each for each in found if each is not None]
-            kept[key] = Holders(sources) if len(sources) > 1 else sources[0] if sources else None
+            near = self.reach(node, skip, contested, leaving=leaving)
+            far = self.reach_beyond(node, contested, leaving=leaving)
+            kept[key] = far if near is None else near if far is None else Holders((near, far))
         return kept[key]
 
 

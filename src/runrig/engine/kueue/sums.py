@@ -116,8 +116,8 @@ class Sums:
                 left[index] += amount
                 for excess in between:
                     if index in excess:
-                        excess[index] -= amount
-                        if excess[index] <= 0:
+                        excess[index] = rest = excess[index] - amount
+                        if rest <= 0:
                             self._over.clear()
             if own and leaf is mine:
                 _add(own, held, 1)

@@ -12,7 +12,7 @@ Adding and taking away are exact inverses and cost O(depth) per resource.
 """
 
 import enum
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from runrig.domain.pools import Pool, Quota
@@ -165,10 +165,6 @@ class QuotaLeaf(QuotaNode):
         self.weighed: tuple[int, ...] = ()
 
 
-Change = tuple[QuotaLeaf, Request, int]
-"""What a leaf holds more of, and how many times; negative: what it holds less."""
-
-
 def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
     """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within what it was promised (law P2).
 
@@ -255,7 +251,7 @@ def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """*leaf* holds *request* more."""
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
-        _note_over(leaf.outermost_pool, request)
+        note_over(leaf.outermost_pool, request)
         if leaf.weighed:
             note_borrowed(leaf.path, leaf.weighed)
 
@@ -270,38 +266,16 @@ def add_everywhere(leaf: QuotaLeaf, request: Request) -> None:
         for index, amount in request:
             for usage in holding:
                 usage[index] += amount
-    _note_over(leaf.outermost_pool, request)
+    note_over(leaf.outermost_pool, request)
 
 
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
     """*leaf* holds *request* less: the inverse of `add`."""
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
-        _note_over(leaf.outermost_pool, request)
+        note_over(leaf.outermost_pool, request)
         if leaf.weighed:
             note_borrowed(leaf.path, leaf.weighed)
-
-
-def change_together(changes: Collection[Change]) -> None:
-    """As `add` and `take` in CHARGED, one after the other; what siblings give and take is added up before their parent hears of it."""
-    above: dict[QuotaNode, dict[int, int]] = {}
-    for leaf, request, times in changes:
-        if leaf.parent is None or leaf.guarded or leaf.keeps or leaf.weighed:
-            change = add if times > 0 else take
-            change(leaf, tuple([(index, abs(times) * amount) for index, amount in request]), CHARGED)
-            continue
-        usage, total = leaf.usage[CHARGED], above.setdefault(leaf.parent, {})
-        for index, amount in request:
-            amount *= times
-            usage[index] += amount
-            total[index] = total.get(index, 0) + amount
-    for parent, total in above.items():
-        for index, amount in total.items():
-            if amount:
-                for node in parent.path:
-                    node.usage[CHARGED][index] += amount
-    for leaf, request, _ in changes:
-        _note_over(leaf.outermost_pool, request)
 
 
 def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
@@ -367,7 +341,7 @@ def _take_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
                 amount = stored
 
 
-def _note_over(pool: QuotaNode, request: Request) -> None:
+def note_over(pool: QuotaNode, request: Request) -> None:
     """Counts *pool* in or out of the pools over nominal, where that has just changed."""
     usage, subtree, counted = pool.usage[CHARGED], pool.subtree, pool.pools_over_nominal
     for index, _ in request:

@@ -1,0 +1,32 @@
+"""Several edits of usage at once: the nodes that they have in common are edited once, if anything is left to tell them."""
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request, add, note_over, take
+
+Change = tuple[QuotaLeaf, Request, int]
+"""What a leaf holds more of, and how many times; negative: what it holds less."""
+
+
+def change_together(changes: Collection[Change]) -> None:
+    """As `add` and `take` in CHARGED, one after the other; what siblings give and take is added up before their parent hears of it."""
+    above: dict[QuotaNode, tuple[tuple[list[int], ...], defaultdict[int, int]]] = {}
+    for leaf, request, times in changes:
+        if leaf.parent is None or leaf.guarded or leaf.keeps or leaf.weighed:
+            change = add if times > 0 else take
+            change(leaf, tuple([(index, abs(times) * amount) for index, amount in request]), CHARGED)
+            continue
+        if leaf.parent not in above:
+            above[leaf.parent] = leaf.holding[CHARGED][1:], defaultdict(int)
+        usage, total = leaf.usage[CHARGED], above[leaf.parent][1]
+        for index, amount in request:
+            usage[index] += times * amount
+            total[index] += times * amount
+    for holding, total in above.values():
+        for index, amount in total.items():
+            if amount:
+                for usage in holding:
+                    usage[index] += amount
+    for leaf, request, _ in changes:
+        note_over(leaf.outermost_pool, request)
