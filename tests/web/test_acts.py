@@ -175,7 +175,7 @@ def test_the_owner_may_and_another_user_of_the_pool_may_not(tmp_path: Path) -> N
         assert bob.get("/workflow/a-1/cancel").status_code == 403
         assert bob.fill("/workflow/mine-1/cancel").status_code == 303
         refused = bob.fill("/submit", file=FILE, pool="pool2")
-        assert (refused.status_code, "There is no pool 'pool2'" in words_of(refused.text)) == (404, True)
+        assert (refused.status_code, "there is no pool 'pool2'" in words_of(refused.text)) == (404, True)
 
 
 @pytest.mark.parametrize("path", ACTS)
