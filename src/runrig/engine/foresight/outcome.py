@@ -83,8 +83,8 @@ class Outcome:
 
     *ran*, *runs*: gang → where it ran at first, and runs now, None if it did not; of all that something happened to, and *parties* says
     who they are.  *began*: those that run now and were admitted meanwhile.  *stopped*: why those stopped that did, the first time.
-    *moved*: gangs that go on with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can never run, of those that
-    wait.  *excesses*: by pool and resource.
+    *moved*: gangs that go on with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can
+    never run, of those that wait.  *excesses*: by pool and resource.
     """
 
     revision: int
