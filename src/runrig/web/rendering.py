@@ -1,6 +1,7 @@
 """Templates to answers, with the headers that a page has."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from runrig import __version__
 from runrig.domain.access import Identity
+from runrig.domain.quantities import format_quantity
 from runrig.domain.spans import span
 from runrig.web import drawings
 from runrig.web.files import address, zipped
@@ -87,6 +89,18 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def setting(value: Any, resource: str | None) -> str:
+    """A field of a pool, before or after an edit: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" for what has nothing in it."""
+    if resource is not None and isinstance(value, int):
+        return format_quantity(resource.rpartition("/")[2], value)
+    if isinstance(value, list):
+        keys = [f"{each['key']}={each['label']}" if isinstance(each, Mapping) else str(each) for each in value]
+        return ", ".join(keys) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"
+    return "none" if value in (None, "") else str(value)
+
+
 def many(count: int, one: str, several: str | None = None) -> str:
     """``1 node``, ``12 nodes``."""
     return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
@@ -100,5 +114,5 @@ _environment = Environment(
     lstrip_blocks=True,
     extensions=["jinja2.ext.loopcontrols"],
 )
-_environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number}
+_environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number, "setting": setting}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}
