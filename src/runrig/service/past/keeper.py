@@ -5,6 +5,7 @@ In a thread of its own, with connections of its own: it reads the tables, which 
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
@@ -24,6 +25,8 @@ PART = 50
 """The log has grown by so many times the size of a checkpoint before one is written: 2 %."""
 PAUSE_S = 2.0
 """Between two looks at what is new."""
+REST = 300.0
+"""So many times as long as a look took, and at most AGE_S, it rests: where much waits a checkpoint takes the interpreter for seconds."""
 RETENTION_S = 60.0
 """How often to look whether retention has left no checkpoint, while nothing happens."""
 
@@ -93,12 +96,14 @@ class Keeper:
         with self._listening(lambda _: self._changed.set()):
             while not self._ended.is_set():
                 self._changed.clear()
+                began = time.monotonic()
                 try:
                     self.step()
                     self._rest()
                 except Exception as error:  # noqa: BLE001 - it must outlive any fault of what it calls
                     _log.error("%s", logs.line("checkpoint_failed", error=repr(error)), exc_info=error)
-                if not self._ended.wait(PAUSE_S):
+                took = time.monotonic() - began
+                if not self._ended.wait(max(PAUSE_S, min(AGE_S, REST * took))):
                     self._changed.wait(RETENTION_S)
 
 
