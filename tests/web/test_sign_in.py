@@ -95,7 +95,9 @@ def place(folder: Path, running: Running) -> Iterator[Place]:
 def test_the_button_leads_through_the_provider_and_back_to_the_page_that_was_asked_for(it: Place) -> None:
     visitor = it.visitor()
     (link,) = [
-        each for each in Elements(visitor.page("/login?next=%2Fwaiting")).named("a") if each.get("class") == "button"
+        each
+        for each in Elements(visitor.page("/login?next=%2Fwaiting")).named("a")
+        if each.get("class") == "button strong"
     ]
     assert link["href"] == "/login/oidc?next=/waiting"
     answer = visitor.get(str(link["href"]))
