@@ -19,7 +19,7 @@ BELOW = ("/workflow/", "/pool/", "/node/", "/page/")
 """Where further pages begin, and what pages load."""
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"
-"""Of a form, and its first one."""
+"""The first field of a form."""
 FORM = "application/x-www-form-urlencoded"
 LONGEST_FIRST_FIELD = 200
 """Bytes."""
@@ -49,7 +49,7 @@ def cookie_name(headers: Headers, scheme: str) -> str:
 
 
 def cookie(headers: Headers, scheme: str) -> str | None:
-    """What the browser keeps for this server; None: nothing, or two things."""
+    """Returns what the browser keeps for this server; None: nothing, or two things."""
     name = cookie_name(headers, scheme)
     pairs = [part.strip().partition("=") for part in "; ".join(headers.getlist("cookie")).split(";")]
     found = [value for key, _, value in pairs if key == name]

@@ -44,7 +44,7 @@ def _json(body: Mapping[str, object]) -> bytes:
 
 
 def problem(status: int, message: str, code: str, details: Mapping[str, object]) -> dict[str, object]:
-    """What `wire.v1.ProblemDetails` describes; *details* without content is left out, and so are unknown lines and columns."""
+    """Returns what `wire.v1.ProblemDetails` describes; *details* without content is left out, and so are unknown lines and columns."""
     found: dict[str, object] = {
         "type": TYPE + code.lower(),
         "title": TITLES.get(code, code),

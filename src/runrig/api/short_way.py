@@ -149,7 +149,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _json(request: Request, body: bytes) -> dict[str, Any]:
-    """What *body* says.  Raises Odd unless it is an object of JSON."""
+    """Returns what *body* says.  Raises Odd unless it is an object of JSON."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Odd
     try:

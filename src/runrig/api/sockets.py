@@ -245,7 +245,7 @@ def _told(end: tuple[int, str] | RunrigError) -> dict[str, object]:
 
 
 async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:
-    """What the first of *parts* to end says; when it returns, none of them goes on."""
+    """Returns what the first of *parts* to end says, after all others have been stopped."""
     tasks = [asyncio.create_task(part()) for part in parts]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -231,7 +231,7 @@ class SimulatedBackend:
             self._claim()
 
     def _changes(self, desired: Desired, now: float) -> _Changes:
-        """What *desired* changes; tasks that it neither runs nor stops are gone at once."""
+        """Returns what *desired* changes; tasks that it neither runs nor stops are gone at once."""
         runs = self._runs
         changes: dict[TaskKey, _Run | None] = dict.fromkeys(sorted(set(runs).difference(desired.run, desired.stop)))
         for key in sorted(set(desired.run).difference(runs)):

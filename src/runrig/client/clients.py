@@ -68,7 +68,7 @@ class ServerCalls(Calls, ABC):
     async def apply(
         self, file: str | Path, *, prune: bool = False, dry_run: bool = False, if_revision: int | None = None
     ) -> "models.ApplyAnswer":
-        """What a cluster *file* changed, a Path or its text; *dry_run*: what it would change.
+        """Applies a cluster *file*, a Path or its text, and returns what it changed; *dry_run*: what it would change.
 
         *prune*: removes what an earlier file had and this one has not.  *if_revision*: that of a plan.  Raises Changed if what it is
         about was changed since.
@@ -79,7 +79,7 @@ class ServerCalls(Calls, ABC):
 
     @call
     async def plan(self, question: "models.PlanRequest") -> "models.Plan":
-        """What an edit, a loss of nodes or a submission would do.  Nothing is changed."""
+        """Returns what an edit, a loss of nodes or a submission would do.  Nothing is changed."""
         body = question.model_dump(mode="json", exclude_unset=True)
         return await self._ask(models.Plan, Request("POST", path("plan"), body=body, timeout_s=PLAN_S))
 

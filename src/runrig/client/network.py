@@ -97,7 +97,7 @@ class BlockingNetwork:
 
 
 def done(call: Coroutine[Any, Any, T]) -> T:
-    """What *call* returns, which must be on a blocking network."""
+    """Runs *call*, which must be on a blocking network, and returns its result."""
     try:
         call.send(None)
     except StopIteration as end:

@@ -198,7 +198,7 @@ class Release:
 
 
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
-"""What the cluster is."""
+"""A change of what the cluster consists of."""
 
 Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
 """What happens to one gang: all that the ledger understands."""
@@ -208,7 +208,7 @@ Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup |
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is wanted, in order."""
+    """The actions that are wanted, in order."""
 
     actions: tuple[Action, ...] = ()
 

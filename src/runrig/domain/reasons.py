@@ -54,7 +54,7 @@ class DomainRoom:
 
 
 class Part(enum.Enum):
-    """What a pool or cohort has to do with a reason.
+    """The part that a pool or cohort plays in a reason.
 
     HOLDS: so much of what is short.  KEEPS: so much of it idle, by its lending limit.  DRAINS: DELETING, and still holds so much.
     SAFE: so much of it is held by LOW work that nobody may stop (law R2).

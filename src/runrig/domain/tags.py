@@ -17,7 +17,7 @@ Expected = frozenset[str] | None
 """The tags that an edit is made for; None: whatever there is."""
 
 Declared = Pool | Cohort | Node | User | GrantRow | TokenRow | Credential | tuple[str, ...]
-"""What has a tag; a tuple: the tags that people put on a workflow."""
+"""An object with a tag; a tuple: the tags that people put on a workflow."""
 
 _NOT_DECLARED = {"last_used_at"}
 

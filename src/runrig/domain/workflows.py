@@ -106,7 +106,7 @@ class TaskSpec:
     min_count: int | None = None
     duration_s: float | None = None
     allow: tuple[str, ...] = ()
-    """What it asks beyond the ordinary: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
+    """Rights that it asks for: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
     topology: tuple[Requirement, ...] = ()
     credentials: tuple[CredentialUse, ...] = ()
 

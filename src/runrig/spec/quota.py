@@ -74,7 +74,7 @@ def amounts_from_text(
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
-    """What can be read; the rest is reported."""
+    """Returns what can be read; the rest is reported."""
     value = field.node.value
     if isinstance(value, str) and not value.strip().isdigit():
         return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
@@ -147,7 +147,7 @@ def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
 
 
 def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | None]:
-    """What can be read; the rest is reported."""
+    """Returns what can be read; the rest is reported."""
     amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.rpartition("="))

@@ -161,7 +161,7 @@ class BackupReader:
         self._name = name
 
     def check(self) -> Contents:
-        """What the file contains.
+        """Returns what the file contains.
 
         Raises InvalidInput for a file that is not a backup, is damaged, comes from another version, or has a row that no server writes.
         """

@@ -27,7 +27,7 @@ _DECISIONS = tuple(each.__name__ for each in get_args(Decision))
 _STEPS = (*_DECISIONS, *(each.__name__ for each in get_args(Declaration)))
 _NUMBERS = tuple(_CHECKPOINT[each.name] for each in fields(Checkpoint))
 _ROW_BYTES = 60
-"""Of an event beside its action, at least."""
+"""The least that an event takes beside its action."""
 
 
 class SqlPast:

@@ -109,7 +109,7 @@ class FileWatch:
 
 
 def _identity(file: str) -> tuple[int, int] | None:
-    """What tells a file from another one of its name; None if it is not there."""
+    """Returns what tells a file from another one of its name; None if it is not there."""
     try:
         found = os.stat(file)
     except OSError:

@@ -83,7 +83,7 @@ class ExchangeAnswer(Answer):
 
 
 class ProfileRequest(Request):
-    """What is absent stays.  Notifications are kept and shown; none is ever sent."""
+    """A field that is absent keeps its value.  Notifications are kept and shown; none is ever sent."""
 
     model_config = example({"pool": "vision"})
 

@@ -132,7 +132,7 @@ class BackendsAnswer(Answer):
 
 
 class WorkflowConfigAnswer(Answer):
-    """What is fixed for all workflows.  *subpool_drain_interval*: how often pools that are DELETING are looked at (law S3)."""
+    """Settings that hold for all workflows.  *subpool_drain_interval*: how often pools that are DELETING are looked at (law S3)."""
 
     model_config = example(
         {

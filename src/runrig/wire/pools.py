@@ -275,7 +275,7 @@ LimitRequest = Whole | str
 
 
 class PoolEditRequest(Request):
-    """What is absent stays.  *cohort*, *borrowing_limit* and *lending_limit* null: none."""
+    """A field that is absent keeps its value.  *cohort*, *borrowing_limit* and *lending_limit* null: none."""
 
     model_config = example({"quota": 12, "borrowing_limit": 4})
 
@@ -316,7 +316,7 @@ class PoolsPutRequest(SaidRequest):
 
 
 class CohortEditRequest(Request):
-    """What is absent stays.  *parent* and the limits null: none."""
+    """A field that is absent keeps its value.  *parent* and the limits null: none."""
 
     model_config = example({"quota": 16, "lending_limit": 8})
 

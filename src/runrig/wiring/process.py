@@ -184,7 +184,7 @@ def share_memory() -> None:
 
 
 def keep_what_is_loaded() -> None:
-    """What there is now stays: the collector does not walk it while the server answers, and walks what is new less often."""
+    """Keeps all objects that exist now out of the collector's walks, and lets it walk new ones less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_EVERY)

@@ -240,7 +240,7 @@ def _credential_key(folder: Path) -> Path:
 
 
 def _kept_text(file: Path, made: str) -> str:
-    """What *file* holds, which is *made* if it was not there.  From the first moment on only its owner can read it."""
+    """Returns what *file* holds, which is *made* if it was not there.  From the first moment on only its owner can read it."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

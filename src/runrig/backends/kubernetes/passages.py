@@ -36,7 +36,7 @@ _NUMBER = 2
 """Bytes of the number of a port."""
 _END_OF_INPUT = b"\x04"
 _INTERRUPT = b"\x03"
-"""What a terminal takes for them."""
+"""As a terminal reads them."""
 _CLOSES_S = 1.0
 _RIGHTS = "deploy/kubernetes/rbac-sessions.yaml"
 _NOT_RUN = re.compile(r"error executing command in container: (.*)", re.DOTALL)

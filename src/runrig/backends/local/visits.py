@@ -27,7 +27,7 @@ CHUNK = 32 * 1024
 _VARIABLES = {"TERM": "xterm-256color"}
 _ANSWER = 4096
 _END_OF_INPUT = b"\x04"
-"""What a terminal takes for it."""
+"""As a terminal reads it."""
 
 
 async def visit(folder: Path, supervisor_pid: int, program: Program) -> Passage:
@@ -174,7 +174,7 @@ class Visit:
         return None
 
     def _read_from(self, channel: int, descriptor: int) -> bytes | None:
-        """What is there now; None if there is nothing."""
+        """Returns what is there now; None if there is nothing."""
         try:
             data = os.read(descriptor, CHUNK)
         except BlockingIOError:

@@ -42,7 +42,7 @@ class PoolCalls(Calls):
 
     @call
     async def delete(self, name: str, *, if_match: str | None = None, dry_run: bool = False) -> "models.PoolDeleted":
-        """What becomes of the pool *name*, and the workflows that were cancelled because they had not started."""
+        """Deletes the pool *name*.  Returns what becomes of it, and the workflows that were cancelled because they had not started."""
         request = Request("DELETE", path("pools", name), _dry(dry_run), headers=matching(if_match))
         return await self._ask(models.PoolDeleted, request)
 

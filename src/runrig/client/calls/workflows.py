@@ -64,7 +64,7 @@ class WorkflowCalls(Calls):
         all_or_nothing: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowOutcomes":
-        """What became of each of *files*, in their order: its id, or the problem for which it was not submitted.
+        """Submits *files*.  Returns what became of each, in their order: its id, or the problem for which it was not submitted.
 
         Up to 1,000; with *all_or_nothing* up to 200, and none is submitted if one is refused.
         """
@@ -86,7 +86,7 @@ class WorkflowCalls(Calls):
         priority: PriorityName | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> "models.WorkflowChecked":
-        """What a submission would give: the rendered file, and the id; nothing is stored.  Raises as `submit` does."""
+        """Returns what a submission would give: the rendered file, and the id; nothing is stored.  Raises as `submit` does."""
         body = _file(file, variables) | _settings(priority, None, None)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))

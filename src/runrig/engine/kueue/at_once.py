@@ -37,7 +37,7 @@ def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Requ
 def at_once(
     context: SchedulerContext, find: FindTargets, workload: WorkloadState, start: int, searched: Searched
 ) -> FlavorAssignment | None:
-    """What the scan comes to from option *start* on, all pods asked for; None if only the scan can tell.
+    """Returns what the scan comes to from option *start* on, all pods asked for; None if only the scan can tell.
 
     The scan takes an option in which all fits without borrowing, unless it stopped at one before; and it never stops at one that
     lacks room for which nobody may stop.  Where all are like that the workload waits, and holds nothing back.

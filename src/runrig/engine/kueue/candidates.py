@@ -119,7 +119,7 @@ class CandidateSearch:
         return fits(self.leaf, self.request) and (self.finds_placement is None or self.finds_placement())
 
     def held(self, workload: WorkloadState) -> Request:
-        """What *workload* holds of the trees, as far as the search may notice that it is gone."""
+        """Returns what *workload* holds of the trees, as far as the search may notice that it is gone."""
         return workload.request
 
     def take(self, target: WorkloadTarget) -> None:

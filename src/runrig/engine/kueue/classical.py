@@ -163,7 +163,7 @@ class _Classical(CandidateSearch):
 
 
 def _left_for_parent(node: QuotaNode, request: Request) -> Request:
-    """What of *request* the quota that *node* keeps for itself does not cover."""
+    """Returns the part of *request* that the quota kept by *node* for itself does not cover."""
     local, usage = node.local, node.usage[CHARGED]
     if not any(local):
         return request

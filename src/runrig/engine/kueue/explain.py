@@ -49,7 +49,7 @@ def why_aside(workload: Workload) -> Reason:
 def _short_of_quota(
     context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...], *, ever: bool = True
 ) -> list[Reason]:
-    """What *counts* pods lack in each flavor, for each group request that fits in none.
+    """Returns what *counts* pods lack in each flavor, for each group request that fits in none.
 
     *ever*: says of a request beyond what the queue could ever have that it is.
     """

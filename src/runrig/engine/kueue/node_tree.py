@@ -69,7 +69,7 @@ class NodeTree:
         return None if index is None else self.topology.nodes[index]
 
     def fit(self, request: PodSetRequest, layer: int, *, by_affinity: bool) -> LeafFit:
-        """What fits on each leaf as *layer* stands now; to be read at once, and not changed."""
+        """Returns what fits on each leaf as *layer* stands now; to be read at once, and not changed."""
         pods = self._pods(request.requests, request.choice, layer)
         fits: list[int] = pods.tolist()
         score = self._score(request.choice, fits) if by_affinity and request.choice.preferred else None
@@ -177,7 +177,7 @@ def _members(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node
 
 
 def held_by(spec: Workload, granted: Iterable[Granted], trees: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
-    """What *spec* holds of nodes by what it was *granted*; domains that are not there (any more) hold nothing."""
+    """Returns what *spec* holds of nodes by what it was *granted*; domains that are not there (any more) hold nothing."""
     requests = {pod_set.name: of_one_pod(pod_set.requests) for pod_set in spec.pod_sets}
     reservations = []
     for grant in granted:

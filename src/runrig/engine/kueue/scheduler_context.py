@@ -175,7 +175,7 @@ class SchedulerContext:
         self.changed(leaf)
 
     def take_as_gone(self, targets: Collection[WorkloadState]) -> Away:
-        """What *targets* hold no longer counts in decisions, although they hold it until they have stopped."""
+        """Stops counting what *targets* hold in decisions, although they hold it until they have stopped."""
         runs = [(*held, len(list(alike))) for held, alike in groupby(targets, _HOLDS)]
         reservations = [each for target in targets for each in target.reservations]
         self.change([(leaf, request, -count) for leaf, request, count in runs])

@@ -105,7 +105,7 @@ class Simulator:
         return known
 
     def _holding(self, granted: Iterable[Granted]) -> tuple[Request, frozenset[int]]:
-        """What *granted* asks of the tree, and the indices of which it is some; workloads that hold alike share it."""
+        """Returns what *granted* asks of the tree, and the indices where that is above zero; workloads that hold alike share it."""
         key = tuple([(each.flavors, each.usage) for each in granted])
         known = self._holdings.get(key)
         if known is None:

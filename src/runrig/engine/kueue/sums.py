@@ -14,7 +14,7 @@ Left = dict[int, int]
 
 
 def left_in_tree(leaf: QuotaLeaf, request: Request) -> Left:
-    """What the whole tree of *leaf* has left, as CHARGED stands."""
+    """Returns what the whole tree of *leaf* has left, as CHARGED stands."""
     root = leaf.path[-1]
     usage, subtree = root.usage[CHARGED], root.subtree
     return {index: subtree[index] - usage[index] - amount for index, amount in request}

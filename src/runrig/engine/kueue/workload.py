@@ -156,7 +156,7 @@ def shape_of(
     index_of: Mapping[FlavorResource, int],
     nodes: WorkloadPlacer,
 ) -> WorkloadShape:
-    """What *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
+    """Returns what *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
     topology = nodes.requests(queue, pod_sets)
     covered = {resource: group for group in queue.groups for resource in group.resources}
     group_requests: list[GroupRequest] = []
@@ -284,7 +284,7 @@ class FlavorAssignment:
         return self.counts, tuple(None if option is None else option.flavor for option in self.chosen)
 
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
-        """What each pod set gets, in the form that is recorded."""
+        """Returns what each pod set gets, in the form that is recorded."""
         known = shape.grants.get(self._grant)
         if known is None:
             known = shape.grants[self._grant] = self._granted(shape)

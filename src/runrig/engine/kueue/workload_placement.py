@@ -53,7 +53,7 @@ class WorkloadPlacer:
         self._on = on and bool(system.topologies)
 
     def requests(self, queue: ClusterQueue, pod_sets: Sequence[WorkloadPodSet]) -> tuple[TopologyRequest | None, ...]:
-        """What each pod set asks, said or implied by its queue; None: it is not placed."""
+        """Returns what each pod set asks, said or implied by its queue; None: it is not placed."""
         if not self._on:
             return (None,) * len(pod_sets)
         flavors = [flavor for group in queue.groups for flavor in group.flavors]

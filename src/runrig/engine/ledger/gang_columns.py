@@ -17,7 +17,7 @@ from runrig.engine.quota.quota_node import Request
 
 Bools = NDArray[np.bool_]
 Key = tuple[float, float, str]
-"""By which gangs are sorted."""
+"""The sort key of a gang."""
 
 SPARE = 1024
 """How many slots of gangs that are gone are kept beside one for each that is there."""
@@ -155,7 +155,7 @@ class GangColumns:
         return found
 
     def held(self, slots: Ints, resources: Sequence[str], topology: TopologyIndex, whole: Domain) -> HeldRows:
-        """What the gangs of *slots* hold of *resources* on the nodes of *whole*, a domain of *topology*."""
+        """Returns what the gangs of *slots* hold of *resources* on the nodes of *whole*, a domain of *topology*."""
         first = self._first_row[slots]
         many = self._first_row[slots + 1] - first
         rows = np.arange(many.sum()) + (first - many.cumsum() + many).repeat(many)

@@ -290,7 +290,7 @@ class Ledger(Accounts):
         self._place(entry, ())
 
     def put_back(self, entry: Entry, was: Standing) -> None:
-        """What was taken out stands as it *was*: the inverse of `take_out`."""
+        """Puts back what `take_out` took out, as it *was*: its inverse."""
         was.give(entry)
         self.entries[entry.gang.id] = entry
         if entry.state is GangState.PENDING:

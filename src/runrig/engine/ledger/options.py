@@ -72,7 +72,7 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
 
 
 def pod_requests(entry: Entry, choice: Placement) -> list[PodRequest]:
-    """What *choice* asks of the nodes, one per pod set."""
+    """Returns what *choice* asks of the nodes, one per pod set."""
     return [
         PodRequest(pod_set.requests, each.flavor, each.count)
         for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)

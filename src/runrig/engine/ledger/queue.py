@@ -116,7 +116,7 @@ class Barrier:
 
 
 AWAKE: Mapping[Barrier, int] = {}
-"""What a bucket that is awake sleeps before."""
+"""The barriers of a bucket that is awake: none."""
 
 
 class Bucket:
@@ -314,7 +314,7 @@ class Entry:
 
     @property
     def layers(self) -> list[int]:
-        """In which it holds its request."""
+        """The layers in which it holds its request."""
         return [layer for layer, counts in ((CHARGED, self.charged), (REAL, self.held)) if counts]
 
     @property

@@ -13,7 +13,7 @@ MOST_PREEMPTIONS = 100
 
 
 def exit_action(state: State, task: Task, code: int) -> ExitAction:
-    """What the task's own rules, then its pool's, say of *code*; by default 0 completes and all else fails."""
+    """Returns what the task's own rules, then its pool's, say of *code*; by default 0 completes and all else fails."""
     spec = _task_spec(state, task)
     rule = _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
     if rule is not None:
@@ -40,7 +40,7 @@ def retries_used_up(state: State, task: Task) -> bool:
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:
-    """What becomes of a preempted group: it is queued again (law R6) unless a rule for 3006 or the budget says otherwise."""
+    """Returns what becomes of a preempted group: it is queued again (law R6) unless a rule for 3006 or the budget says otherwise."""
     if state.groups[key].preemptions > MOST_PREEMPTIONS:
         return ExitAction.FAIL
     specs = sorted(state.group_spec(key).tasks, key=lambda each: not each.lead)

@@ -68,7 +68,7 @@ def never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, st
 
 
 def fact_of(key: TaskKey, task: Task, observed: Observation) -> TaskFact | None:
-    """What the backend says of *task*, whose key is *key*; a running task that it no longer knows has ended."""
+    """Returns what the backend says of *task*, whose key is *key*; a running task that it no longer knows has ended."""
     fact = observed.fact(key)
     if fact is None and task.status is Status.RUNNING:
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")

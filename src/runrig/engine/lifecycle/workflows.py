@@ -65,7 +65,7 @@ PODS_PER_STEP = 8
 
 
 def digest(state: State, observed: Observation) -> Iterator[Action | None]:
-    """What has started and ended since the last cycle, task by task in the order of their keys."""
+    """Yields what has started and ended since the last cycle, task by task in the order of their keys."""
     attempts = unsettled(state, observed)
     lost = lost_in(state, observed, attempts)
     yield from repeat(None, len(attempts) // LOOKS_PER_STEP)
@@ -254,7 +254,7 @@ def _group_status(state: State, key: GroupKey) -> Status:
 
 
 def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """What follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
+    """Yields what follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
     if state.groups[key].status is Status.COMPLETED:
         for group in state.groups_of(key[0]):
             if group.status is Status.WAITING and _upstream_done(state, group):

@@ -96,7 +96,7 @@ class ClusterNodes:
         return self._cache(labels).counts(shape, layers, self._journal)
 
     def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
-        """What is free of *resource*, per node in topology order.  Read it at once and do not change it."""
+        """Returns what is free of *resource*, per node in topology order.  Read it at once and do not change it."""
         return self._cache(labels).free(resource, layer, self._journal)
 
     def _cache(self, labels: tuple[str, ...]) -> FitCountCache:

@@ -102,7 +102,7 @@ def has_place(
 def _tightest_node(
     nodes: ClusterNodes, labels: tuple[str, ...], request: PodRequest, layers: Sequence[int], within: Domain | None
 ) -> NodeShare | None:
-    """What best fit gives *request*, which may go anywhere inside *within*, if one node takes all of it; None if none does.
+    """Returns what best fit gives *request*, which may go anywhere inside *within*, if one node takes all of it; None if none does.
 
     Ties, as in `BestFit`: by the room of the domains around the node, finer ones first, then in topology order.
     """
@@ -167,7 +167,7 @@ class DomainNeed(NamedTuple):
 
 
 def need_by_count(requests: Sequence[PodRequest], constraints: PlacementConstraints) -> DomainNeed | None:
-    """What has a place as soon as as many pods of it fit, wherever; None if there is more to it: several kinds, a required domain."""
+    """Returns what has a place as soon as enough pods fit anywhere; None if it takes more: several kinds, a required domain."""
     if len(requests) != 1 or _requires(constraints.root):
         return None
     return DomainNeed(constraints.labels, constraints.asks, PodShape(requests[0].requests, requests[0].flavor), ROOT)

@@ -102,7 +102,7 @@ class DomainPreemption:
         )
 
     def lacks(self, running: Ints) -> QuotaLacks:
-        """What the quota lacks, as things stand, and what *running*, slots of candidates, could give back."""
+        """Returns what the quota lacks, as things stand, and what *running*, slots of candidates, could give back."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:

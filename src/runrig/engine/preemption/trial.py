@@ -134,7 +134,7 @@ class CountedRoom:
         return enough
 
     def change(self, gang: Entry, sign: int) -> None:
-        """What *gang* holds is free (1), or held again (-1).  O(its nodes)."""
+        """Frees what *gang* holds (1), or charges it again (-1).  O(its nodes)."""
         changed = self._changed
         for assignment, pod_set in zip(gang.placement, gang.gang.pod_sets, strict=True):
             for share in assignment.shares:
@@ -154,7 +154,7 @@ class CountedRoom:
                     changed[name] = free, now
 
     def _known(self, name: str) -> tuple[dict[str, int], int] | None:
-        """What is free on the node of what the pods ask, and how many fit; None if it takes none."""
+        """Returns how much the node has free of what the pods ask for, and how many of them fit; None if it takes none."""
         at = self._index.get(name, self._last)
         if at >= self._last or not self._takes[at]:
             return None

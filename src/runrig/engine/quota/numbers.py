@@ -27,7 +27,7 @@ def headroom_now(node: QuotaNode, index: int) -> int:
 
 
 def borrowed(node: QuotaNode, index: int) -> int:
-    """What the subtree holds above what it brings and its firm work draws."""
+    """Returns what the subtree holds above what it brings and its firm work draws."""
     return max(0, -node.balance(index) - node.drawn(index))
 
 
@@ -46,7 +46,7 @@ def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:
 
 
 def lent(node: QuotaNode, index: int) -> int:
-    """What others hold of the idle promise of *node*; without looking at the whole tree."""
+    """Returns what others hold of the idle promise of *node*; without looking at the whole tree."""
     if node.parent is None or not node.active:
         return 0
     parts = _debt_by_child(node.parent, index, lent(node.parent, index))
@@ -103,7 +103,7 @@ def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> Q
 
 
 def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """What the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
+    """Returns what the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
     kept_below = 0
     for each in leaf.path:
         kept = each.local[index] - each.usage[layer][index]

@@ -98,7 +98,7 @@ class QuotaTree:
         return self.cohorts[pool.cohort] if pool.cohort else self.root
 
     def finish_leaves(self, name: str) -> None:
-        """What the leaves of a pool know of the pools and quotas above them."""
+        """Returns what the leaves of a pool know of the pools and quotas above them."""
         firm, low = self.firm[name], self.low[name]
         pools = [node for node in firm.path if node.kind is Kind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
@@ -119,7 +119,7 @@ class QuotaTree:
         return frozenset(own | above | {GPU})
 
     def left_over(self, index: int, capacity: Mapping[FlavorResource, int]) -> int:
-        """What nobody was promised (law Q8)."""
+        """Returns what nobody was promised (law Q8)."""
         return max(0, capacity.get(self.keys[index], 0) - self.promised[index])
 
     def weights_differ(self) -> bool:
@@ -131,7 +131,7 @@ class QuotaTree:
         return tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
 
     def asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
-        """What *count* pods ask of the tree, on *flavor*, where the resources in *counted* count."""
+        """Returns what *count* pods ask of the tree, on *flavor*, where the resources in *counted* count."""
         key = (counted, flavor, requests, count)
         known = self._asked.get(key)
         if known is None:

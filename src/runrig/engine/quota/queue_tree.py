@@ -51,7 +51,7 @@ class QueueTree:
         yield from self.queues.values()
 
     def label(self, node: QuotaNode) -> str:
-        """What the node is called where queues and cohorts are listed together."""
+        """Returns what the node is called where queues and cohorts are listed together."""
         return f"cohort/{node.name}" if node.kind is Kind.COHORT and node.name in self.queues else node.name
 
     def leave_out(self, queues: Iterable[str]) -> None:

@@ -124,7 +124,7 @@ class QuotaNode:
         return self.subtree[index] - self.usage[layer][index]
 
     def drawn(self, index: int, layer: int = REAL) -> int:
-        """What its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed.
+        """Returns what its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed.
 
         Less than `asked_above` after a promise was cut.  O(depth) where anything is drawn.
         """
@@ -134,7 +134,7 @@ class QuotaNode:
         return max(0, asked + min(0, headroom(twin, index, layer))) if asked else 0
 
     def asked_above(self, index: int, layer: int = REAL) -> int:
-        """What its firm work holds beyond what this node and those below have; 0 if no cohort shares quota with it."""
+        """Returns what its firm work holds beyond what this node and those below have; 0 if no cohort shares quota with it."""
         twin = self.guarantee
         return 0 if twin is None else max(0, twin.usage[layer][index] - twin.subtree[index])
 
@@ -232,7 +232,7 @@ def left_of_promise(leaf: QuotaLeaf, index: int, layer: int = CHARGED) -> int:
 
 
 def left_for_firm(pool: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """What firm work of *pool*, which has subpools, and of these may still use together (law P2).
+    """Returns what firm work of *pool* and of its subpools may still use together (law P2).
 
     Differs from what each of them may use only after a promise was cut: running work that predates a subpool stays (law S2).
     """
@@ -316,7 +316,7 @@ def _count_used(leaf: QuotaLeaf, request: Request, layer: int, sign: int) -> Non
 
 
 def _add_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """What a node keeps for itself is used first; only what goes beyond reaches its parent."""
+    """Charges first what the node keeps for itself; only what goes beyond reaches its parent."""
     for index, amount in request:
         for node in leaf.path:
             usage = node.usage[layer]
@@ -373,7 +373,7 @@ def note_borrowed(nodes: Iterable[QuotaNode], weighed: tuple[int, ...]) -> None:
 
 
 def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """What *node* may still use, limits at all levels applied (law Q4); negative in an over-committed tree."""
+    """Returns what *node* may still use, limits at all levels applied (law Q4); negative in an over-committed tree."""
     root = node.path[-1]
     free = root.subtree[index] - root.usage[layer][index]
     for each in reversed(node.path[:-1]):

@@ -149,7 +149,7 @@ def _take_in(node: QuotaNode, index: int, more: Given, sign: int) -> None:
 
 
 def _difference(node: QuotaNode, index: int, before: Given) -> Given:
-    """What *node*, in which something has changed, gives more than *before*."""
+    """Returns what *node*, in which something has changed, gives more than *before*."""
     _sum_up(node, index)
     tell_parent_of_over(node)
     lent, decided, held, over = given(node, index)
@@ -157,7 +157,7 @@ def _difference(node: QuotaNode, index: int, before: Given) -> Given:
 
 
 def _sum_up(node: QuotaNode, index: int) -> None:
-    """What *node* brings: its nominal and what its children lend it.  Sums stay within 64 bits.
+    """Returns what *node* brings: its nominal and what its children lend it.  Sums stay within 64 bits.
 
     A pool's promise lies in its leaves (law Q1).  The limits of a root mean nothing.
     """

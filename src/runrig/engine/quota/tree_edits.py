@@ -214,7 +214,7 @@ class TreeEdit:
             raise BuildAnew
 
     def _shape(self, node: QuotaNode) -> object:
-        """What of the quotas of *node* decides how the nodes below it are prepared, and not only with which numbers."""
+        """Returns those parts of the quotas of *node* that decide how the nodes below it are prepared, and not only with which numbers."""
         limits = [(limit is None, lent is None) for limit, lent in zip(node.borrowing, node.lending, strict=True)]
         return node.declared, limits, shares(node)
 

@@ -108,7 +108,7 @@ def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
 
 
 def next_step(ledger: Ledger, entry: Entry) -> Admit | Withdraw | None:
-    """What becomes of *entry*, which is nominated, as things stand; None: it goes on waiting for its targets."""
+    """Returns what becomes of *entry*, which is nominated, as things stand; None: it goes on waiting for its targets."""
     if ledger.place and not _nodes_stand(ledger, entry):
         return Withdraw(entry.gang.id)
     if starts_now(ledger, entry):

@@ -67,7 +67,7 @@ def _lacks(ledger: Ledger, entry: Entry) -> Iterator[Short]:
 
 
 def _whatever(ledger: Ledger, leaf: QuotaLeaf, choice: Placement, request: Request) -> Short:
-    """What is given back of *request* anywhere in the tree, or on any node of the flavors; for firm work new candidates too."""
+    """Returns what is given back of *request* anywhere in the tree, or on any node of the flavors; for firm work new candidates too."""
     quota = ((leaf.path[-1], index, layer) for index, _ in request for layer in LAYERS)
     flavors = sorted({each.flavor for each in choice})
     return _anything(ledger, (*quota, *flavors, *([CANDIDATES] if leaf.kind is Kind.FIRM else [])))
@@ -94,7 +94,7 @@ def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> 
 
 
 def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
-    """What of law P2 does not hold (as `within_promise`)."""
+    """Returns the limits of law P2 that are broken (as `within_promise`)."""
     short = [] if leaf.twin is None else _covered(ledger, leaf.twin, request)
     for index, amount in request if not short else ():
         if leaf.twin is None and amount > leaf.subtree[index] - leaf.usage[CHARGED][index]:
@@ -137,12 +137,12 @@ def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, 
 
 
 def _kept(node: QuotaNode, index: int, layer: int) -> int:
-    """What *node* has left of what it keeps for work below it."""
+    """Returns what *node* has left of what it keeps for work below it."""
     return node.local[index] - node.usage[layer][index]
 
 
 def _room(node: QuotaNode, index: int, layer: int) -> int:
-    """What the limit of *node* leaves to work below it, what is kept further down left aside."""
+    """Returns what the limit of *node* leaves to work below it, what is kept further down left aside."""
     if node.parent is None:
         return node.subtree[index] - node.usage[layer][index]
     room = node.room[index]

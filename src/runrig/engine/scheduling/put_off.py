@@ -52,7 +52,7 @@ class _MayStart:
         ] = {}  # by all that options and nodes of a pool follow from, then by shape
 
     def of_pool(self, buckets: Sequence[Bucket]) -> list[Bucket]:
-        """Those of *buckets*, all of one pool, that may start."""
+        """Returns the buckets that may start.  All *buckets* are of one pool."""
         if not buckets or self._all:
             return list(buckets)
         pool = self._ledger.pools[buckets[0].pool]

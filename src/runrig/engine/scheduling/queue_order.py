@@ -174,7 +174,7 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
 
 
 POOLS_PER_STEP = 32
-"""Of so many pools it is worked out at once how many of their gangs come before another: some 2 ms, where they are asked first."""
+"""Pools that one step asks how many of their gangs come before another: some 2 ms the first time."""
 
 
 def ahead_of(ledger: Ledger, entry: Entry) -> Steps[tuple[int, int]]:
@@ -264,7 +264,7 @@ def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
-    """Whom the next cycle looks at first of those who wait in *pool*.  O(its buckets)."""
+    """Returns the gang of *pool* that the next cycle looks at first.  O(its buckets)."""
     here = [
         bucket
         for rank in ledger.ranks.values()
@@ -275,7 +275,7 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
 
 
 def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
-    """What comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
+    """Returns what comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])
 
 

@@ -45,7 +45,7 @@ def at_rest(ledger: Ledger) -> bool:
 
 
 def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
-    """What the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks.
+    """Returns what the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks.
 
     O(buckets) if something was given back since the last cycle.
     """
@@ -76,7 +76,7 @@ def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
 
 
 def _acting(ledger: Ledger) -> list[Admit | Withdraw]:
-    """What the next cycle does with those who are nominated, in order.  Brings the tree up to date first, as a cycle does."""
+    """Returns what the next cycle does with those who are nominated, in order.  Brings the tree up to date first, as a cycle does."""
     _ = ledger.tree
     steps = (next_step(ledger, entry) for entry in sorted(ledger.nominated.values(), key=in_order))
     return [step for step in steps if step is not None]

@@ -30,7 +30,7 @@ class ChangedRows:
         cohorts: Mapping[str, Cohort],
         pools: Mapping[str, Pool],
     ) -> Iterator[RowChange]:
-        """What was declared, as it is now.  A key that is no longer there is a row to delete."""
+        """Yields what was declared, as it is now.  A key that is no longer there is a row to delete."""
         yield from (RowChange("Cohort", (name,), cohorts.get(name)) for name in sorted(self.cohorts))
         yield from (RowChange("Flavor", (name,), flavors.get(name)) for name in sorted(self.flavors))
         yield from (RowChange("Node", (name,), nodes.get(name)) for name in sorted(self.nodes))
@@ -43,7 +43,7 @@ class ChangedRows:
         tasks: Mapping[TaskKey, Task],
         entries: Mapping[str, Entry],
     ) -> Iterator[RowChange]:
-        """What was submitted, as it is now.  A key that is no longer there is a row to delete."""
+        """Yields what was submitted, as it is now.  A key that is no longer there is a row to delete."""
         for id in sorted(self.gangs):
             entry = entries.get(id)
             yield RowChange("GangRow", (id,), None if entry is None else gang_row(entry))

@@ -173,7 +173,7 @@ class State:
         return found
 
     def slot(self, task: Task) -> PodSlot | None:
-        """What the gang holds for the pod now; not where the attempt runs if that node is lost.  None: there are no nodes."""
+        """Returns what the gang holds for the pod now; not where the attempt runs if that node is lost.  None: there are no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
         if entry is None:
             return None

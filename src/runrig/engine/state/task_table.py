@@ -70,7 +70,7 @@ class TaskTable(MutableMapping[TaskKey, Task]):
 
 
 def _kind_of(task: Task) -> Task | None:
-    """What *task* shares with others; None if there is more to say of it."""
+    """Returns what *task* shares with others; None if there is more to say of it."""
     if task.status not in WAITS:
         return None
     kind = _kind(task.name, task.group, task.spec, task.index, task.lead, task.status)

@@ -73,7 +73,7 @@ class Access:
             self._accounts.write(change)
 
     def profile(self, user: str) -> Profile:
-        """What *user* has set."""
+        """Returns what *user* has set."""
         return self._store.profile(user)
 
     def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> None:

@@ -32,7 +32,7 @@ class InBrowsers:
 
     @property
     def host(self) -> str:
-        """Of the provider, for people."""
+        """The provider's name, for people."""
         return urlsplit(self._sign_ins.spec.issuer).hostname or ""
 
     def begin(self, redirect_uri: str) -> tuple[str, str]:

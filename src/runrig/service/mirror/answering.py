@@ -156,7 +156,7 @@ def _end(branch: int) -> None:
 
 
 def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
-    """What each of *calls* finds in a *state* of its own: all but the last in another process.  Only a branch may do this."""
+    """Returns what each of *calls* finds in a *state* of its own: all but the last in another process.  Only a branch may do this."""
     pipes = []
     for call in calls[:-1]:
         ours, theirs = Pipe(duplex=False)
@@ -175,7 +175,7 @@ def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
 
 
 def answer(state: State, question: Question[T]) -> Answer[T]:
-    """What *question* finds in *state*."""
+    """Returns what *question* finds in *state*."""
     try:
         return Answer(question.ask(state, *question.args), state.revision)
     except Exception:  # noqa: BLE001 - the server tells of it, and asks its own state

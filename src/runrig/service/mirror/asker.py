@@ -48,7 +48,7 @@ class Asker:
         self._metrics = metrics
 
     def ask(self, ask: Callable[..., T], *args: Any, here: Callable[..., T] | None = None) -> tuple[T, int]:
-        """What *ask*, which leaves the state as it is, finds there.  *here*: what the server does instead, while others wait."""
+        """Returns what *ask*, which leaves the state as it is, finds there.  *here*: what the server does instead, while others wait."""
         found = self._of_mirror_at_once(Question(ask, args, self._transactor.stored))
         if found is not None:
             return found
@@ -75,7 +75,7 @@ class Asker:
             return drained((here or ask)(state, *args)), state.revision
 
     def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = _nobody) -> tuple[list[T], int]:
-        """What each of *calls* finds, which changes the state as it likes: it has one of its own.
+        """Returns what each of *calls* finds, which changes the state as it likes: it has one of its own.
 
         Raises GivenUp where the mirror takes longer than *within_s*, or where it was told to stop; NoBranches where there is no
         mirror, and the state is too large to be copied beside requests.
@@ -97,7 +97,7 @@ class Asker:
         return NoBranches(f"the mirror still reads the state: {large}; ask again in some seconds", {"retry_after_s": 5})
 
     def ask_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int]:
-        """What *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
+        """Returns what *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
 
         Begins again where something was stored meanwhile.  Raises Unavailable after MOST_FRESH_STARTS.
         """

@@ -30,7 +30,7 @@ class Launches:
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
-        """What the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
+        """Returns what the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
         known, active, tasks = self._known, state.active, state.tasks.records
         # Sets do this at the speed of memory; nearly all attempts run on from round to round.
         for key in set(known).difference(active):

@@ -31,7 +31,7 @@ def _own(pool: Pool, balance: report.PoolBalance) -> QueueQuota:
 
 
 def _shared(balance: report.PoolBalance) -> int:
-    """What cohorts promise beyond the pool's own (law P2), also to others: KAI would keep firm work above a queue's quota waiting."""
+    """Returns what cohorts promise beyond the pool's own (law P2), to others too: KAI keeps firm work above a queue's quota waiting."""
     return sum(amount for _, amount in balance.shared)
 
 

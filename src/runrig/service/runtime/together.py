@@ -1,4 +1,4 @@
-"""What arrives in an event loop while others are at work is done together, in one thread."""
+"""Jobs that arrive in an event loop while others are at work are done together, in one thread."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ class Together(Generic[T, R]):
         self._worker: asyncio.Task[None] | None = None
 
     async def do(self, job: T) -> R:
-        """What became of *job*.  It is done even if the caller is cancelled meanwhile."""
+        """Returns what became of *job*.  It is done even if the caller is cancelled meanwhile."""
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((job, answer))
         if self._worker is None:

@@ -157,16 +157,17 @@ class Transactor:
             self._tell(writing.revision.touched())
 
     def carry_out(self, command: Command[R]) -> R:
-        """What *command* returns; raises what it raises.  The caller must not hold the lock."""
+        """Runs *command*; returns its result and raises what it raises.  The caller must not hold the lock."""
         (outcome,) = self.carry_out_all([command])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def carry_out_all(self, commands: Sequence[Command[R]]) -> list[R | Exception]:
-        """What each of *commands* returns or raises.  Their jobs are decided one after the other and stored in one transaction.
+        """Runs *commands*; returns what each of them returned or raised.
 
-        A job may be decided again if that transaction is refused for what another one wrote.
+        Their jobs are decided one after the other and stored in one transaction.  A job may be decided
+        again if that transaction is refused for what another one wrote.
         """
         begun = [step(partial(next, each)) for each in commands]
         jobs = [each for each in begun if isinstance(each, Job)]

@@ -56,7 +56,7 @@ class TokenMade(Token):
 
 
 class TokenEdit(Request):
-    """What is absent stays.  *roles*: those of its user that it gives, null: all."""
+    """A field that is absent keeps its value.  *roles*: those of its user that it gives, null: all."""
 
     model_config = example({"roles": ["vision-user"]})
 

@@ -1,4 +1,4 @@
-"""What happened, in order."""
+"""Events, in the order in which they happened."""
 
 from datetime import datetime
 

@@ -139,8 +139,9 @@ class PoolDeleted(Shown):
 
 
 class PoolEdit(PoolEditRequest):
-    """What is absent stays.  *cohort*, *borrowing_limit* and *lending_limit* null: none.  *quota* of a subpool: GPUs, or a percentage
-    of its parent's such as "25%"; it has nothing else of its own."""
+    """A field that is absent keeps its value.  *cohort*, *borrowing_limit* and *lending_limit* null: none.
+
+    *quota* of a subpool: GPUs, or a percentage of its parent's such as "25%"; it has nothing else of its own."""
 
 
 class PoolCreate(PoolEdit):
@@ -328,7 +329,7 @@ class QuotaTree(Shown):
 
 
 class CohortEdit(CohortEditRequest):
-    """What is absent stays.  *parent* and the limits null: none."""
+    """A field that is absent keeps its value.  *parent* and the limits null: none."""
 
 
 class CohortCreate(CohortEdit):

@@ -119,7 +119,7 @@ class Provider:
         return None if short else key
 
     def tokens(self, grant: Mapping[str, str], deadline: Deadline) -> ProviderTokens:
-        """What the token endpoint gives for *grant*.  Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
+        """Returns what the token endpoint gives for *grant*.  Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
         url = self.metadata(deadline).token_endpoint
         plain = self._posted(url, grant, deadline)
         if "id_token" not in plain and isinstance(plain.get("refresh_token"), str):

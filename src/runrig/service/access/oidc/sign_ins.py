@@ -91,7 +91,7 @@ class SignIns:
         return self._signed_in(grant, None, source)
 
     def renewed(self, refresh_token: str, source: str) -> SignedIn:
-        """What the provider says by now."""
+        """Returns what the provider says by now."""
         grant = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         found = self._signed_in(grant, None, source, note=False)
         return found if found.refresh_token else replace(found, refresh_token=refresh_token)
