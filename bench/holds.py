@@ -67,11 +67,12 @@ def rows(runs: int) -> Rows:
 def questions_in_steps(runs: int, nodes: int = NODES, many: int = WAITING) -> Iterator[Measured]:
     """What the first asks and others find made, a column of a shape say, counts too."""
     state = foresight.world(nodes, many)
+    asked = Random(3).sample(
+        [each.gang for each in state.ledger.entries.values() if each.state is GangState.PENDING], 4 * runs
+    )
     gc.collect()
-    gc.freeze()  # as `up` does
+    gc.freeze()  # as `up` does; lists of ours, which the collector would go through while others are measured, have gone
     try:
-        line = [each.gang for each in state.ledger.entries.values() if each.state is GangState.PENDING]
-        asked = Random(3).sample(line, 4 * runs)
         ids = [each.workflow for each in asked]
         few = [tuple(ids[at : at + HEADLINES_AT_ONCE]) for at in range(0, len(ids), HEADLINES_AT_ONCE)]
         pools = sorted({each.pool for each in asked})[:runs]

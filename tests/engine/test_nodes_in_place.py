@@ -14,6 +14,7 @@ from runrig.domain.pools import HOSTNAME, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, of_one_pod, requests_of
 from runrig.engine.ledger.fit import find_place, with_gpus
 from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.nodes import fit_counts
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.nodes.node_capacity import EMPTY, NO_BOUND, NodeCapacity
@@ -191,3 +192,21 @@ def test_a_node_that_gets_more_than_64_bits_hold_is_counted_in_full() -> None:
     ledger.put_node(Node("n1", {CPU: 2**70}, "a"))
     many = [ledger.nodes.counts((), shape, (0,)).levels[-1].tolist() for shape in shapes]
     assert many == [[4, MOST_PER_NODE], [2, MOST_PER_NODE], [0, 2**9]]
+
+
+def test_counts_made_in_steps_are_those_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of two nodes; after the first shape the columns are there, and a gang that has come is in them."""
+    monkeypatch.setattr(fit_counts, "NODES_PER_STEP", 2)
+    ledger, asked, steps = empty(), [], []
+    for name in NAMES:
+        ledger.put_node(Node(name, {GPU: 4, CPU: 2}, "a"))
+    for at, shape in enumerate((SHAPES[0], SHAPES[2], SHAPES[4])):
+        steps.append(len(list(ledger.nodes.counts_in_steps((), shape, LAYERS))))
+        assert not list(ledger.nodes.counts_in_steps((), shape, LAYERS))
+        asked.append(ledger.nodes.counts((), shape, LAYERS).levels[-1].tolist())
+        gang = Gang(f"g{at}", "p", Priority.NORMAL, 0.0, (PodSet("main", 1, requests_of({GPU: 1})),))
+        ledger.apply(Queue(gang), 0)
+        ledger.apply(Admit(gang.id, (Assignment("main", "a", 1, (NodeShare(NAMES[at], 1, (0,)),)),)), 1)
+    assert asked == [[4, 4, 4, 4, 4], [1, 2, 2, 2, 2], [0, 0, 0, 0, 0]]
+    column = 3 * len(LAYERS)  # three steps for five nodes
+    assert steps == [2 * column + 1, column + 1, 1]  # GPUs and pods, then CPUs; and one step for the counts

@@ -15,10 +15,11 @@ from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.steps import Steps
 from runrig.engine.explain.quota_reasons import MOST_CONCERNED, name_of, never_allowed, quota_reasons
 from runrig.engine.explain.shape_reasons import never_fits, shape_reasons
-from runrig.engine.ledger.fit import place_on_nodes
+from runrig.engine.ledger.fit import counts_for, place_on_nodes
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import choices_left_out, flavor_choices
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.preemption.candidates import Candidates
 from runrig.engine.quota.quota_node import CHARGED, Request, headroom, within_promise
@@ -32,7 +33,7 @@ BEST_CHOICES = 3
 
 
 def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
-    """What blocks *entry*, which waits, by tier; empty if nothing does.  O(nodes) per choice.
+    """Returns all that blocks *entry*, which waits, by tier; empty if nothing does.  O(nodes) per choice.
 
     Counts what is decided: nominated gangs as present, their targets as gone.
     """
@@ -47,7 +48,7 @@ def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
 
 
 def blockers_in_full(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
-    """What blocks all pods of *entry*; empty if it accepts no fewer (law A1)."""
+    """Returns all that blocks *entry* with all of its pods; empty if it accepts no fewer (law A1)."""
     counts = entry.bucket.counts
     if counts == least_counts(entry.gang.pod_sets) or not ledger.leaf(entry).active:
         return ()
@@ -129,9 +130,13 @@ def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Steps[list[Bl
     refused = len(found)
     for index, amount in request:
         yield
-        found += [Blocker(Tier.QUOTA, reason) for reason in quota_reasons(ledger, leaf, index, amount)]
+        for reason in quota_reasons(ledger, leaf, index, amount):
+            found.append(Blocker(Tier.QUOTA, reason))
+            yield
+    yield from counts_for(ledger, entry, choice)
     yield
     if place_on_nodes(ledger, entry, choice) is None:
+        yield from counts_for(ledger, entry, choice, (EMPTY,))
         for reasons in (shape_reasons, never_fits):
             yield
             for reason in reasons(ledger, entry, choice):

@@ -19,7 +19,7 @@ from runrig.domain.pools import PoolState, Queueing
 from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, holders, own_dials
 from runrig.engine.foresight.ended_work import EndedWork
 from runrig.engine.foresight.on_trial import OnTrial
-from runrig.engine.foresight.refuting import NEVER, lacks
+from runrig.engine.foresight.refuting import NEVER, counts_asked, lacks
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.admission import look_at
@@ -48,7 +48,7 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class TrialCycle:
-    """What a cycle did with one gang, and with all: *fates* by gang."""
+    """The result of a cycle for one gang, and for all: *fates* by gang."""
 
     verdict: Verdict
     placement: Placement
@@ -71,6 +71,7 @@ class Search:
 
     def run(self, *, depth: int = 1) -> Generator[None, None, Foreseen]:
         """Yields after each value that was run: between them the ledger is as it was, and may be left alone for a while."""
+        yield from counts_asked(self._ledger, self._entry)
         answers: list[Counterfactual] = []
         tried: list[Tried] = []
         for dial in dials(self._ledger, self._entry, self._reach) if not self._baseline.verdict.starts else ():
@@ -117,7 +118,7 @@ class Search:
         return second
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
-        """What the next cycle does with the gang after *changes*."""
+        """Returns what the next cycle does with the gang after *changes*."""
         found = self._cycle(changes)
         gone = {name for change in changes if isinstance(change, Ended) for name in change.workflows}
         effects = tuple(
@@ -325,7 +326,7 @@ def _ended(change: Change) -> tuple[str, ...]:
 
 
 def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[Effect]:
-    """What is different from the cycle without a change, by gang."""
+    """Yields what differs from the cycle without a change, by gang."""
     for gang in sorted({*baseline.fates, *found.fates}):
         before, after = baseline.fates.get(gang), found.fates.get(gang)
         if after is not None and after is not before:

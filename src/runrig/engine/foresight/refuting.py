@@ -7,6 +7,8 @@ that have room now where nobody can be stopped for it.
 
 from runrig.domain.gangs import Placement
 from runrig.domain.quantities import LARGEST
+from runrig.domain.steps import Steps
+from runrig.engine.ledger.fit import counts_for
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
@@ -33,6 +35,13 @@ def lacks(ledger: Ledger, entry: Entry) -> int:
     return min(short, default=NEVER)
 
 
+def counts_asked(ledger: Ledger, entry: Entry) -> Steps[None]:
+    """Counts in steps what `lacks` reads of the nodes."""
+    choice = next(iter(options(ledger, entry, least_counts(entry.gang.pod_sets))), None)
+    if choice is not None:
+        yield from counts_for(ledger, entry, choice[0], (_layer(ledger, entry),))
+
+
 def _short(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> int:
     if leaf.kind is Kind.LOW:
         return max(0, *(amount - headroom(leaf, index, REAL) for index, amount in request), 0)
@@ -47,7 +56,9 @@ def _may_lie(ledger: Ledger, entry: Entry, choice: Placement) -> bool:
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    layer = EMPTY if entry.bucket.firm and not ledger.settled else REAL
-    return (
-        constraints is not None and unmet_need(ledger.nodes, pod_requests(entry, choice), (layer,), constraints) is None
-    )
+    requests, layers = pod_requests(entry, choice), (_layer(ledger, entry),)
+    return constraints is not None and unmet_need(ledger.nodes, requests, layers, constraints) is None
+
+
+def _layer(ledger: Ledger, entry: Entry) -> int:
+    return EMPTY if entry.bucket.firm and not ledger.settled else REAL

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from runrig.domain.gangs import Assignment, Gang, Placement
+from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
+from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import Layout, has_place, place
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
@@ -69,6 +71,15 @@ def place_on_nodes(
     if constraints is None:
         return None
     return with_nodes(choice, place(ledger.nodes, pod_requests(entry, choice), layers, constraints, within))
+
+
+def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...] = CHARGED_ONLY) -> Steps[None]:
+    """Counts what the nodes hold of *choice*, in steps: a search for a place then finds it counted."""
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice)) if ledger.place else None
+    if constraints is not None:
+        for request in pod_requests(entry, choice):
+            shape = PodShape(request.requests, request.flavor)
+            yield from ledger.nodes.counts_in_steps(constraints.labels, shape, layers)
 
 
 def with_nodes(choice: Placement, layout: Layout) -> Placement | None:

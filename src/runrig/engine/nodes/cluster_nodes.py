@@ -9,6 +9,7 @@ import numpy as np
 from runrig.domain.gangs import NodeShare
 from runrig.domain.nodes import NO_FLAVOR, REPELLING_EFFECTS, Flavor, Node
 from runrig.domain.quantities import GPU, FlavorResource, Requests
+from runrig.domain.steps import Steps
 from runrig.engine.nodes.fit_counts import FitCountCache, FitCounts, PodShape
 from runrig.engine.nodes.gpu_counts import GpuCounts, GpusByState
 from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
@@ -94,6 +95,10 @@ class ClusterNodes:
     def counts(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
         """How many pods of *shape* fit in every one of *layers*.  Read it at once and do not change it."""
         return self._cache(labels).counts(shape, layers, self._journal)
+
+    def counts_in_steps(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> Steps[None]:
+        """Makes ready what `counts` answers next, so that it takes long at no step."""
+        yield from self._cache(labels).counts_in_steps(shape, layers, self._journal)
 
     def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
         """Returns what is free of *resource*, per node in topology order.  Read it at once and do not change it."""
