@@ -36,7 +36,7 @@ class Headline(NamedTuple):
 
 
 def starts(stops: Sequence[str]) -> str:
-    """Of a gang that starts after *stops* have stopped."""
+    """Says that a gang starts, after *stops* have stopped."""
     if not stops:
         return "starts in the next cycle"
     return f"starts once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"

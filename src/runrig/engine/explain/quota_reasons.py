@@ -43,7 +43,7 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
 
 
 def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Left]:
-    """What the own pool has left of its promise, for firm work; then the node above that has the least left."""
+    """Yields what the own pool has left of its promise, for firm work; then the node above that has the least left."""
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         yield Left(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
@@ -54,7 +54,7 @@ def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Left]:
 
 
 def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
-    """What of law P2 firm work would break; without it nobody is preempted for it either."""
+    """Yields the promises that firm work would break (law P2); nobody is preempted for it beyond them either."""
     key = str(ledger.tree.keys[index])
     for pool, left in [
         (leaf, left_of_promise(leaf, index)),

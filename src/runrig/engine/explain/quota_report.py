@@ -103,7 +103,7 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What is held, by firm work and by all, and lent, per node and index; nodes that have nothing of it may be left out."""
+    """The amounts held, by firm work and by all, and lent, per node and index; nodes with nothing of it may be left out."""
 
     used: Mapping[QuotaNode, Sequence[int]]
     total: Mapping[QuotaNode, Sequence[int]]

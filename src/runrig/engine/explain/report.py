@@ -152,7 +152,7 @@ class Remaining:
 
 
 def remaining(state: State, name: str) -> Remaining:
-    """What is still alive in the pool *name*, which must not be ARCHIVED."""
+    """Counts the work that is still alive in the pool *name*, which must not be ARCHIVED."""
     tree = state.ledger.tree
     gpus = sum(
         leaf.usage[REAL][index]
@@ -165,7 +165,7 @@ def remaining(state: State, name: str) -> Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What the admitted gangs of a workflow hold, and whether law R2 (reclaim) can stop them.
+    """The holding of the admitted gangs of a workflow, and whether law R2 (reclaim) can stop them.
 
     *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
     of a resource that the workflow uses, so that its LOW work may be reclaimed; None if no pool does.  *borrowed*: that excess by
@@ -181,7 +181,7 @@ class Hold:
 
 
 def hold(state: State, workflow: str) -> Hold | None:
-    """What a live workflow holds; None while no gang of it is admitted.  O(groups x resources x depth)."""
+    """Returns what a live workflow holds; None while no gang of it is admitted.  O(groups x resources x depth)."""
     entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
     admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
     if not admitted:

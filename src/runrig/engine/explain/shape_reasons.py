@@ -1,4 +1,4 @@
-"""What the nodes lack for a gang, its quota left aside (law T1)."""
+"""Says what the nodes lack for a gang, its quota left aside (law T1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -39,9 +39,9 @@ class Shortage(NamedTuple):
 def shortages(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> Iterator[Shortage]:
-    """What a gang that has no place in *layers* lacks: each required group that alone finds no domain, inner ones first.
+    """Yields what a gang without a place in *layers* lacks: each required group that alone finds no domain, inner ones first.
 
-    If each finds one alone, that not all of them do; nothing if no group of it is required.
+    If each finds one alone, yields that together they do not; nothing if no group is required.
     """
     shapes = shapes_of(requests)
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)

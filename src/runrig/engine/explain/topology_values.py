@@ -111,7 +111,7 @@ class TopologyReport:
 
 @dataclass(frozen=True, slots=True)
 class TopologyQuestion:
-    """What to report.  *size* None: no gangs are counted.  *depth*: how many levels are shown; None: all.
+    """The extent of a report.  *size* None: no gangs are counted.  *depth*: how many levels are shown; None: all.
 
     *nodes*: True to show the nodes below the finest level.  *holders*: how many holders each domain names at most.
     """

@@ -33,7 +33,7 @@ _STOPPED = TaskFact(Phase.ENDED, 143)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What a plan tries.  *actions*: as the command would commit them; *specs*: those that they need, by hash.
+    """An edit that a plan tries.  *actions*: as the command would commit them; *specs*: those that they need, by hash.
 
     *lost*: nodes that lose their pods with it; the actions take them out of use.
     """
@@ -86,7 +86,7 @@ class StateBranch:
             lost = frozenset()
 
     def _observed(self, lost: frozenset[str]) -> Observation:
-        """What is to stop has ended, as has what is on the nodes in *lost*; all else goes on as it was."""
+        """Returns that all that is to stop has ended, and all that is on the nodes in *lost*; the rest goes on as it was."""
         state, tasks = self._state, self._state.tasks
         facts: dict[TaskKey, TaskFact] = {}
         for key in state.unsteady:
@@ -153,7 +153,7 @@ class StateBranch:
         )
 
     def _party(self, id: str) -> Party:
-        """What was released is no longer in the ledger; what has ended is still in the state, whose changes nobody took."""
+        """A gang that was released is no longer in the ledger; one that has ended is still in the state, whose changes nobody took."""
         workflow, _, group = id.partition("/")
         gang = gang_of(self._state.workflows[workflow], self._state.group_spec((workflow, group)))
         return Party.of(gang, self._at_first.get(id, self._placements.get(id, ())))

@@ -1,4 +1,4 @@
-"""What an edit would do: the difference of two branches of one state, one with the edit and one without.
+"""Consequences of an edit: the difference of two branches of one state, one with the edit and one without.
 
 What happens anyway, because the next cycles would do it, is in both and so in no difference.  Lists are in the order of the ids.
 """
@@ -125,7 +125,7 @@ class _Both:
         self._gangs = sorted({**without.runs, **with_it.runs})
 
     def _runs(self, outcome: Outcome, gang: str) -> Placement | None:
-        """What only the other branch touched stands as at first."""
+        """A gang that only the other branch touched stands as it did at first."""
         return outcome.runs[gang] if gang in outcome.runs else self._ran(gang)
 
     def _ran(self, gang: str) -> Placement | None:
@@ -179,7 +179,7 @@ def _party(first: Outcome, second: Outcome, gang: str) -> Party:
 
 
 def _preempted(here: Outcome, there: Outcome) -> Iterator[Preempted]:
-    """Who is preempted *here* and not *there*."""
+    """Yields the gangs that are preempted *here* and not *there*."""
     for gang, why in sorted(here.stopped.items()):
         other = there.stopped.get(gang)
         if why.law is not None and (other is None or other.law is None):
@@ -187,7 +187,7 @@ def _preempted(here: Outcome, there: Outcome) -> Iterator[Preempted]:
 
 
 def _exposed(without: Outcome, with_it: Outcome) -> Iterator[Excess]:
-    """What runs in both, and law R2 protects only without the edit."""
+    """Yields the gangs that run in both and that law R2 protects only without the edit."""
     before = {gang.gang for excess in without.excesses.values() for gang in excess.gangs}
     for excess in with_it.excesses.values():
         gangs = tuple(gang for gang in excess.gangs if gang.gang not in before and not _began(with_it, gang.gang))

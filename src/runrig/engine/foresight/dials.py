@@ -55,7 +55,7 @@ class Dial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What the one who asks may turn.  *pools*: those that they may submit to.
+    """The dials that the asker may turn.  *pools*: those that they may submit to.
 
     *most_s*: workflow → how many seconds it may run at most; None: without limit.  *accepts*: whether the gate would take the gang so
     (law P3).  *gangs_of* None: all gangs are looked through.  *makes*: whether they may make this change of the administrators'.

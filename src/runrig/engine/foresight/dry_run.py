@@ -1,4 +1,4 @@
-"""What the next cycle would do with a workflow that is not submitted yet: its gangs are queued on trial, and a cycle is run."""
+"""Dry runs: what the next cycle would do with a workflow that nobody has submitted yet.  Its gangs are queued on trial."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -30,7 +30,7 @@ Chosen = NDArray[np.bool_]
 """One per workflow."""
 
 MOST_AHEAD = 64
-"""Of one kind of gangs, so many of those that come before are reckoned with."""
+"""At most so many gangs of one kind that come before are reckoned with."""
 
 MOST_TOGETHER = 256
 """Sets of more workflows are not told."""
@@ -117,7 +117,7 @@ class EndedWork:
         return sum(not self._columns.knows(each.gang.workflow) for each in first)
 
     def _no_harder(self, other: Bucket, choice: Placement) -> Request:
-        """What a gang of *other*, of the same pool, asks if it fits wherever this one does as *choice*, and nowhere else; else nothing."""
+        """Returns the request of a gang of *other*, in the same pool, if it fits wherever this one does as *choice*; else nothing."""
         head = other.waiting[0]
         found = list(options(self._ledger, head, other.counts))
         if len(head.gang.pod_sets) > 1 or len(found) != 1:
@@ -136,7 +136,7 @@ class EndedWork:
     # ------------------------------------------------------------ what is lacking
 
     def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request, ahead: "Ahead") -> "_Way | None":
-        """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang asks for."""
+        """Returns what one choice of flavors lacks; None if the pool no longer has a topology key that the gang asks for."""
         asked = ahead.and_then(request)
         lacks = list(self._headroom(leaf, asked) if leaf.kind is Kind.LOW else self._promise(leaf, asked))
         if not self._ledger.place:
@@ -149,7 +149,7 @@ class EndedWork:
         return _Way(lacks, [room for room in rooms if not room.met])
 
     def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
-        """Of each limit that refuses: there is at most as much more room as is given back below it (law Q4)."""
+        """Yields the lack at each limit that refuses; its room grows by at most what is given back below it (law Q4)."""
         for index, amount in request:
             for node in (*leaf.limits[index], leaf.path[-1]):
                 limits = node.room[index] is not None or node.parent is None
@@ -157,7 +157,7 @@ class EndedWork:
                     yield _Quota(lack, self._given(self._below(node), index))
 
     def _below(self, node: QuotaNode) -> Chosen:
-        """Who of *slots* holds quota below *node*."""
+        """Returns which of *slots* hold quota below *node*."""
         if node.parent is None:
             return np.ones(len(self._slots), dtype=np.bool_)
         columns, leaves = self._columns, list(nodes_under(node))
@@ -178,7 +178,7 @@ class EndedWork:
                 yield _Quota(lack, self._given(related & columns.firm[self._slots], index))
 
     def _given(self, counts: Chosen, index: int) -> Ints:
-        """What each workflow holds of *index*, in those of *slots* that count."""
+        """Returns how much of *index* each workflow holds, in those of *slots* that count."""
         columns, given = self._columns, np.zeros(self._many, dtype=np.int64)
         amounts = np.array([dict(request).get(index, 0) for request in columns.requests], dtype=np.int64)
         counts = counts & (self._who >= 0)
@@ -227,7 +227,7 @@ class Ahead(NamedTuple):
     less: tuple[tuple[Request, int], ...] = ()
 
     def and_then(self, request: Request) -> Request:
-        """What all of them ask, and then a gang with *request*."""
+        """Adds what all of them ask to *request*."""
         total = {index: amount * (1 + self.alike) for index, amount in request}
         for asked, gangs in self.less:
             for index, amount in asked:
@@ -295,7 +295,7 @@ class _Room:
         return int((self.after(chosen) // self._pods).sum()) >= self._gangs
 
     def nearest(self, chosen: Chosen) -> Ints:
-        """Who holds anything in the domains that have most room once all *chosen* have ended, as many as there are gangs."""
+        """Returns who holds anything in the domains with most room once all *chosen* have ended; one domain for each gang."""
         most = np.zeros(len(self._now), dtype=np.bool_)
         most[np.argsort(-self.after(chosen), kind="stable")[: self._gangs]] = True
         found: Ints = self.who[most[self._domains[self._places]]]
@@ -340,7 +340,7 @@ class _Way:
         return all(room.met_by(chosen) for room in self._room)
 
     def useful(self, many: int) -> list[int]:
-        """Who gives anything of what is lacking."""
+        """Returns the workflows that give back anything that is lacking."""
         gives = np.zeros(many, dtype=np.bool_)
         for quota in self._quota:
             gives |= quota.given > 0
@@ -350,7 +350,7 @@ class _Way:
         return found
 
     def nearest(self, chosen: Chosen) -> list[int]:
-        """Of *chosen* those in the domains with the most room, if they are enough."""
+        """Narrows *chosen* to those in the domains with the most room, if they are enough."""
         inside = chosen.copy()
         for room in self._room:
             there = np.zeros(len(chosen), dtype=np.bool_)

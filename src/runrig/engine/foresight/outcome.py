@@ -131,7 +131,7 @@ def _waiting(state: State) -> dict[str, int]:
 
 
 def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[Party, str]]:
-    """Who waits though the gate would refuse it now (law P3), by gang, with the gate's words.
+    """Returns the gangs that wait though the gate would refuse them now (law P3), with the gate's words.
 
     *nodes*: as of `refusal`.  Where they stay as they are, only those are listed that ask for more than the quotas ever give.
     """

@@ -1,4 +1,4 @@
-"""What would let the groups of a workflow start: the search of `counterfactual`, for all of its gangs that wait.
+"""Finds what would let the groups of a workflow start: the search of `counterfactual`, for all of its gangs that wait.
 
 Asked of a state as a whole, by name: the answer is a value, so that another process can give it.
 """

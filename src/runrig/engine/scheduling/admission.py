@@ -132,7 +132,9 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
 
 
 def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> Iterator[Decision | None]:
-    """*put_off*: buckets of *heads* that sleep until their turn shows that there is something left for them."""
+    """Starts firm work, or nominates it.  The buckets of *put_off*, which are among *heads*, sleep until their turn: then those wake
+    for which something is left of their promise.
+    """
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
             yield None

@@ -1,4 +1,4 @@
-"""Who of those whom a trial has put off may start: they are judged by what a start needs, and sleep on where it is not there.
+"""Picks the buckets that may start among those that a trial has put off; the others lack something that a start needs, and sleep on.
 
 An edit on trial that reshapes the tree, such as a cohort's first quota, concerns everybody who sleeps below it.  For most of
 them two numbers tell that they fail: what is left for their leaf, and the most pods that fit into one domain.  Neither grows
@@ -49,7 +49,7 @@ class _MayStart:
         self._layers = layers_of(ledger) if ledger.place and (ledger.settled or not firm) else ()
         self._known: dict[
             object, dict[object, bool]
-        ] = {}  # by all that options and nodes of a pool follow from, then by shape
+        ] = {}  # by all that decides the options and nodes of a pool, then by shape
 
     def of_pool(self, buckets: Sequence[Bucket]) -> list[Bucket]:
         """Returns the buckets that may start.  All *buckets* are of one pool."""

@@ -1,4 +1,4 @@
-"""What the state says of its nodes: copied while the lock is held, made into answers afterwards."""
+"""Nodes as the state has them: copied while the lock is held, made into answers afterwards."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
 
 
 class Picture:
-    """What the state says of the nodes *names*, copied, so that the lock is not held while answers are made of it.
+    """A copy of what the state says of the nodes *names*, so that the lock is not held while answers are made of it.
 
     *users*: as `users_of`.  *only*: the views name these pools alone; empty: all.
 

@@ -52,7 +52,7 @@ class GpusAsked:
     groups: int
 
     def of_pods(self, pods: Mapping[str, int]) -> int:
-        """What *pods* ask for, by task as written; a task that is not there has all of its pods."""
+        """Returns what *pods* ask for, by task as written; a task that is not there has all of its pods."""
         return self.total - sum((asked - pods.get(task, asked)) * gpus for task, (asked, gpus) in self.per_pod.items())
 
 

@@ -1,4 +1,4 @@
-"""Who deleted a pool, when, and what happened then; read from the event log (laws S3, S6)."""
+"""Tells who deleted a pool, when, and what happened then; read from the event log (laws S3, S6)."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

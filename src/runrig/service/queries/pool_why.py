@@ -12,7 +12,7 @@ from runrig.service.queries.visibility import Visibility
 
 
 def waiting_in(state: State, name: str, visibility: Visibility, known: Known | None = None) -> Steps[PoolWhy | str]:
-    """What waits in the pool *name*; a message if the asker sees no such pool.  *known*: as of `pool_why`."""
+    """Returns what waits in the pool *name*; a message if the asker sees no such pool.  *known*: as of `pool_why`."""
     try:
         pool = live_pool(state, name, visibility)
     except NotFound as unknown:

@@ -230,7 +230,7 @@ def pool_view(state: State, name: str) -> PoolView:
 
 
 class _Known:
-    """What many views share, computed once."""
+    """The values that many views share, computed once."""
 
     def __init__(self, state: State, pools: list[Pool], gpus: Mapping[str, GpusByState]) -> None:
         self.state = state

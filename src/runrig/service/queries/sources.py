@@ -1,4 +1,4 @@
-"""Whom questions about workflows are asked: the service for now, or an earlier time (`service/past`)."""
+"""Sources that answer questions about workflows: the service of now, or an earlier time (`service/past`)."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -24,7 +24,7 @@ class Asks(Protocol):
 
 
 class Says(Protocol):
-    """A backend, as far as it says something about workflows."""
+    """A backend that says something about workflows."""
 
     queues: bool
 

@@ -28,7 +28,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskSum:
-    """What the tasks of one user, pool and priority ask for together; of one *workflow*, unless that is None."""
+    """The sum that the tasks of one user, pool and priority ask for; of one *workflow*, unless that is None."""
 
     user: str
     pool: str

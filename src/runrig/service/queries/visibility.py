@@ -1,4 +1,4 @@
-"""What somebody sees: their own pools with the work in them, and of all others only amounts, without names.
+"""Visibility: people see their own pools with the work in them, and only amounts, without names, of all others.
 
 Questions take a `Visibility`.  What lies outside of it is not refused but not found, so nobody can probe for what others have.
 """
@@ -22,7 +22,7 @@ class Visibility:
 
     @property
     def none_there(self) -> str:
-        """What is shown in place of an empty list of pools."""
+        """The words shown in place of an empty list of pools."""
         return "none yet" if self.whole else "none that you see"
 
     def sees(self, pool: str) -> bool:

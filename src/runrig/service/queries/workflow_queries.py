@@ -38,7 +38,7 @@ from runrig.service.runtime.reconciler import Standstill
 T = TypeVar("T")
 
 HEADLINES_AT_ONCE = 4
-"""Of so many workflows it is asked at once why they wait."""
+"""So many workflows are asked about at once."""
 MOST_PASSED = 1_000
 """So many that have passed somebody are counted."""
 MOST_TAGS = 1_000

@@ -1,4 +1,4 @@
-"""What would let a workflow start: asked of the mirror, told as far as the one who asks may see and do it."""
+"""Answers what would let a workflow start: the mirror finds it, and the asker is told what they may see and do."""
 
 import os
 from collections.abc import Generator, Iterator, Sequence
@@ -33,7 +33,7 @@ WAIT_S = 10.0
 """How long each of them waits."""
 
 Searched = tuple[Foresight, dict[str, int]]
-"""What was found, and the GPUs of the work that it mentions, by the name of a workflow or gang."""
+"""The answers, and the GPUs of the work that they mention, by the name of a workflow or gang."""
 
 
 @dataclass(frozen=True, slots=True)
