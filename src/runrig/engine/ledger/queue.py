@@ -3,7 +3,7 @@
 import enum
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from operator import attrgetter
@@ -82,6 +82,10 @@ class Barrier:
         """The needs that room is enough for, of all that somebody sleeps with."""
         room = self.room() if self._places[turn] else 0
         return [need for need in self._places[turn] if need <= room]
+
+    def asleep_for(self, turn: Pass, need: int) -> Iterator["Bucket"]:
+        """Yields those who sleep for *need*, in no order, some of them twice."""
+        return (bucket for *_, bucket in self._places[turn].get(need, ()) if self._sleeps(bucket, turn, need))
 
     def first(self, turn: Pass, need: int) -> Place | None:
         """The first of those who sleep for *need*, with its place in the queue."""

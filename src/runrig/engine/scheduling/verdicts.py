@@ -45,9 +45,9 @@ def at_rest(ledger: Ledger) -> bool:
 
 
 def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
-    """Returns what the next cycle does with *entry*, which waits or is nominated.  O(buckets awake) and at most MOST_LOOKS looks.
+    """Returns what the next cycle does with *entry*, which waits or is nominated.
 
-    O(buckets) if something was given back since the last cycle.
+    O(buckets that it may try) and at most MOST_LOOKS looks.
     """
     acting = _acting(ledger)
     if entry.state is GangState.NOMINATED:
@@ -58,10 +58,14 @@ def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
     if acting:
         return _UNKNOWN
     yield
-    tried = dict.fromkeys(_tried(ledger))
-    before = [bucket for bucket in tried if _comes_before(ledger, bucket, entry)]
-    if len(before) > MOST_LOOKS:
-        return _UNKNOWN
+    tried: set[Bucket] = set()
+    before: list[Bucket] = []
+    for bucket in _tried(ledger):
+        if bucket not in tried and _comes_before(ledger, bucket, entry):
+            before.append(bucket)
+            if len(before) > MOST_LOOKS:
+                return _UNKNOWN
+        tried.add(bucket)
     for bucket in before:
         yield
         if look_at(ledger, bucket.waiting[0]) is not None:
@@ -110,16 +114,10 @@ def _may_start(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _waking(ledger: Ledger) -> Iterator[Bucket]:
-    """Yields the sleeping buckets that may have room by now.  O(sleeping buckets) if anything was given back."""
+    """Yields the sleeping buckets that may have room by now, some of them twice.  O(these and the needs where anything was given back)."""
     sleepers = ledger.sleepers
-    risen = {
-        (turn, barrier): needs[-1]
-        for turn in Pass
-        for barrier in dict.fromkeys(sleepers.risen[turn])
-        if (needs := sorted(barrier.needs(turn)))
-    }
-    for bucket in sleepers.asleep if risen else ():
-        turn = bucket.asleep
-        if turn is not None and any(need <= risen.get((turn, barrier), -1) for barrier, need in bucket.before.items()):
-            yield bucket
+    for turn in Pass:
+        for barrier in dict.fromkeys(sleepers.risen[turn]):
+            for need in barrier.needs(turn):
+                yield from barrier.asleep_for(turn, need)
     yield from (each for each in sleepers.borrowers(sleepers.eased) if not would_borrow(ledger, each.waiting[0]))
