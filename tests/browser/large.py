@@ -82,7 +82,9 @@ def large(folder: Path, nodes: int = 1_000) -> Iterator[Large]:
             install(app, it.service)
             return app
 
+        it.service.keeper.step()  # what is kept of the past begins here
         seeded.fill(it.service, later, nodes)
+        it.service.keeper.step()
         access = it.service.access
         access.users.create("root", [role_named("admin")], actor="ann")
         cookie = access.browsers.enter(access.tokens.create("root", "laptop", None, actor="root").text, HERE)

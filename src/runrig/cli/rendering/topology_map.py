@@ -10,6 +10,7 @@ import click
 
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.tables import Table, on_terminal, plain
+from runrig.domain.natural_order import natural
 
 Domain = Mapping[str, Any]
 Row = tuple[str, Domain]
@@ -124,12 +125,7 @@ def _drawn(domains: Sequence[Domain], depth: int, indent: str) -> Iterator[Row]:
 
 
 def _sorted(domains: Sequence[Domain]) -> list[Domain]:
-    return sorted(domains, key=lambda each: _natural(each["path"][-1]))
-
-
-def _natural(name: str) -> list[tuple[str, int]]:
-    """A sort key by which r9 comes before r10."""
-    return [(text, int(number or 0)) for text, number in re.findall(r"([^0-9]*)([0-9]{0,18})", name)]
+    return sorted(domains, key=lambda each: natural(each["path"][-1]))
 
 
 def _name(domain: Domain) -> str:
@@ -222,7 +218,7 @@ def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
 
 def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
     lines = ["Without the labels of the keys, so no gang with topology requirements goes there (law T1):"]
-    ordered = sorted(apart, key=lambda each: _natural(each["node"]["path"][-1]))
+    ordered = sorted(apart, key=lambda each: natural(each["node"]["path"][-1]))
     shown = ordered if whole else ordered[:MOST_APART]
     rows = []
     for each in shown:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from runrig.domain.natural_order import natural
 from runrig.domain.reasons import DomainRoom
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
@@ -86,7 +87,7 @@ def _fitting(capacity: TrialCapacity, whole: Domain, need: Demand) -> Ints:
 
 
 def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -> tuple[DomainRoom, ...]:
-    """The domains that come closest: most pods first, then the smallest lack as a share of what is asked for."""
+    """The domains that come closest: most pods first, then the smallest lack as a share of what is asked for, then by name."""
     first, _ = capacity.topology.inside(whole, need.level)
     order = np.argsort(-fitting, kind="stable")[:MOST_COMPARED]
     asked = _asked(capacity, need)
@@ -95,7 +96,11 @@ def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -
         for offset in order
     ]
     rooms.sort(
-        key=lambda room: (-room.have, max((Fraction(lack, asked[kind]) for kind, lack in room.missing), default=0))
+        key=lambda room: (
+            -room.have,
+            max((Fraction(lack, asked[kind]) for kind, lack in room.missing), default=0),
+            tuple(map(natural, room.domain)),
+        )
     )
     return tuple(rooms[:MOST_NAMED])
 

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.natural_order import Key, natural
 from runrig.domain.nodes import NO_FLAVOR, Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
@@ -57,7 +58,7 @@ class Queued(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """*levels*: the names of the domains on the way to a node.  *nodes*: in topology order.  *gangs*: by id."""
+    """*levels*: the names of the domains on the way to a node.  *nodes*: domain by domain, in natural order.  *gangs*: by id."""
 
     revision: int
     levels: tuple[str, ...]
@@ -304,9 +305,18 @@ def board(look: Look, visibility: Visibility, drawn: Drawn | None = None) -> Boa
 
 
 def _nodes(look: Look, labels: tuple[str, ...]) -> Iterator[BoardNode]:
-    """In topology order."""
-    placed = [(path_of(node, labels) or (), node) for node in look.nodes]
-    placed.sort(key=lambda each: (not each[0], each[0], each[1].name))
+    """Domain by domain, those without all labels last; names with numbers in the order of these."""
+    keys: dict[str, Key] = {}
+
+    def order(placed: tuple[tuple[str, ...], Node]) -> tuple[bool, tuple[Key, ...], Key]:
+        path, node = placed
+        return (
+            not path,
+            tuple(keys.get(label) or keys.setdefault(label, natural(label)) for label in path),
+            natural(node.name),
+        )
+
+    placed = sorted(((path_of(node, labels) or (), node) for node in look.nodes), key=order)
     for path, node in placed:
         yield BoardNode(node.name, node.resources.get(GPU, 0), node.name not in look.closed, path)
 
