@@ -1,4 +1,4 @@
-"""What a page costs a browser: bytes on the wire, and processor time, by the clock of the thread."""
+"""The cost of a page in a browser: bytes on the wire, and processor time, by the clock of the thread."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Cost:
 
 
 def cold(it: Large, browser: Browser, path: str) -> Cost:
-    """Of a first visit, with nothing kept."""
+    """The cost of a first visit, with nothing kept."""
     context = it.context(browser)
     try:
         page = context.new_page()

@@ -39,7 +39,7 @@ class Lab:
         return f"{name}-1"
 
     def address(self) -> str:
-        """What `runrig open` prints."""
+        """Returns the address that `runrig open` prints."""
         return self.server.runrig("open").out.strip()
 
     def context(

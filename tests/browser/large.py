@@ -52,6 +52,10 @@ class Large:
             "/pool/language--pretrain",
             "/node/gpu-00003",
             "/me",
+            "/submit",
+            "/pool/language/edit",
+            "/pool/robotics/delete",
+            "/?at=300",
         )
 
     def context(self, browser: Browser, width: int = 1440, height: int = 900, scheme: str = "light") -> BrowserContext:

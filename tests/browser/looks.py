@@ -1,4 +1,4 @@
-"""What is looked for in a page, in the language of browsers: each returns what is not right."""
+"""Checks of a page, in the language of browsers: each returns a list of faults."""
 
 CONTRAST = """() => {
   const parse = (text) => {
@@ -31,7 +31,7 @@ CONTRAST = """() => {
 NAMELESS = """() => [...document.querySelectorAll('a, button, input:not([type=hidden]), select, canvas, [role=region], [role=group], nav')]
   .filter((e) => e.checkVisibility() && !(e.textContent.trim() || e.getAttribute('aria-label') || (e.labels && e.labels.length)))
   .map((e) => e.outerHTML.slice(0, 80))"""
-"""What has no name for whoever does not see it."""
+"""Elements without a name for people who do not see them."""
 
 SIDEWAYS = """() => document.documentElement.scrollWidth > document.documentElement.clientWidth ? ['the page'] : []"""
 
@@ -40,7 +40,7 @@ CUT = """() => [...document.querySelectorAll('main .panel *, main .figures *')].
   const [inner, outer] = [e.getBoundingClientRect(), e.closest('.panel, .figures').getBoundingClientRect()];
   return inner.width && (inner.right > outer.right + 1 || inner.left < outer.left - 1);
 }).map((e) => e.outerHTML.slice(0, 80))"""
-"""What stands over the border of its panel."""
+"""Elements that stand over the border of their panel."""
 
 COLOURS = """() => {
   const canvas = document.querySelector('canvas');

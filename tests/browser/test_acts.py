@@ -1,4 +1,4 @@
-"""What somebody does on the page, in Chromium: with script in a dialog, without it page by page."""
+"""Acts of people on the page, in Chromium: with script in a dialog, without it page by page."""
 
 import subprocess
 from collections.abc import Iterator
@@ -75,11 +75,15 @@ def test_a_file_is_submitted_seen_to_start_and_cancelled(mine: Lab, chromium: Br
         box.get_by_label("Workflow file").fill(file("typed", 1))
         box.get_by_label("Pool").select_option("spare")
         box.get_by_label("Priority").select_option("LOW")
+        box.get_by_text("Environment, labels").click()
+        box.get_by_label("Labels").fill("team=seen\n")
         press(page, "See what it would do")
         expect(box).to_contain_text("typed-1 would start now", timeout=PATIENCE_MS)
         assert page.url.endswith("/workflows")
         press(page, "Submit")
         page.wait_for_url("**/workflow/typed-1")
+        labelled = mine.server.json("workflow", "list", "-a", "--label", "team=seen")["workflows"]
+        assert [each["name"] for each in labelled] == ["typed-1"]
         expect(page.locator("#head .badge")).to_have_text("RUNNING", timeout=PATIENCE_MS)
         page.get_by_role("link", name="Cancel…").click()
         box = page.get_by_role("dialog", name="Cancel typed-1?")
@@ -115,8 +119,8 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
         page = watched.goto("/workflow/waits-1")
         expect(page.locator(".sentence")).to_contain_text("waits-1 waits: mine has 0 of its quota", timeout=PATIENCE_MS)
         page = watched.goto("/pool/mine")
-        page.get_by_role("link", name="Resize…").click()
-        box = page.get_by_role("dialog", name="Resize mine")
+        page.get_by_role("link", name="Edit…").click()
+        box = page.get_by_role("dialog", name="Edit mine")
         box.get_by_label("Quota of default/gpu").fill("four")
         press(page, "See what it would do")
         expect(box.get_by_role("alert")).to_contain_text("not a whole number of GPUs", timeout=PATIENCE_MS)

@@ -1,4 +1,4 @@
-"""What somebody sees who opens the page: in Chromium, on a server that runs tasks."""
+"""The page as people see it: in Chromium, on a server that runs tasks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What the page may cost, at 10,000 nodes and 80,000 GPUs: bytes, and processor time of the browser."""
+"""The budget of the page, at 10,000 nodes and 80,000 GPUs: bytes, and processor time of the browser."""
 
 import gzip
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def test_a_first_visit_is_cheap(cluster: Large, chromium: Browser, path: str) ->
 
 
 def test_a_change_is_small(cluster: Large) -> None:
-    """What one more workflow changes, with all whom it stops and who follow; most change a hundred bytes."""
+    """The change by one more workflow, with all whom it stops and who follow; most change a hundred bytes."""
     service, sizes = cluster.desk.service, []
     more = seeded.work(NODES, seed=8)
     for _ in range(30):

@@ -71,7 +71,7 @@ BREAKS = """(selector) => {
 
 
 def test_the_map_shows_what_its_address_says(cluster: Large, chromium: Browser) -> None:
-    accent = "10,90,168"  # of frames
+    accent, ink = "10,90,168", "28,32,36"  # of frames
     context = cluster.context(chromium)
     try:
         watched = Watched(context.new_page(), cluster)
@@ -82,7 +82,8 @@ def test_the_map_shows_what_its_address_says(cluster: Large, chromium: Browser) 
             colours[path] = page.evaluate(looks.COLOURS)
         assert accent not in colours["/map"]
         assert colours["/map?size=8x8"][accent] > 500
-        assert colours[f"/map?gang={cluster.runs}"][accent] > 100
+        assert accent not in colours[f"/map?gang={cluster.runs}"], "it would say that there is room"
+        assert colours[f"/map?gang={cluster.runs}"][ink] > 100
         assert "51,34,136" in colours["/map"], "c0, of batch"
         assert "51,34,136" not in colours["/map?by=load"]
         assert "51,34,136" not in colours[f"/map?gang={cluster.runs}"], "all else is pale"

@@ -33,7 +33,7 @@ def context(chromium: Browser) -> Iterator[BrowserContext]:
 
 
 def complaining(page: Page, here: str) -> list[str]:
-    """What the browser complains of pages of *here*; what the provider's lack is its own business."""
+    """The complaints of the browser about pages of *here*; those of the provider are its own business."""
     found: list[str] = []
 
     def noted(kind: str, text: str, url: str) -> None:

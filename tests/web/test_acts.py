@@ -90,7 +90,24 @@ def test_values_fill_the_template_in(tmp_path: Path) -> None:
         shown = visitor.fill("/submit", file=file, pool="pool1", values="called=this\n\n")
         assert "this-1 would start now" in words_of(shown.text)
         wrong = visitor.fill("/submit", file=file, pool="pool1", values="called")
-        assert (wrong.status_code, "'called' does not set a variable" in words_of(wrong.text)) == (422, True)
+        assert (wrong.status_code, "'called' is not NAME=VALUE" in words_of(wrong.text)) == (422, True)
+
+
+def test_environment_labels_and_values_that_are_text_go_with_it(tmp_path: Path) -> None:
+    file = FILE.replace("image: any", "image: 'any:{{ version }}'")
+    with site(tmp_path) as it:
+        visitor = it.visitor()
+        typed = {"strings": "version=010", "environment": "MODE=fast\nLEVEL=2", "label": "team=vision"}
+        shown = visitor.fill("/submit", file=file, pool="pool1", **typed)
+        assert visitor.confirm("/submit", shown.text).status_code == 303
+        (id,) = _ids(it)
+        stored = it.desk.service.workflow_queries.spec(id).spec
+        task = stored.groups[0].tasks[0]
+        assert (task.image, dict(stored.labels)) == ("any:010", {"team": "vision"})
+        assert {"MODE": "fast", "LEVEL": "2"}.items() <= dict(task.environment).items()
+        for name in typed:
+            wrong = visitor.fill("/submit", file=file, pool="pool1", **{**typed, name: "no sign"})
+            assert (wrong.status_code, f'id="wrong-{name}"' in wrong.text) == (422, True), name
 
 
 def test_what_is_sent_is_what_was_shown(tmp_path: Path) -> None:

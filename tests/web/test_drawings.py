@@ -106,4 +106,14 @@ def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
         "a-1 is COMPLETED",
     ]
     (long,) = folded([told("word " * 100)])
-    assert (long.text + long.rest, len(long.text) <= 140) == ("word " * 100, True)
+    assert (f"{long.text} {long.rest}", len(long.text) <= 140) == ("word " * 100, True)
+
+
+def test_a_long_line_is_cut_where_a_part_ends_and_names_its_law_once() -> None:
+    places = ", ".join(f"gpu-{number} (GPU 0, 2)" for number in range(10, 30))
+    taken = "a was preempted by b, whose pool takes back what was borrowed"
+    (first,) = folded([told(f"a has a place on {places} (law R4)").model_copy(update={"law": "R4"})])
+    assert (first.text[-19:], first.rest[:6], "law" in first.rest) == (", gpu-15 (GPU 0, 2)", "gpu-16", False)
+    text = f"{taken} (law R2); cheaper, and not possible: {'c ' * 80}"
+    (second,) = folded([told(text).model_copy(update={"law": "R2"})])
+    assert (second.text, second.rest[:8]) == (taken, "cheaper,")

@@ -105,6 +105,37 @@ def test_limits_weight_and_queueing_change_and_what_is_not_touched_stays(tmp_pat
         assert it.desk.service.queries.pool("pool1").pool.quotas[FlavorResource("default", GPU)].borrowing_limit is None
 
 
+def test_cohort_flavors_and_description_change_and_are_taken_away_again(tmp_path: Path) -> None:
+    cluster = "cohorts: [{name: all}, {name: some}]\n" + LENT
+    with site(tmp_path, cluster=cluster) as it:
+        visitor = it.visitor()
+        shown = visitor.fill("/pool/pool1/edit", cohort="some", flavors=" default ", description="Nights & days")
+        words = words_of(shown.text)
+        for said in ("cohort none → some", "flavors none → ", "description none → Nights & days"):
+            assert said in words, words
+        assert visitor.confirm("/pool/pool1/edit", shown.text).status_code == 303
+        pool = it.desk.service.queries.pool("pool1").pool
+        assert (pool.cohort, pool.flavors, pool.description) == ("some", ("default",), "Nights & days")
+        taken = visitor.fill("/pool/pool1/edit", cohort="", flavors="", description="")
+        assert visitor.confirm("/pool/pool1/edit", taken.text).status_code == 303
+        pool = it.desk.service.queries.pool("pool1").pool
+        assert (pool.cohort, pool.flavors, pool.description) == (None, (), "")
+        for wrong, said in (({"flavors": "gold"}, "unknown flavor 'gold'"), ({"description": "<b>"}, "plain text")):
+            answer = visitor.fill("/pool/pool1/edit", **wrong)
+            assert (answer.status_code in (400, 404, 422), said in words_of(answer.text)) == (True, True), answer.text
+
+
+def test_an_admin_of_the_pool_changes_its_description_and_not_what_it_is_promised(tmp_path: Path) -> None:
+    with site(tmp_path, cluster=TEAM) as it:
+        lead = it.person("lead", "team-admin")
+        form = fields_of(lead.page("/pool/team/edit"))
+        assert ("description" in form, {"cohort", "flavors", "weight"} & form.keys()) == (True, set())
+        shown = lead.fill("/pool/team/edit", description="ours")
+        assert lead.confirm("/pool/team/edit", shown.text).status_code == 303
+        assert it.desk.service.queries.pool("team").pool.description == "ours"
+        assert lead.fill("/pool/team/edit", flavors="default").status_code == 403
+
+
 def test_subpools_are_created_resized_and_deleted(tmp_path: Path) -> None:
     with site(tmp_path, cluster=TEAM) as it:
         lead = it.person("lead", "team-admin")
@@ -261,7 +292,7 @@ def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
         ("/pool/pool1/edit", {"weight": "0"}, "weight 0 is out of range"),
         ("/pool/pool1/edit", {"weight": "x"}, "'x' is not a whole number from 1 on."),
         ("/pool/pool1/edit", {"queueing": "LIFO"}, "Choose one from the list."),
-        ("/pool/pool1/edit", {}, "Nothing is different: change a number first."),
+        ("/pool/pool1/edit", {}, "Nothing is different: change something first."),
         ("/pool/pool1/subpool", {"name": "", "quota": "1"}, "Write the name behind pool1--."),
         ("/pool/pool1/subpool", {"name": "A b", "quota": "1"}, "A b"),
         ("/pool/pool1/subpool", {"name": "x", "quota": ""}, "Write GPUs such as 8"),

@@ -13,7 +13,7 @@ from runrig.domain.gangs import Priority
 from runrig.web import rendering
 from runrig.web.install import MODULES
 from tests.api.client import TOKEN, URL
-from tests.web.visitor import Elements, Site, site
+from tests.web.visitor import Elements, Site, site, words_of
 from tests.worlds.service import one_task
 
 PAGES = (
@@ -259,3 +259,31 @@ def test_who_has_no_role_sees_that_and_nothing_else(tmp_path: Path) -> None:
 def test_the_document_of_the_routes_for_programs_has_no_pages(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         assert it.app.openapi()["paths"].keys() == described().openapi()["paths"].keys()
+
+
+def test_a_parent_counts_and_lists_what_waits_and_runs_in_its_subpools(tmp_path: Path) -> None:
+    cluster = (
+        "pools: [{name: team, quota: 3, subpools: [{name: a, quota: 1}, {name: b, quota: 1}]}, {name: else, quota: 1}]"
+    )
+    with site(tmp_path, cluster=cluster) as it:
+        for name, pool in (
+            ("one", "team--a"),
+            ("two", "team--a"),
+            ("three", "team--b"),
+            ("four", "team--b"),
+            ("five", "else"),
+        ):
+            it.desk.submit(name, pool, gpus=1)
+            it.desk.service.settle()
+        it.desk.submit("six", "else", gpus=1)
+        it.desk.service.settle()
+        visitor = it.visitor()
+        page = visitor.page("/pool/team")
+        assert "Waiting 2" in words_of(page)
+        assert {f"{name}-1" in page for name in ("one", "two", "three", "four")} == {True}
+        assert not {each for each in ("five-1", "six-1") if each in page}
+        listed = visitor.page("/workflows?pool=team")
+        assert {f"{name}-1" in listed for name in ("one", "two", "three", "four")} == {True}
+        assert "five-1" not in listed
+        filtered = visitor.page("/waiting?pool=team")
+        assert {each for each in ("two-1", "four-1", "six-1") if each in filtered} == {"two-1", "four-1"}

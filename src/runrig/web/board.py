@@ -158,7 +158,7 @@ def held_by(record: Record) -> Iterator[tuple[int, int]]:
 def delta(
     before: Mapping[str, Record], after: Mapping[str, Record], since: int, revision: int
 ) -> dict[str, Any] | None:
-    """What turns *before* into *after*; None: nothing."""
+    """The change that turns *before* into *after*; None: they are equal."""
     new = [record for id, record in after.items() if (known := before.get(id)) is not record and known != record]
     gone = [id for id in before if id not in after]
     return {"r": revision, "from": since, "+": new, "-": gone} if new or gone else None

@@ -13,7 +13,7 @@ from runrig.service.queries.topology import DomainReport, GangsThatFit
 
 Path = tuple[str, ...]
 MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free room"}
-"""What the colours mean."""
+"""The meanings of the colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class MapView:
-    """What is shown of the map, as its address says.  *rows*: the same as a table; *finer*: paths of those with domains inside.
+    """A view of the map, as its address says.  *rows*: the same as a table; *finer*: paths of those with domains inside.
 
     *within*: the domain shown; () for all; *places*: its nodes.  *outlined*: domains with room for a gang of *size*.
     """
@@ -163,7 +163,7 @@ class MapView:
         return " ".join(f"{first}+{count}" for first, count in self.outlined.get(name, ()))
 
     def address(self, **other: object) -> str:
-        """Of this view with *other* values; None or "" leaves one out."""
+        """The address of this view with *other* values; None or "" leaves one out."""
         said = {"by": "" if self.by == "pool" else self.by, "in": "/".join(self.within), "gang": self.gang}
         said |= {"size": self.size, "table": "1" if self.table else ""}
         said |= {("in" if name == "within" else name): str(value or "") for name, value in other.items()}
@@ -175,7 +175,7 @@ class MapView:
 
 
 def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
-    """Of a report with a size, by domain."""
+    """What fits, by domain, as a report with a size says."""
     return {each.path: each.gangs for each in _all(report) if each.gangs is not None}
 
 
@@ -204,6 +204,6 @@ _PARTS = (("now", "now"), ("low", "after_low"))
 
 
 def _finest(rows: Sequence[DomainRow], good: set[Path]) -> set[Path]:
-    """Those of *good* with none of *good* inside."""
+    """Returns the domains of *good* that have none of *good* inside."""
     above = {row.path[:level] for row in rows if row.path in good for level in range(len(row.path))}
     return {path for path in good if path and path not in above}

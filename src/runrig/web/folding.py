@@ -17,7 +17,7 @@ _OF_A_TASK = re.compile(r"task (\S+) \(attempt (\d+)\) (is|starts) (.*)", re.DOT
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """*rest*: what is shown on demand; "" if the whole line is."""
+    """*rest*: shown on demand; "" if the whole line is shown."""
 
     time: datetime
     text: str
@@ -44,9 +44,20 @@ def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
     match = _OF_A_TASK.fullmatch(text)
     if len(same) > 1 and match:
         text = f"{len(same)} tasks {'are' if match[3] == 'is' else 'start'} {match[4]}"
-    cut = text.rfind(" ", 0, LONG) if len(text) > LONG else -1
-    shown, rest = (text, "") if cut < 0 else (text[:cut], text[cut:])
+    shown, rest = _cut(text.replace(f" (law {first.law})", "") if first.law else text)  # the law stands beside it
     return Line(first.time, shown, rest, first.law, _workflow(first))
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """(the part that is shown, the rest), where a part of the sentence ends."""
+    if len(text) <= LONG:
+        return text, ""
+    for end in ("; ", "), ", ", ", " "):
+        at = text.rfind(end, LONG // 3, LONG)
+        if at >= 0:
+            at += end.startswith(")")
+            return text[:at], text[at:].lstrip(",; ")
+    return text, ""
 
 
 def _workflow(event: v1.WorkflowEvent | v1.ClusterEvent) -> str | None:

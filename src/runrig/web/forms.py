@@ -36,7 +36,7 @@ async def sent(request: Request) -> Fields:
 
 
 def secret_of(request: Request, service: Service) -> str:
-    """What the first field of a form has to be; "" for who came without a browser's session."""
+    """The first field that a form has to have; "" if the request has no browser's session."""
     cookie = None if "authorization" in request.headers else browsers.cookie(request.headers, request.app.state.scheme)
     return "" if cookie is None else service.access.browsers.csrf(cookie)
 
@@ -67,7 +67,7 @@ def key_of(fields: Fields) -> str:
 
 
 def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:
-    """What is wrong, by the field that it is beside; "" for what is about the whole."""
+    """The problems, by the field that each stands beside; "" for those of the whole form."""
     problems = error.problems if isinstance(error, InvalidInput) else (Problem(error.message),)
     found: dict[str, list[str]] = {}
     for each in problems:

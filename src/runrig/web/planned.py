@@ -12,7 +12,7 @@ from runrig.web.rendering import many, moment, number
 from runrig.wire import v1
 
 MOST_NAMED = 8
-"""Of one kind."""
+"""The most that is named of one kind."""
 _NONE = "none"
 _THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
 _LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
@@ -212,5 +212,5 @@ def _exposed(each: v1.PlanExposed) -> Item:
 
 
 def _drain(each: v1.PlanDrain) -> Item:
-    until = "not all has a limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
+    until = "some of it without a time limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
     return Item("", f"{each.pool}: {many(each.workflows, 'workflow')}, {many(each.gpus, 'GPU')}, {until}")

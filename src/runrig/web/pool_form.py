@@ -4,7 +4,7 @@ Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.keep import KEEP, Keep
@@ -34,7 +34,7 @@ class Line:
 
 
 def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
-    """What a pool without parent is promised, and the GPUs of *flavors*, which it may use."""
+    """The promises of a pool without parent, and the GPUs of *flavors*, which it may use."""
     keys = sorted({*pool.quotas, *(FlavorResource(flavor, GPU) for flavor in flavors)})
     return [Line(key, tuple(Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS)) for key in keys]
 
@@ -46,7 +46,7 @@ def _now(pool: Pool, key: FlavorResource, part: str) -> str:
 
 
 def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> PoolEdit:
-    """What differs from *pool*; a field that is not in *typed* stays.  Raises InvalidInput, whose paths are names of fields."""
+    """Edits what differs from *pool*; a field that is not in *typed* stays.  Raises InvalidInput, whose paths are names of fields."""
     if pool.parent is not None:
         return _resized(pool, typed)
     problems: list[Problem] = []
@@ -65,7 +65,32 @@ def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> Poo
     if problems:
         raise InvalidInput(tuple(problems))
     amounts = {_SHARED.get(part, part): ",".join(found) for part, found in texts.items() if found}
-    return PoolEdit(**amounts, weight=weight, queueing=queueing)  # type: ignore[arg-type]
+    now = settings_now(pool)
+    said = {name: typed.get(name, text).strip() for name, text in now.items()}
+    cohort, flavors, description = (said[name] != now[name] for name in ("cohort", "flavors", "description"))
+    return PoolEdit(
+        **amounts,  # type: ignore[arg-type]
+        weight=weight,
+        queueing=queueing,
+        cohort=(said["cohort"] or None) if cohort else KEEP,
+        flavors=_names(said["flavors"]) if flavors else KEEP,
+        description=said["description"] if description else KEEP,
+    )
+
+
+def settings_now(pool: Pool) -> dict[str, str]:
+    """The settings beside amounts, as they are typed: no cohort is "", and so are no flavors, which means all."""
+    return {
+        "weight": str(pool.weight),
+        "queueing": pool.queueing.value,
+        "cohort": pool.cohort or "",
+        "flavors": ", ".join(pool.flavors),
+        "description": pool.description,
+    }
+
+
+def _names(said: str) -> tuple[str, ...]:
+    return tuple(name for name in (each.strip() for each in said.split(",")) if name)
 
 
 def _amount(resource: str, said: str) -> int:
@@ -119,5 +144,4 @@ def share_now(pool: Pool) -> str:
 
 def mentioned(edit: PoolEdit) -> set[str]:
     """The settings that *edit* changes."""
-    names = ("quota", "borrowing_limit", "lending_limit", "weight", "queueing")
-    return {name for name in names if not isinstance(getattr(edit, name), Keep)}
+    return {each.name for each in fields(edit) if not isinstance(getattr(edit, each.name), Keep)}

@@ -1,7 +1,7 @@
 """Templates to answers, with the headers that a page has."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -101,6 +101,17 @@ def setting(value: Any, resource: str | None) -> str:
     return "none" if value in (None, "") else str(value)
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """``0-3, 5`` for ascending *numbers*; "" for none."""
+    runs: list[list[int]] = []
+    for each in numbers:
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1][1:] = [each]
+        else:
+            runs.append([each])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
 def many(count: int, one: str, several: str | None = None) -> str:
     """``1 node``, ``12 nodes``."""
     return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
@@ -115,4 +126,5 @@ _environment = Environment(
     extensions=["jinja2.ext.loopcontrols"],
 )
 _environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number, "setting": setting}
+_environment.filters["ranges"] = ranges
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

@@ -1,6 +1,6 @@
 """The way through the provider of identities: a link sends the browser there, and it comes back with a code.
 
-What binds both ways is a cookie of its own, which browsers send although another site sent them back (`SameSite=Lax`).
+A cookie of its own binds both ways: browsers send it although another site sent them back (`SameSite=Lax`).
 """
 
 from typing import Annotated
@@ -25,7 +25,7 @@ answers = APIRouter(include_in_schema=False)
 
 BACK = "/login/oidc/return"
 LONGEST_NEXT = 1000
-"""Characters.  Of a longer address the overview is shown."""
+"""Characters.  The overview is shown in place of a longer address."""
 
 
 @router.get("/login/oidc", dependencies=[OPEN])

@@ -16,7 +16,7 @@ from runrig.web.drawings import Share
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """*depth*: 0 for what hangs under the root.  *waits*: gangs of the pool itself; of a cohort those of all pools below.
+    """*depth*: 0 for what hangs under the root.  *waits*: gangs of it and of all pools below.
 
     *note*: what is special about it, in words; "" if nothing is.
     """
@@ -64,7 +64,7 @@ def _rows(
         inner = tuple(_rows(below, below.get((view.row.kind, view.row.name), ()), depth + 1, waits))
         children = [each for each in inner if each.depth == depth + 1]
         is_pool = view.row.kind == "pool"
-        waiting = waits.get(view.row.name, 0) if is_pool else sum(each.waits for each in inner if each.kind == "pool")
+        waiting = (waits.get(view.row.name, 0) if is_pool else 0) + sum(each.waits for each in children)
         promised = _sum(view, "nominal") + (0 if is_pool else sum(each.share.promised for each in children))
         share = _share(view, promised)
         yield TreeRow(view.row.name, view.row.kind, depth, share, waiting, _note(view))

@@ -1,4 +1,4 @@
-"""What waits, pool by pool, with the first blocker of each.
+"""Everything that waits, pool by pool, with the first blocker of each.
 
 To find out why costs the engine work, so a thread does that, one pool after the other, and pages show what is known: they wait for it
 a moment at most.
@@ -25,7 +25,7 @@ REST = 3.0
 """So many times as long as an answer took, and at most LONGEST_REST_S, the thread rests: without a mirror others need the interpreter."""
 LONGEST_REST_S = 1.0
 OLD_S = 60.0
-"""What is older is not shown any more."""
+"""Older answers are not shown any more."""
 MOST_KEPT = 2_000
 
 _log = logging.getLogger(__name__)

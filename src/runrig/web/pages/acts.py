@@ -1,4 +1,4 @@
-"""What is done to workflows: submitting, submitting again, restarting, cancelling.  Each asks first."""
+"""Forms of workflows: submit, submit again, restart, cancel.  Each asks first."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -37,12 +37,14 @@ from runrig.wire import v1
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 PRIORITIES = tuple(each.value for each in Priority)
+_TYPED = ("file", "values", "strings", "environment", "label")
+"""The fields of a new submission besides pool and priority."""
 _CHANGE = [needs(Permission.CHANGE_WORKFLOW, of_workflow("id"))]
 _ENDED_WELL = "COMPLETED"
 
 
 def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
-    """What somebody may do to a workflow, as (address, words).  *whole*: they may change it."""
+    """Lists the acts that somebody may do to a workflow, as (address, words).  *whole*: they may change it."""
     if not whole:
         return []
     address = f"/workflow/{quote(shown.id, safe='')}"
@@ -104,15 +106,26 @@ def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Subm
     text = fields.get("file", "")
     if not text.strip():
         raise InvalidInput.one("there is no file: paste one, or choose one", "file")
-    values = (line.strip() for line in fields.get("values", "").splitlines())
     return Submission(
         text,
         fields.get("pool", ""),
         asker.identity.user,
-        variables=tuple(line for line in values if line),
+        variables=_pairs(fields, "values"),
+        string_variables=_pairs(fields, "strings"),
+        environment=_pairs(fields, "environment"),
+        labels=_pairs(fields, "label"),
         priority=_priority(fields),
         uuid=key,
     )
+
+
+def _pairs(fields: Fields, name: str) -> tuple[str, ...]:
+    """The lines of a field, each NAME=VALUE.  Raises InvalidInput."""
+    lines = [line.strip() for line in fields.get(name, "").splitlines()]
+    for line in lines:
+        if line and not line.partition("=")[1]:
+            raise InvalidInput.one(f"{line!r:.80} is not NAME=VALUE: write each on a line of its own", name)
+    return tuple(line for line in lines if line)
 
 
 def _priority(fields: Fields) -> Priority | None:
@@ -135,7 +148,7 @@ Verdict = tuple[Accepted, v1.WorkflowDryRun | None]
 
 
 def _verdict(service: Service, asker: Asker, check: Any) -> Verdict:
-    """What `runrig workflow submit --dry-run` says."""
+    """Answers as `runrig workflow submit --dry-run` does."""
     found: Accepted = check()
     return found, as_answers.dry_run(service.dry_runs.of(found.gangs, asker.visibility))
 
@@ -154,8 +167,8 @@ def _submission(
     """*of*: the workflow that is submitted again, with *file*; None: what is typed is."""
     pools = asker.submits_to()
     default = of.pool if of is not None else service.access.profile(asker.identity.user).default_of(pools)
-    typed = {"pool": default or "", "priority": of.priority if of else "", "file": "", "values": ""} | dict(fields)
-    known = ("pool", "priority") if of is not None else ("file", "values", "pool", "priority")
+    typed = {"pool": default or "", "priority": of.priority if of else ""} | dict.fromkeys(_TYPED, "") | dict(fields)
+    known = ("pool", "priority", *(_TYPED if of is None else ()))
     return problem_shown(
         request,
         service,
@@ -263,7 +276,7 @@ def _cancel(
 
 
 def stops(of: v1.Workflow) -> Mapping[str, int]:
-    """What ends if it is cancelled now: *pods* that hold *gpus* on *nodes*, and *groups* that have not started."""
+    """Counts what ends if it is cancelled now: *pods* that hold *gpus* on *nodes*, and *groups* that have not started."""
     tasks = [each for group in of.groups for each in group.tasks if each.start_time and not each.end_time]
     return {
         "pods": len(tasks),

@@ -1,5 +1,6 @@
 """A pool, and a node."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -23,7 +24,7 @@ from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
-from runrig.web.waiting import Card, Explains
+from runrig.web.waiting import Explains
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -53,25 +54,27 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
     queued = {each.pool: each.gangs for each in views.boards.board(visibility).queued}
     tree = rows_of(views.queries.quota_tree(visibility), queued)
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]
+    family = [name, *shown.subpools]
+    cards = reasons.cards(family, visibility)
     why = reasons.of(name, visibility)
     history = views.history.changes(name, HistoryQuery(limit=CHANGES), visibility)
     return {
         "it": shown,
         "rows": rows,
         "colours": colours_of(service, [row.name for row in tree if row.kind == "pool"] or [name], visibility),
-        "cards": [Card(name, held) for held in why.held] if why else [],
-        "waiting": queued.get(name, 0),
+        "cards": sorted(cards, key=lambda card: (-card.held.gangs, card.pool, card.law)),
+        "waiting": sum(queued.get(each, 0) for each in family),
         "unasked": why.unasked if why else 0,
-        "running": _listed(views, visibility, name, "RUNNING"),
-        "pending": _listed(views, visibility, name, "PENDING"),
+        "running": _listed(views, visibility, family, "RUNNING"),
+        "pending": _listed(views, visibility, family, "PENDING"),
         "most": RUNNING,
         "changes": as_pools.changes(history),
     }
 
 
-def _listed(service: Views, visibility: Visibility, pool: str, status: str) -> list[v1.WorkflowEntry]:
+def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> list[v1.WorkflowEntry]:
     found, _ = service.workflow_queries.workflows(
-        WorkflowQuery(pools=(pool,), statuses=(status,), limit=RUNNING), visibility
+        WorkflowQuery(pools=tuple(pools), statuses=(status,), limit=RUNNING), visibility
     )
     now = service.workflow_queries.now()
     return [entry(each, now) for each in found]

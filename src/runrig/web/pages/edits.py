@@ -1,4 +1,4 @@
-"""Edits of pools, each shown by a plan before it is made, and what a guarantee would do that nobody has given."""
+"""Edits of pools, each shown by a plan before it is made, and the question what another guarantee would do."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, sent
 from runrig.web.pages.acts import problem_shown
 from runrig.web.pages.parts import Asked
 from runrig.web.planned import told
-from runrig.web.pool_form import edit_of, lines, mentioned, share, share_now
+from runrig.web.pool_form import edit_of, lines, mentioned, settings_now, share, share_now
 from runrig.web.rendering import html, moment
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -40,11 +40,11 @@ NOBODY_WAITS = 499
 
 
 def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
-    """What somebody may do to a pool, as (address, words)."""
+    """Lists the acts that somebody may do to a pool, as (address, words)."""
     pool, about = view.pool, About(view.pool.name)
     if pool.state is not PoolState.ACTIVE:
         return []
-    found = [("edit", "Resize")] if asker.may(Permission.CHANGE_POOL, about) else []
+    found = [("edit", "Resize" if about.subpool else "Edit")] if asker.may(Permission.CHANGE_POOL, about) else []
     if not about.subpool and asker.may(Permission.CHANGE_SUBPOOLS, about):
         found.append(("subpool", "New subpool"))
     ends = Permission.CHANGE_SUBPOOLS if about.subpool else Permission.CHANGE_CLUSTER
@@ -140,7 +140,7 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
         check_unchanged(expected, view.pool, f"pool {name}")
         found = edit_of(view.pool, [each.name for each in view.flavors], fields)
         if not mentioned(found):
-            raise InvalidInput.one("nothing is different: change a number first")
+            raise InvalidInput.one("nothing is different: change something first")
         check_promise(asker, name, mentioned(found))
         return found
 
@@ -161,7 +161,7 @@ def _edit(request: Request, service: Service, asker: Asker, name: str, fields: F
     flavors = [each.name for each in view.flavors]
     found = lines(view.pool, flavors) if view.pool.parent is None and may_promise(asker, name) else []
     names = [cell.name for line in found for cell in line.cells]
-    now = {"quota": share_now(view.pool), "weight": str(view.pool.weight), "queueing": view.pool.queueing.value}
+    now = {"quota": share_now(view.pool)} | settings_now(view.pool)
     now |= {cell.name: cell.now for line in found for cell in line.cells}
     return _shown(
         request,
@@ -174,8 +174,15 @@ def _edit(request: Request, service: Service, asker: Asker, name: str, fields: F
         now=now,
         typed=now | dict(fields),
         queueings=[each.value for each in Queueing],
+        cohorts=_cohorts(service, view, asker),
         **more,
     )
+
+
+def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
+    """The cohorts that the pool can be in: those that the asker sees, and its own."""
+    seen = {each.row.name for each in service.queries.cohorts(asker.visibility) if each.row.kind == "cohort"}
+    return sorted(seen | ({view.pool.cohort} if view.pool.cohort else set()))
 
 
 # ---------------------------------------------------------------- a new subpool
@@ -265,7 +272,7 @@ async def what_if(
     quota: Annotated[str, Query(max_length=20)] = "",
     flavor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """Whoever may make an edit may ask what it would do; the client that leaves ends the work."""
+    """To ask takes the same right as the edit itself.  A client that leaves ends the work."""
     await run_in_threadpool(check_promise, asker, name, {"quota"})
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
     slider = slider_of(view, flavor, quota)

@@ -10,6 +10,7 @@ from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers.events import cluster_event
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
@@ -102,8 +103,10 @@ def waiting_page(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         queued = {each.pool: each for each in views.boards.board(visibility).queued}
-        pools = sorted(name for name in queued if name)
-        most = sorted((name for name in pools if pool in ("", name)), key=lambda name: (-queued[name].gangs, name))
+        above = {name: name.partition(SUBPOOL_DELIMITER)[0] for name in queued if name}
+        pools = sorted({*above, *above.values()})
+        wanted = (name for name, top in above.items() if pool in ("", name, top))
+        most = sorted(wanted, key=lambda name: (-queued[name].gangs, name))
         cards = reasons_of(views, reasons).cards(most[:MOST_WAITING], visibility)
         shades = colours_in(service, views, visibility)
     laws = sorted({card.law for card in cards})

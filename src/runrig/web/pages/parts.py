@@ -1,4 +1,4 @@
-"""What routes of pages take from a request."""
+"""Values that routes of pages take from a request."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated

@@ -53,7 +53,7 @@ class Bar:
 
 
 class NoTime(UnknownParameter):
-    """What *at* says is not kept, or no time."""
+    """*at* is no time, or nothing is kept of it."""
 
 
 def moment_of(service: Service, at: str) -> Moment:

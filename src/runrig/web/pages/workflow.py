@@ -41,7 +41,7 @@ MOST_EVENTS = 500
 """The latest ones; all of them are in the log."""
 MOST_TASKS = 100
 LAST_LINES = 200
-"""Of output, on the page."""
+"""The lines of output on the page."""
 LARGEST_OUTPUT = 256 * 1024
 """Bytes on the page."""
 TIERS = {
@@ -114,7 +114,7 @@ def workflow(
 def _seen(
     views: Views, id: str, visibility: Visibility
 ) -> tuple[WorkflowView, WhyView, tuple[Event | ClusterEvent, ...]]:
-    """What it is, why, and what happened to it."""
+    """The workflow, its why, and its events."""
     view = views.workflow_queries.workflow(id, visibility)
     workflow = view.stored.workflow
     if isinstance(views, Then):
@@ -141,7 +141,7 @@ def kind_of(status: str) -> str:
 
 
 def details(reason: ReasonAnswer) -> list[str]:
-    """What belongs to a reason besides its sentence: who holds what is short, and the domains that come closest."""
+    """Lines that belong to a reason besides its sentence: who holds what is short, and the domains that come closest."""
     kind = str(reason.resource).rpartition("/")[2]
     found = []
     for part, words in _PARTS.items():

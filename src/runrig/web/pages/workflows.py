@@ -1,5 +1,6 @@
-"""The list of workflows, as `runrig workflow list` filters it: the filters are the address."""
+"""The list of workflows, as `runrig workflow list` filters it, but that a pool brings its subpools: the filters are the address."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -10,6 +11,7 @@ from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.web.pages.parts import Asked
@@ -41,7 +43,6 @@ def workflows(
         raise InvalidInput.one("choose a status and a priority from the lists", "status")
     visibility = asker.visibility
     query = WorkflowQuery(
-        pools=(pool,) if pool else (),
         users=(user,) if user else (),
         statuses=(status,) if status else (),
         priorities=(priority,) if priority else (),
@@ -50,9 +51,11 @@ def workflows(
         offset=(page - 1) * PAGE,
     )
     with looking(request, service, at) as (views, bar):
-        found, more = views.workflow_queries.workflows(query, visibility)
-        now = views.workflow_queries.now()
         pools = views.queries.pools(visibility=visibility)
+        names = [view.pool.name for view in pools]
+        family = (pool, *(name for name in names if name.startswith(f"{pool}{SUBPOOL_DELIMITER}"))) if pool else ()
+        found, more = views.workflow_queries.workflows(replace(query, pools=family), visibility)
+        now = views.workflow_queries.now()
     return html(
         request,
         "workflows.html",
@@ -64,6 +67,6 @@ def workflows(
         more=more,
         states=_STATES[1:],
         priorities=_PRIORITIES[1:],
-        pools=visibility.of(sorted(view.pool.name for view in pools)),
+        pools=visibility.of(sorted(names)),
         bar=bar,
     )

@@ -2,6 +2,7 @@
 const box = document.getElementById("map");
 const canvas = box.querySelector("canvas");
 const here = document.getElementById("here");
+const HINT = here.textContent;
 const PRIORITIES = ["HIGH", "NORMAL", "LOW"];
 const [GAP, APART, HEAD] = [3, 9, 22];
 const STATES = [", promised", "", ", stopping"];
@@ -78,12 +79,15 @@ function held() {
 function columns() {
   const racks = [];
   const walk = (tree, path) => {
-    for (const [label, first, count, below] of tree) below.length ? walk(below, [...path, label]) : racks.push({ zone: path[0] || "", path, group: path.join(" "), first, count });
+    for (const [label, first, count, below] of tree) below.length ? walk(below, [...path, label]) : racks.push({ label, zone: path[0] || "", path, group: path.join(" "), first, count });
   };
   walk(layout.tree, []);
   const placed = racks.reduce((sum, each) => sum + each.count, 0);
   if (placed < layout.nodes.length) racks.push({ zone: "", path: [], group: racks.length ? "without a label" : "", first: placed, count: layout.nodes.length - placed });
   const [first, count] = shown();
+  // Where all that is shown lies in one domain, the finest ones are named.
+  const inside = racks.filter((rack) => rack.first < first + count && rack.first + rack.count > first);
+  if (inside.every((rack) => rack.label && rack.group === inside[0].group)) for (const rack of inside) Object.assign(rack, { group: rack.label, path: [...rack.path, rack.label] });
   const tallest = Math.max(8, Math.ceil(Math.sqrt(count / 2)));
   return racks.flatMap((rack) => {
     const from = Math.max(rack.first, first);
@@ -261,7 +265,7 @@ function outline(context, placed, holders) {
   for (const [text, dashes] of [[now, []], [low, [4, 3]]]) {
     for (const [first, count] of (text || "").split(" ").filter(Boolean).map((each) => each.split("+").map(Number))) for (const frameOf of framesOf(placed, first, count)) frame(frameOf, "accent", dashes);
   }
-  if (box.dataset.gang) for (const [column] of placed) if (Array.from({ length: column.count }, (_, i) => holders[column.first + i]).some((own) => own.some((gang) => gang && stands(gang)))) for (const frameOf of framesOf(placed, column.first, column.count)) frame(frameOf, "accent", []);
+  if (box.dataset.gang) for (const [column] of placed) if (Array.from({ length: column.count }, (_, i) => holders[column.first + i]).some((own) => own.some((gang) => gang && stands(gang)))) for (const frameOf of framesOf(placed, column.first, column.count)) frame(frameOf, "ink", []);
   if (at >= 0 && cells[at]) frame(cells[at], "ink", []);
 }
 
@@ -327,7 +331,7 @@ canvas.addEventListener("keydown", (event) => {
     visit(at, canvas.holders[at].find((gang) => gang && gang[0]));
   } else if (event.key === "Escape") {
     at = -1;
-    here.textContent = "";
+    here.textContent = HINT;
     draw();
   }
 });
@@ -345,7 +349,7 @@ function under(event) {
 
 canvas.addEventListener("mousemove", (event) => {
   const [node] = under(event);
-  here.textContent = node < 0 ? "" : words(node);
+  here.textContent = node < 0 ? HINT : words(node);
 });
 canvas.addEventListener("click", (event) => {
   const [node, gang] = under(event);
