@@ -59,6 +59,9 @@ def test_a_print_is_light_and_whole(cluster: Large, chromium: Browser, tmp_path:
             assert page.evaluate(BREAKS, each) == "avoid", each
         for each in ("nav", ".modes", "form", "#map-table", ".pulse"):
             assert [shown for shown in page.locator(each).all() if shown.is_visible()] == [], each
+        cluster.goto(page, "/pool/language")
+        assert page.locator("#share").is_visible()
+        assert not page.locator("#what-title").is_visible(), "a title over nothing"
         page.pdf(path=tmp_path / "print.pdf", format="A4")
         assert (tmp_path / "print.pdf").read_bytes()[:5] == b"%PDF-"
     finally:

@@ -66,15 +66,15 @@ def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> Poo
         raise InvalidInput(tuple(problems))
     amounts = {_SHARED.get(part, part): ",".join(found) for part, found in texts.items() if found}
     now = settings_now(pool)
-    said = {name: typed.get(name, text).strip() for name, text in now.items()}
-    cohort, flavors, description = (said[name] != now[name] for name in ("cohort", "flavors", "description"))
+    wanted = {name: typed.get(name, text).strip() for name, text in now.items()}
+    differs = {name for name in now if wanted[name] != now[name]}
     return PoolEdit(
         **amounts,  # type: ignore[arg-type]
         weight=weight,
         queueing=queueing,
-        cohort=(said["cohort"] or None) if cohort else KEEP,
-        flavors=_names(said["flavors"]) if flavors else KEEP,
-        description=said["description"] if description else KEEP,
+        cohort=(wanted["cohort"] or None) if "cohort" in differs else KEEP,
+        flavors=_names(wanted["flavors"]) if "flavors" in differs else KEEP,
+        description=wanted["description"] if "description" in differs else KEEP,
     )
 
 

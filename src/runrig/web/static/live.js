@@ -99,4 +99,8 @@ document.addEventListener("visibilitychange", () => {
     again();
   }
 });
+// The slider over earlier times is fetched when somebody wants it.
+const travel = document.getElementById("travel");
+if (travel?.open) import("./time.js");
+else travel?.addEventListener("toggle", () => import("./time.js"), { once: true });
 open();

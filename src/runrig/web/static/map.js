@@ -259,7 +259,8 @@ function outline(context, placed, holders) {
     context.strokeStyle = `rgb(${colours[name].join(",")})`;
     context.lineWidth = 2;
     context.setLineDash(dashes);
-    context.strokeRect(x - 1.5, y - 1.5, w + 2, h + 2);
+    const left = Math.max(1, x - 1.5); // the whole line, at the edge too
+    context.strokeRect(left, y - 1.5, x + w + 0.5 - left, h + 2);
   };
   const { now, low } = document.getElementById("domains").dataset;
   for (const [text, dashes] of [[now, []], [low, [4, 3]]]) {
