@@ -3,12 +3,14 @@
 Pure.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from urllib.parse import urlencode
 
 from runrig.domain.gangs import GangState
-from runrig.service.queries.board import Board, BoardGang
+from runrig.service.queries.board import Board, BoardGang, BoardNode
 from runrig.service.queries.topology import DomainReport, GangsThatFit
 
 Path = tuple[str, ...]
@@ -47,6 +49,32 @@ class _Sum:
     low: int = 0
     gang: int = 0
 
+    def add(self, part: "_Sum") -> None:
+        self.nodes += part.nodes
+        self.gpus += part.gpus
+        self.free += part.free
+        self.full += part.full
+        self.firm += part.firm
+        self.low += part.low
+        self.gang += part.gang
+
+
+def _summed(
+    nodes: Sequence[BoardNode], first: int, firm: Mapping[str, int], low: Mapping[str, int], own: Mapping[str, int]
+) -> _Sum:
+    """*nodes* together; *firm*, *low*, *own*: GPUs by node."""
+    found = _Sum(first, len(nodes))
+    for name, gpus, is_open, _ in nodes:
+        by_firm, by_low = firm.get(name, 0), low.get(name, 0)
+        free = max(0, gpus - by_firm - by_low) if is_open else 0
+        found.gpus += gpus
+        found.free += free
+        found.full += gpus > 0 and free == gpus
+        found.firm += by_firm
+        found.low += by_low
+        found.gang += own.get(name, 0) if own else 0
+    return found
+
 
 def domains_of(
     board: Board, within: Path = (), depth: int = 2, gang: str = "", fits: dict[Path, GangsThatFit] | None = None
@@ -54,20 +82,16 @@ def domains_of(
     """*within* and *depth* levels below it, each domain behind the one that it lies in; without levels one row of all."""
     firm, low, own = _held(board, gang)
     sums: dict[Path, _Sum] = {}
-    for place, node in enumerate(board.nodes):
-        if node.path[: len(within)] != within:
+    place = 0
+    for full, group in groupby(board.nodes, attrgetter("path")):
+        first, nodes = place, tuple(group)
+        place += len(nodes)
+        if full[: len(within)] != within:
             continue
-        least = max(1 if node.path and board.levels else 0, len(within))
-        free = max(0, node.gpus - firm.get(node.name, 0) - low.get(node.name, 0)) if node.open else 0
-        for level in range(least, min(len(within) + depth, len(node.path)) + 1):
-            total = sums.setdefault(node.path[:level], _Sum(place))
-            total.nodes += 1
-            total.gpus += node.gpus
-            total.free += free
-            total.full += int(node.gpus > 0 and free == node.gpus)
-            total.firm += firm.get(node.name, 0)
-            total.low += low.get(node.name, 0)
-            total.gang += own.get(node.name, 0)
+        least = max(1 if full and board.levels else 0, len(within))
+        finest = _summed(nodes, first, firm, low, own)
+        for level in range(least, min(len(within) + depth, len(full)) + 1):
+            sums.setdefault(full[:level], _Sum(first)).add(finest)
     found = sorted(sums.items(), key=lambda each: each[1].first)
     return tuple(
         DomainRow(

@@ -91,14 +91,14 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
     """
     tree, nodes = state.ledger.tree, state.nodes.values()
     capacity = state.ledger.nodes.capacity
-    endless = {
-        FlavorResource(node.flavor, resource)
-        for node in nodes
-        for resource in UNLISTED_IS_UNCOUNTED
-        if resource not in node.resources
-    }
     over = {key: tree.promised[index] - capacity.get(key, 0) for index, key in enumerate(tree.keys)}
-    return {key: amount for key, amount in over.items() if amount > 0 and nodes and key not in endless}
+
+    def is_endless(key: FlavorResource) -> bool:
+        return key.resource in UNLISTED_IS_UNCOUNTED and any(
+            node.flavor == key.flavor and key.resource not in node.resources for node in nodes
+        )
+
+    return {key: amount for key, amount in over.items() if amount > 0 and nodes and not is_endless(key)}
 
 
 @dataclass(frozen=True, slots=True)

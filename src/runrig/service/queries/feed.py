@@ -5,8 +5,9 @@ Many readers ask for what is new at the same moment: the latest events are kept,
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound
@@ -22,6 +23,8 @@ from runrig.service.runtime.transactor import Transactor
 KEPT = 5_000
 """Latest events in memory."""
 PAGE = 1_000
+AT_FIRST = 400
+"""Revisions before the first question that are kept too."""
 _MOST_POOLS = 20_000
 
 
@@ -70,14 +73,27 @@ class Feed:
         revision = last if len(found) >= most else max(last, newest)
         return FeedPage(tuple(self._seen(found, visibility)), revision, max(revision, newest))
 
+    def latest(
+        self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()
+    ) -> tuple[FeedEvent, ...]:
+        """The last *most* events that are seen, oldest first; none of a kind of *without*.
+
+        It looks through the last *within* revisions, at most the `KEPT` events in memory, from the end on, and stops when it has them.
+        """
+        newest = self.newest()
+        with self._lock:
+            self._take_in(newest)
+            kept = self._kept
+        recent = takewhile(lambda event: event.revision > newest - within, reversed(kept))
+        wanted = (event for event in recent if not isinstance(event.action, without))
+        return tuple(islice(self._seen(wanted, visibility), most))[::-1]
+
     def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[FeedEvent, ...]:
-        """Those of *events* that are seen."""
+        """The events among *events* that are seen, in their order."""
         return tuple(self._seen(events, visibility))
 
     def _events(self, after: int, newest: int, most: int) -> list[Event]:
         with self._lock:
-            if self._from < 0:
-                self._from = self._to = newest
             self._take_in(newest)
             if after >= self._from:
                 begin = next((at for at, each in enumerate(self._kept) if each.revision > after), len(self._kept))
@@ -85,9 +101,12 @@ class Feed:
         return list(self._store.log.events(after=after, limit=most))
 
     def _take_in(self, newest: int) -> None:
+        """The list is replaced, never changed: others may be reading it."""
+        if self._from < 0:
+            self._from = self._to = max(0, newest - AT_FIRST)
         while self._to < newest:
             more = self._store.log.events(after=self._to, limit=PAGE)
-            self._kept += more
+            self._kept = [*self._kept, *more]
             last = more[-1].revision if more else newest
             self._to = last if len(more) >= PAGE else max(last, newest)
         if len(self._kept) > KEPT:
@@ -96,7 +115,7 @@ class Feed:
 
     # ------------------------------------------------------------ what is seen
 
-    def _seen(self, found: Sequence[Event], visibility: Visibility) -> Iterator[FeedEvent]:
+    def _seen(self, found: Iterable[Event], visibility: Visibility) -> Iterator[FeedEvent]:
         told: dict[str, Names] = {}
         for event in found:
             workflow, pool = workflow_of(event.action), pool_of(event.action)

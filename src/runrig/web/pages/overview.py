@@ -79,14 +79,12 @@ def lately(views: Views, visibility: Visibility) -> list[Line]:
     if isinstance(views, Then):
         told = views.told(LOOKED_BACK, _SMALL, visibility)
     else:
-        newest = views.feed.newest()
-        page = views.feed.page(max(0, newest - LOOKED_BACK), visibility, most=20 * LOOKED_BACK)
-        told = [each for each in page.events if not isinstance(each.event.action, _SMALL)]
+        told = views.feed.latest(LATELY, LOOKED_BACK, visibility, without=_SMALL)
     return folded([cluster_event(each) for each in told[-LATELY:]][::-1])
 
 
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:
-    """Gives a colour to each top-level pool that there is in *views*."""
+    """Gives a colour to each top-level pool in *views*."""
     nodes = views.queries.quota_tree(visibility).nodes
     return colours_of(service, [view.row.name for view in nodes if view.row.kind == "pool"], visibility)
 
