@@ -14,6 +14,7 @@ from runrig.web import files, live, login, sign_in
 from runrig.web.forms import Done
 from runrig.web.live import Hub
 from runrig.web.pages import acts, cluster, edits, map, me, overview, past, workflow, workflows
+from runrig.web.refreshing import Refreshes
 from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
@@ -25,7 +26,8 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     """*scheme*: under which browsers reach the server."""
     app.state.scheme = scheme
     app.state.reasons = Reasons(service)
-    app.state.hub = Hub(service)
+    hub = app.state.hub = Hub(service)
+    app.state.refreshes = Refreshes(lambda: hub.streams)
     app.state.done = Done()
     for module in MODULES:
         permissions.install(app, module.router)

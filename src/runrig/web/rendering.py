@@ -14,6 +14,7 @@ from runrig.domain.quantities import format_quantity
 from runrig.domain.spans import span
 from runrig.web import drawings
 from runrig.web.files import address, zipped
+from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -34,12 +35,19 @@ def html(request: Request, template: str, *, status: int = 200, secret: bool = F
     """*template* with *values*.  *secret*: it has a secret in it, and so is not zipped: its length would tell of it."""
     identity: Identity | None = getattr(request.state, "identity", None)
     bar = values.setdefault("bar", None)
+    refreshes = is_refresh(request)
     text = _environment.get_template(template).render(
-        user=None if identity is None else identity.user, here=request.url.path, **values
+        user=None if identity is None or refreshes else identity.user,
+        here=request.url.path,
+        revision=getattr(request.state, "revision", None),
+        **values,
     )
     if bar is not None and bar.moment is not None:
         text = _at_that_time(text, bar.moment.revision)
-    return answer(request, text.encode(), "text/html; charset=utf-8", status=status, zips=not secret)
+    found = answer(request, text.encode(), "text/html; charset=utf-8", status=status, zips=not secret)
+    if refreshes:
+        found.headers[PAUSE] = f"{own_pause_s(request):.2f}"
+    return found
 
 
 _LINK = re.compile(

@@ -15,6 +15,7 @@ from runrig.web.domains import MapView, Path, domains_of, fits_of, outlined, pat
 from runrig.web.pages.overview import colours_in
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
+from runrig.web.refreshing import shared
 from runrig.web.rendering import html
 from runrig.web.tree import figures_of
 
@@ -27,6 +28,7 @@ By = Literal["pool", "priority", "load", "free"]
 
 
 @router.get("/map", dependencies=[needs(Permission.READ_CLUSTER)])
+@shared
 def map_page(
     request: Asked,
     service: Serving,

@@ -18,6 +18,7 @@ from runrig.web.domains import MapView, domains_of
 from runrig.web.folding import Line, folded
 from runrig.web.pages.parts import Asked, Explaining, colours_of
 from runrig.web.pages.past import At, Views, looking, reasons_of
+from runrig.web.refreshing import shared
 from runrig.web.rendering import html
 from runrig.web.tree import figures_of, rows_of
 from runrig.web.waiting import Explains
@@ -38,10 +39,12 @@ _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
 
 
 @router.get("/", dependencies=[needs(Permission.LIST_POOLS)])
+@shared
 def overview(request: Asked, service: Serving, asker: Asking, reasons: Explaining, at: At = "") -> Response:
     with looking(request, service, at) as (views, bar):
         shown = _overview(service, views, asker.visibility, reasons_of(views, reasons))
     first = None if at or not shown["empty"] else _first_pool(service, asker)
+    request.state.personal = first is not None
     return html(request, "overview.html", bar=bar, first=first, **shown)
 
 
@@ -90,6 +93,7 @@ def colours_in(service: Service, views: Views, visibility: Visibility) -> Mappin
 
 
 @router.get("/waiting", dependencies=[needs(Permission.LIST_POOLS)])
+@shared
 def waiting_page(
     request: Asked,
     service: Serving,

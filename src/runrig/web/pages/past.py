@@ -4,6 +4,7 @@ Without script there are a field for a time and links to the decision before and
 """
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from runrig.service.past.past import Span, Then
 from runrig.service.service import Service
 from runrig.web.board import as_json
 from runrig.web.pages.parts import Asked
+from runrig.web.refreshing import is_refresh
 from runrig.web.rendering import answer
 from runrig.web.waiting import Explains, Reasons, ReasonsThen
 
@@ -78,9 +80,10 @@ def _read(at: str) -> int | float:
 
 @contextmanager
 def looking(request: Request, service: Service, at: str) -> Iterator[tuple[Views, Bar | None]]:
-    """Who answers the questions of a page, and the bar on it; None: nothing is kept of the past yet."""
+    """Who answers the questions of a page, and the bar on it; None: nothing is kept of the past yet, or a script refreshes the page."""
     if not at:
-        yield service, _bar(request, service, None)
+        request.state.revision, request.state.began = service.stored, time.thread_time()
+        yield service, None if is_refresh(request) else _bar(request, service, None)
         return
     moment = moment_of(service, at)
     bar = _bar(request, service, moment)

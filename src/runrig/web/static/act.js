@@ -51,7 +51,6 @@ function answered(place, [found, address]) {
     if (new URL(address).pathname === "/login") return problem(place, "You are signed out. Sign in in another tab; what you typed is still here, but this form has to be opened anew.");
     const said = found.querySelector("main.narrow p");
     if (said) return problem(place, said.textContent);
-    sessionStorage.setItem("acted", "yes"); // what was begun may be over before the next page listens
     return location.assign(address);
   }
   const here = document.adoptNode(section);

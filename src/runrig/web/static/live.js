@@ -1,22 +1,27 @@
 // Keeps the page as it is now: the server says that something changed, and what stands in the sections is fetched anew.
-// A page that nobody looks at asks for nothing.
+// A page that nobody looks at asks for nothing.  How long to pause between two questions is up to the server.
 const PAUSE_MS = 2000;
 const mark = document.getElementById("pulse");
 let source = null;
 let waiting = false;
-let stale = false;
+let pause = PAUSE_MS;
+// The last revision that the server told of, and the one that the sections show: -1 if they have to be fetched in any case.
+let told = Number(document.body.dataset.revision || 0);
+let shown = told;
 // A page of an earlier time stays as it is.
 const past = () => "at" in document.body.dataset;
 
 // As a document: it is parsed without running anything, which the policy of the page would not allow otherwise.
-export function fetched(address) {
+export function fetched(address, refreshes = false) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("GET", address);
     request.responseType = "document";
     request.setRequestHeader("Accept", "text/html");
+    if (refreshes) request.setRequestHeader("X-Page-Refresh", "1");
     request.onload = () => {
       const there = request.responseURL.includes("/login") ? 401 : request.status;
+      if (refreshes) pause = 1000 * request.getResponseHeader("X-Page-Pause") || pause;
       if (there === 200 && request.response) resolve(request.response);
       else reject(new Error(`${there}`));
     };
@@ -32,24 +37,24 @@ export function swap(id, from) {
 }
 
 async function refresh() {
-  if (waiting || document.hidden) {
-    stale = true;
-    return;
-  }
+  if (waiting || document.hidden || shown >= told) return;
   waiting = true;
-  stale = false;
+  // Many tabs hear of a change at the same moment.
+  if (pause > PAUSE_MS) await new Promise((resolve) => setTimeout(resolve, Math.random() * (pause - PAUSE_MS)));
   try {
-    const found = await fetched(location.pathname + location.search);
+    const found = await fetched(location.pathname + location.search, true);
     for (const each of document.querySelectorAll("[data-live]")) swap(each.id, found);
+    shown = Number(found.body.dataset.revision || told);
     document.dispatchEvent(new Event("refreshed"));
   } catch (error) {
     // What may no longer be seen does not stay on the screen.  After anything else the next change asks again.
     if (["401", "403", "404"].includes(error.message) && document.querySelector("[data-live]")) location.reload();
+    shown = told;
   }
   setTimeout(() => {
     waiting = false;
-    if (stale) refresh();
-  }, PAUSE_MS);
+    refresh();
+  }, pause);
 }
 
 function say(text, live) {
@@ -61,24 +66,24 @@ function say(text, live) {
 function again() {
   open();
   document.dispatchEvent(new Event("reset"));
+  shown = -1;
   refresh();
 }
 
 function open() {
   if (source || document.hidden || past()) return;
-  source = new EventSource("/page/live");
-  source.onopen = () => {
-    say("live", true);
-    if (!sessionStorage.getItem("acted")) return;
-    sessionStorage.removeItem("acted");
-    refresh();
-  };
+  source = new EventSource(shown < 0 ? "/page/live" : `/page/live?since=${Math.min(shown, told)}`);
+  source.onopen = () => say("live", true);
   source.onmessage = (event) => {
-    document.dispatchEvent(new CustomEvent("change", { detail: JSON.parse(event.data) }));
+    const change = JSON.parse(event.data);
+    told = Math.max(told, change.r);
+    document.dispatchEvent(new CustomEvent("change", { detail: change }));
     refresh();
   };
-  source.addEventListener("reset", () => {
+  source.addEventListener("reset", (event) => {
+    told = parseInt(event.lastEventId, 10) || 0;
     document.dispatchEvent(new Event("reset"));
+    shown = -1;
     refresh();
   });
   source.onerror = () => {

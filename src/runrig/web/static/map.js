@@ -9,6 +9,8 @@ const STATES = [", promised", "", ", stopping"];
 let layout = null;
 let gangs = new Map();
 let revision = 0;
+let told = 0;
+let loading = 0;
 let mode = box.dataset.by;
 let cells = [];
 let labels = [];
@@ -30,6 +32,16 @@ function named(runs) {
 }
 
 async function load() {
+  loading++;
+  try {
+    await loaded();
+  } finally {
+    loading--;
+  }
+  if (!then() && revision < told) await load();
+}
+
+async function loaded() {
   const asked = then();
   const state = await json(`/page/state${asked}`);
   if (asked !== then()) return;
@@ -379,6 +391,8 @@ for (const link of box.querySelectorAll("[data-mode]")) {
 }
 
 document.addEventListener("change", ({ detail }) => {
+  told = detail.r;
+  if (loading) return; // what is loaded is compared with this
   if (!layout || detail.from > revision) {
     load().catch(() => {});
     return;
@@ -390,7 +404,10 @@ document.addEventListener("change", ({ detail }) => {
   if (detail["+"].length || detail["-"].length) draw();
 });
 document.addEventListener("travelled", () => load().catch(() => {}));
-document.addEventListener("reset", () => load().catch(() => {}));
+document.addEventListener("reset", () => {
+  told = 0;
+  load().catch(() => {});
+});
 document.addEventListener("refreshed", () => document.getElementById("domains").dataset.now !== undefined && draw());
 for (const query of ["(prefers-color-scheme: dark)", "print"]) {
   matchMedia(query).addEventListener("change", () => {

@@ -1,0 +1,164 @@
+"""Pages that are kept as they are: one answer for all who have the same roles, never for others, and pauses that keep the cost small."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runrig.domain.access import role_named
+from runrig.service.commands.edits import CohortEdit
+from runrig.web import refreshing
+from runrig.web.refreshing import HEADER, MOST_S, PART, PAUSE, REQUEST_S, Refreshes, pause_s
+from tests.web.visitor import Site, Visitor, site
+
+PEOPLE = {
+    "ada": ("admin",),
+    "vera": ("viewer",),
+    "ulla": ("user",),
+    "mina": ("pool1-user",),
+    "mona": ("pool1-viewer",),
+    "otto": ("pool2-user",),
+    "beth": ("pool1-user", "pool2-user"),
+    "nell": (),
+}
+SHARED = ("/", "/waiting", "/waiting?pool=pool1", "/map", "/map?table=1", "/map?gang=b-1", "/map?size=1x1")
+OWN = ("/workflows", "/workflow/a-1", "/pool/pool1", "/node/n0")
+SECTION = re.compile(r'<(\w+) [^>]*\bid="([^"]+)"[^>]*\bdata-live\b')
+
+
+@contextmanager
+def at_work(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: object) -> Iterator[Site]:
+    """Both pools run something, and something waits in both.  Shared answers stay good."""
+    monkeypatch.setattr(refreshing, "LEAST_S", 1000.0)
+    with site(folder, gpus=4, **settings) as it:
+        for name, pool in (("a", "pool1"), ("b", "pool2"), ("c", "pool1"), ("d", "pool2")):
+            it.desk.submit(name, pool, gpus=2)
+            it.desk.service.settle()
+        it.desk.service.declarations.create_cohort("org", CohortEdit(), user="ann")  # an event that not all see
+        yield it
+
+
+def refreshed(visitor: Visitor, path: str) -> str:
+    found = visitor.get(path, **{HEADER: "1"})
+    assert found.status_code == 200, found.text
+    assert float(found.headers[PAUSE]) > 0
+    return found.text
+
+
+def sections(page: str) -> dict[str, str]:
+    """What is live on *page*, by id: each up to where the next one begins that is no part of it."""
+    found = {}
+    for match in SECTION.finditer(page):
+        depth = 0
+        for tag in re.finditer(rf"<(/?){match[1]}\b[^>]*>", page[match.start() :]):
+            depth += -1 if tag[1] else 1
+            if not depth:
+                found[match[2]] = page[match.start() : match.start() + tag.end()]
+                break
+    return found
+
+
+def shared_of(it: Site) -> Refreshes:
+    found: Refreshes = it.app.state.refreshes
+    return found
+
+
+def test_nobody_gets_what_somebody_else_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked before: what is refreshed is what is on the page of who asks."""
+    with at_work(tmp_path, monkeypatch) as it:
+        people = {name: it.person(name, *roles) for name, roles in PEOPLE.items()}
+        allowed = {(n, p): v.get(p).status_code == 200 for (n, v), p in product(people.items(), SHARED + OWN)}
+        own = {key: sections(people[key[0]].page(key[1])) for key, may in allowed.items() if may}
+        assert len({str(own[name, "/"]) for name in PEOPLE}) == 6, "there is something to be mistaken for another's"
+        for path in SHARED + OWN:
+            for first, second in product(PEOPLE, PEOPLE):
+                shared_of(it)._kept.clear()
+                for name in (first, second):
+                    if allowed[name, path]:
+                        assert sections(refreshed(people[name], path)) == own[name, path], (first, second, path)
+                    else:
+                        assert people[name].get(path, **{HEADER: "1"}).status_code in (403, 404), (name, path)
+
+
+def test_an_answer_to_a_script_says_nothing_about_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_work(tmp_path, monkeypatch) as it:
+        visitor = it.person("unmistakable", "admin")
+        for path in SHARED:
+            assert "unmistakable" in visitor.page(path)
+            found = refreshed(visitor, path)
+            assert "unmistakable" not in found
+            assert "csrf" not in found
+
+
+def test_the_same_is_made_once_for_all_with_the_same_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_work(tmp_path, monkeypatch) as it:
+        eve, bob, ann = it.person("eve", "pool1-user"), it.person("bob", "pool1-user"), it.person("zoe", "viewer")
+        answers = [refreshed(each, "/") for each in (eve, bob) * 10]
+        assert (len(set(answers)), shared_of(it).made) == (1, 1)
+        refreshed(ann, "/")
+        refreshed(ann, "/map")
+        assert shared_of(it).made == 3
+        eve.page("/")
+        assert shared_of(it).made == 3, "who loads a page gets one that was made for them"
+
+
+def test_an_answer_is_made_anew_when_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_work(tmp_path, monkeypatch) as it:
+        eve = it.person("eve", "viewer")
+        before = refreshed(eve, "/")
+        it.desk.submit("new", "pool1")
+        assert refreshed(eve, "/") == before
+        for kept in shared_of(it)._kept.values():
+            kept.good_until = 0.0
+        found = refreshed(eve, "/")
+        assert sections(found) == sections(eve.page("/"))
+        assert "new-1" not in before
+        assert f'data-revision="{it.desk.revision}"' in found
+
+
+def test_who_sees_less_than_before_gets_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_work(tmp_path, monkeypatch) as it:
+        eve = it.person("eve", "pool1-user", "pool2-user")
+        assert "pool2" in refreshed(eve, "/")
+        it.desk.service.access.users.withdraw("eve", role_named("pool2-user"), actor="ann")
+        assert "pool2" not in refreshed(eve, "/")
+        it.desk.service.access.users.set_disabled("eve", True, actor="ann")
+        assert eve.get("/", **{HEADER: "1"}).headers["location"] == "/login"
+
+
+def test_the_first_workflow_of_an_empty_server_is_not_shared(tmp_path: Path) -> None:
+    """The pool in the command is that of the asker's profile."""
+    with site(tmp_path) as it:
+        eve, bob = it.person("eve", "user"), it.person("bob", "user")
+        it.desk.service.access.set_profile("eve", {"pool": "pool2"})
+        it.desk.service.access.set_profile("bob", {"pool": "pool1"})
+        for visitor in (eve, bob, eve):
+            assert sections(refreshed(visitor, "/")) == sections(visitor.page("/"))
+        assert sections(eve.page("/")) != sections(bob.page("/"))
+        assert shared_of(it).made == 0
+
+
+@given(st.integers(1, 200), st.floats(0, 0.2))
+def test_all_tabs_together_take_a_small_part_of_a_processor(streams: int, cost_s: float) -> None:
+    pause = pause_s(streams, cost_s)
+    assert pause == MOST_S or streams * (REQUEST_S + cost_s) / pause <= PART * 1.001
+    assert pause_s(1, 0.01) == refreshing.LEAST_S, "one tab is quick"
+
+
+def test_tabs_are_told_to_pause_the_longer_the_more_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_work(tmp_path, monkeypatch) as it:
+        monkeypatch.setattr(refreshing, "LEAST_S", 2.0)
+        eve = it.person("eve", "viewer")
+        pauses = []
+        for streams in (1, 100, 200):
+            it.app.state.hub.streams = streams
+            pauses.append([float(eve.get(path, **{HEADER: "1"}).headers[PAUSE]) for path in ("/", "/workflows")])
+        for shared, own in zip(*pauses[1:], strict=True):
+            assert own > shared
+        assert pauses[0][0] <= 2.0
+        assert [each[0] for each in pauses[1:]] == [100 * REQUEST_S / PART, 200 * REQUEST_S / PART]
