@@ -258,3 +258,51 @@ def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
             assert said[0].startswith(begins)
             assert (b"event: reset" in said[0]) == (changes > 3)
             assert kept <= 3
+
+
+def test_what_changed_after_the_page_was_drawn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is drawn between two looks: what the next look finds is told as a whole."""
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        looked = it.state(cookie)["r"]
+        it.desk.submit("a")
+        drawn = it.desk.revision
+        it.desk.service.settle()
+        event, change = next(messages(it.ask(f"/page/live?since={drawn}", cookie)))
+        assert (event, change["from"], change["r"]) == ("message", looked, it.desk.revision)
+        assert looked < drawn < it.desk.revision
+        assert [each[0] for each in change["+"]] == ["a-1/main-group"]
+
+
+def test_what_is_newer_than_the_last_look_is_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what came before the stream listened is told without another commit."""
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        monkeypatch.setattr(live, "LOOK_S", 0.5)
+        looked = it.state(cookie)["r"]
+        it.happens("a")
+        told = messages(it.ask(f"/page/live?since={it.desk.revision}", cookie))
+        first, second = next(told), next(told)
+        assert first == ("message", {"r": looked, "from": looked, "+": [], "-": []})
+        assert (second[0], second[1]["from"], second[1]["r"]) == ("message", looked, it.desk.revision)
+
+
+def test_a_page_that_nobody_is_behind_is_told_where_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with streams(tmp_path, monkeypatch) as it:
+        cookie = it.signed_in("bob", "viewer")
+        it.happens("a")
+        now = it.desk.revision
+        for known in ("", f"?since={now}"):
+            assert next(messages(it.ask(f"/page/live{known}", cookie))) == (
+                "message",
+                {"r": now, "from": now, "+": [], "-": []},
+            )
+
+
+def test_messages_are_rarer_the_more_pages_are_live(tmp_path: Path) -> None:
+    with desk(tmp_path) as it:
+        hub = live.Hub(it.service)
+        paces = []
+        for hub.streams in (1, 50, 100, 200):
+            paces.append(hub.pace_s)
+        assert paces == [1.0, 1.0, 2.0, 4.0]
