@@ -89,7 +89,9 @@ def test_the_trail_is_narrowed_and_read_page_by_page(tmp_path: Path) -> None:
         assert listed(pool="a", by="ann") == listed(pool="team--a", until="2027-01-15T08:00:00") == whole[2:3]
         assert listed(since="2027-01-15T08:00:02") == whole[:1]
         assert listed(since="2027-01-15T09:00:02+01:00") == whole[:1]
-        assert it.get(HISTORY, by="nobody") == {"items": [], "next_cursor": None}
+        assert it.get(HISTORY, by="bob", until="2027-01-15T08:00:00") == {"items": [], "next_cursor": None}
+        assert it.get(HISTORY, by="runrig") == {"items": [], "next_cursor": None}
+        assert it.error("GET", HISTORY, by="nobody")[0] == 404
         first = it.get(HISTORY, limit=3)
         last = it.get(HISTORY, limit=3, cursor=first["next_cursor"])
         assert (first["items"] + last["items"], last["next_cursor"]) == (it.get(HISTORY)["items"], None)

@@ -5,7 +5,7 @@ is 403, with the roles that would allow it.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -73,6 +73,11 @@ class Asker:
         if about is not None:
             self.service.queries.check_pool(about.pool, self.visibility)
         raise _not_allowed(self.identity, permission, about)
+
+    def known_users(self, asks: str) -> Collection[str]:
+        """The users that they may know of before any work of theirs is seen.  *asks*: the name under which they ask."""
+        listed = self.service.access.users.all() if self.may(Permission.ACCESS) else ()
+        return {asks, self.identity.user, *(user.name for user in listed)}
 
     def submits_to(self) -> list[str]:
         """The pools that take what they submit, by name."""

@@ -222,11 +222,17 @@ def root(document: Document) -> Field:
     return Field(document.node, "", Problems(document.problems))
 
 
+def likely(word: str, known: Collection[str]) -> str | None:
+    """The name among *known* that was probably meant; None if none is like *word*."""
+    found = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
 def closest(word: str, known: Collection[str]) -> str:
     """The end of a message: the name that was probably meant, else all names."""
-    likely = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    if likely:
-        return f"did you mean {likely[0]!r}?"
+    meant = likely(word, known)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
     return "there is " + listed(known) if known else "there is none"
 
 

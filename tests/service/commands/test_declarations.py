@@ -140,6 +140,34 @@ def test_what_is_not_there_cannot_be_changed(tmp_path: Path) -> None:
             it.service.declarations.update_cohort("nope", CohortEdit(weight=2), user="ann")
 
 
+def test_a_cohort_that_nobody_has_named_is_not_found_and_nothing_is_stored(tmp_path: Path) -> None:
+    """Q6: a file may name one in passing, a command may not; one that is only named is there."""
+    with desk(tmp_path) as it:
+        declarations = it.service.declarations
+        _told(it, "cohorts: [{name: research, parent: org}]")
+        before = it.revision
+        for wrong in (
+            lambda name: declarations.create_pool("new", PoolEdit(cohort=name), user="ann"),
+            lambda name: declarations.update_pool("pool1", PoolEdit(cohort=name), user="ann"),
+            lambda name: declarations.create_cohort("new", CohortEdit(parent=name), user="ann"),
+            lambda name: declarations.update_cohort("research", CohortEdit(parent=name), user="ann"),
+        ):
+            with pytest.raises(
+                NotFound,
+                match=r"there is no cohort 'reserch': did you mean 'research'\? `runrig cohort create reserch` makes it",
+            ):
+                wrong("reserch")
+            with pytest.raises(
+                NotFound, match="there is no cohort 'zz': there is org, research; `runrig cohort create zz`"
+            ):
+                wrong("zz")
+        with pytest.raises(Refused, match="circle"):
+            declarations.create_cohort("new", CohortEdit(parent="new"), user="ann")
+        assert it.revision == before
+        declarations.update_pool("pool1", PoolEdit(cohort="org"), user="ann")
+        assert it.revision == before + 1
+
+
 def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a")
@@ -191,8 +219,8 @@ def test_a_pool_and_a_cohort_are_moved_with_their_running_work(tmp_path: Path) -
             "pool2": ("lab", True, True, 4, 0),
         }
         late = it.submit("late", "pool2", Priority.LOW)
-        declarations.update_cohort("lab", CohortEdit(parent="org"), user="ann")
         declarations.create_cohort("org", CohortEdit(quota=1), user="bob")
+        declarations.update_cohort("lab", CohortEdit(parent="org"), user="ann")
         it.later(1)
         assert (it.status(low), it.status(late)) == ("RUNNING", "PENDING")
         declarations.update_cohort("lab", CohortEdit(borrowing_limit=None, lending_limit=1), user="ann")
@@ -205,8 +233,7 @@ def test_an_edit_that_would_close_a_circle_is_refused_and_stores_nothing(tmp_pat
     """Q5, Q7."""
     with desk(tmp_path) as it:
         declarations = it.service.declarations
-        declarations.create_cohort("a", CohortEdit(parent="b"), user="ann")
-        declarations.create_cohort("b", CohortEdit(parent="c"), user="ann")
+        _told(it, "cohorts: [{name: a, parent: b}, {name: b, parent: c}]")  # c is only named
         before = it.revision
         with pytest.raises(Refused, match="the parents of cohort c would run in a circle: c -> a -> b -> c"):
             declarations.create_cohort("c", CohortEdit(parent="a"), user="ann")
@@ -248,7 +275,7 @@ def test_a_cohort_that_is_deleted_leaves_its_children_under_its_name_if_that_is_
     """Q6."""
     with desk(tmp_path) as it:
         declarations = it.service.declarations
-        declarations.create_cohort("lab", CohortEdit(parent="org", quota=1), user="ann")
+        _told(it, "cohorts: [{name: lab, parent: org, quota: 1}]")  # org is only named
         declarations.update_pool("pool1", PoolEdit(cohort="lab"), user="ann")
         with pytest.raises(Conflict, match="cohort lab still has pool1 under it"):
             declarations.delete_cohort("lab", user="ann")

@@ -67,6 +67,7 @@ def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> N
     with desk(tmp_path, cluster=EMPTY) as it:
         made = edit(it, "team", create=True, quota=3, description="ours")
         grown = edit(it, "team", "bob", quota=4)
+        it.service.declarations.create_cohort("org", CohortEdit(), user="bob")
         edit(it, "team", "bob", cohort="org", borrowing_limit=2)
         edit(it, "team", "eve", weight=2, queueing=Queueing.STRICT_FIFO, cohort=None)
         found = trail(it, "team")
@@ -378,6 +379,7 @@ def test_at_any_time_a_pool_is_what_pool_show_said_then(steps: list[tuple[Any, .
     """Law S6: after each step, and still at the end."""
     with TemporaryDirectory() as folder, desk(Path(folder), cluster=TEAM) as it:
         said: dict[float, dict[str, Any]] = {}
+        it.service.declarations.create_cohort("org", CohortEdit(), user="ann")
         for step in steps:
             take(it, step)
             said[it.time[0]] = shown(it)
@@ -409,6 +411,7 @@ def rows(it: Desk) -> tuple[set[tuple[Any, ...]], set[str]]:
 def live(it: Desk) -> Iterator[None]:
     """All that can be done to pools, and years of waiting."""
     declarations = it.service.declarations
+    declarations.create_cohort("org", CohortEdit(), user="ann")
     edit(it, "p", create=True, quota=2, cohort="org")
     yield
     it.submit("a", "p", duration=50)
@@ -417,7 +420,6 @@ def live(it: Desk) -> Iterator[None]:
     declarations.delete_pool("p", user="bob")
     it.later(100)
     yield
-    declarations.create_cohort("org", CohortEdit(), user="ann")
     declarations.delete_cohort("org", user="ann")
     apply(it, EMPTY, prune=True)
     it.later(3 * 365 * 86400)

@@ -81,7 +81,7 @@ def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: 
 # ---------------------------------------------------------------- roles
 
 
-@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(v1.RolePage))
+@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(v1.RolePage, 404))
 def list_roles(
     service: Serving,
     user: Annotated[str | None, Query(description="Only those of this one")] = None,
@@ -89,7 +89,10 @@ def list_roles(
     cursor: Cursor = None,
 ) -> v1.RolePage:
     after = place_of(cursor, str, str)
-    page, following = cut(sorted(service.access.users.grants(user), key=_place), _place, limit, after)
+    found = service.access.users.grants(user)
+    if not found and user is not None:
+        service.access.users.get(user)
+    page, following = cut(sorted(found, key=_place), _place, limit, after)
     return v1.RolePage(items=[as_answers.role(each) for each in page], next_cursor=following)
 
 
@@ -149,7 +152,7 @@ def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: 
     "/api/v1/access-events",
     summary="The audit trail of users, roles and tokens, newest first",
     dependencies=_ACCESS,
-    responses=shows(v1.AccessEventPage),
+    responses=shows(v1.AccessEventPage, 404),
 )
 def list_access_events(
     service: Serving,
@@ -159,5 +162,7 @@ def list_access_events(
 ) -> v1.AccessEventPage:
     after = place_of(cursor, int)
     found = service.access.events(user=user, before=after[0] if after else None, limit=limit + 1)
+    if not found and user is not None:
+        service.access.users.get(user)
     following = cursor_of((found[limit - 1].number,)) if len(found) > limit else None
     return v1.AccessEventPage(items=[as_answers.event(each) for each in found[:limit]], next_cursor=following)

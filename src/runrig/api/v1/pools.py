@@ -14,8 +14,9 @@ from runrig.api.v1.answers import workflows as as_workflows
 from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
-from runrig.domain.errors import InvalidInput
+from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.tags import tag_of
+from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
@@ -157,7 +158,8 @@ def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_
 )
 def list_pool_changes(
     service: Serving,
-    visibility: Seeing,
+    user: User,
+    asker: Asking,
     name: str,
     since: Annotated[At | None, Query(description="This time is still in it")] = None,
     until: Annotated[At | None, Query(description="This time is still in it")] = None,
@@ -187,7 +189,11 @@ def list_pool_changes(
         after=None if after is None else (after[0], after[1]),
         limit=limit,
     )
-    found = service.history.changes(name, query, visibility)
+    found = service.history.changes(name, query, asker.visibility)
+    if by is not None and not found.entries and by not in (*asker.known_users(user), history.RUNRIG):
+        ever = service.history.changes(name, HistoryQuery(by=by, limit=1), asker.visibility)
+        if not ever.entries:
+            raise NotFound(f"no user {by!r} has changed pool {name}: `runrig pool history {name}` shows who has")
     following = None if found.next is None else cursor_of(found.next)
     return v1.PoolChangePage(items=as_answers.changes(found), next_cursor=following)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Seeing, Sent, needs, workflow
+from runrig.api.permissions import Asking, Seeing, Sent, needs, workflow
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.answers import workflows as as_answers
@@ -152,12 +152,12 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
     "/api/v1/workflows",
     summary="Workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.WorkflowPage),
+    responses=shows(v1.WorkflowPage, 404),
 )
 def list_workflows(
     service: Serving,
     asks: User,
-    visibility: Seeing,
+    asker: Asking,
     user: Annotated[list[str], Query(description="Submitted by these")] = [],  # noqa: B006
     mine: Annotated[bool, Query(description="Submitted by you; then `user` says nothing more")] = False,
     status: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
@@ -173,7 +173,10 @@ def list_workflows(
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> v1.WorkflowPage:
-    behind = place_of(cursor, float, int, str)
+    behind, visibility = place_of(cursor, float, int, str), asker.visibility
+    for each in pool:
+        service.queries.check_pool(each, visibility)
+    service.workflow_queries.check_users(user, asker.known_users(asks), visibility)
     query = WorkflowQuery(
         pools=tuple(pool),
         users=(asks,) if mine else tuple(user),

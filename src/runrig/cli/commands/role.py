@@ -29,6 +29,8 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     """Who has which role, since when, and by whom."""
     found = session.client.items(path("roles"), {"user": user})
     roles = [row(each) for each in found if pool in (None, each["pool"])]
+    if not roles and pool is not None:
+        session.client.get(path("pools", pool))  # a pool that is not there is an error, not one without roles
     if session.show({"roles": roles}):
         return
     if not roles:

@@ -159,6 +159,7 @@ class WorkflowCalls(Calls):
         """Yields workflows, newest first; of several values of a filter one has to fit.
 
         *pool*: without its subpools.  *label*: ``KEY=VALUE``, with ``*`` and ``(a|b)`` in the value.  *name*: a part of the id.
+        Raises NotFound for a pool or user that nobody knows.
         """
         query = {
             "user": user,

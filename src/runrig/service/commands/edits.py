@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.errors import InvalidInput, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
-from runrig.domain.pools import Cohort, Pool, Queueing, Quota, Quotas, TopologyKey
+from runrig.domain.pools import Cohort, Pool, Queueing, Quota, Quotas, TopologyKey, name_problem
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.engine.state.state import State
 from runrig.spec import cluster
+from runrig.spec.fields import likely
 
 QuotaText = int | str | Mapping[str, object]
 """GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
@@ -43,12 +44,12 @@ class CohortEdit:
 
 
 def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    """Raises InvalidInput."""
+    """Raises InvalidInput, and NotFound for an unknown cohort."""
     if pool.parent is not None:
         return _edited_subpool(pool, edit, state)
     changed = replace(
         pool,
-        cohort=pool.cohort if isinstance(edit.cohort, Keep) else edit.cohort,
+        cohort=pool.cohort if isinstance(edit.cohort, Keep) else known_cohort(state, edit.cohort),
         topology_keys=pool.topology_keys if isinstance(edit.topology_keys, Keep) else edit.topology_keys,
         flavors=pool.flavors if isinstance(edit.flavors, Keep) else edit.flavors,
         queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
@@ -83,13 +84,28 @@ def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
 
 
 def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
-    """Raises InvalidInput."""
+    """Raises InvalidInput, and NotFound for an unknown parent."""
+    its_own = edit.parent == cohort.name  # a circle, for which there are better words
     return replace(
         cohort,
-        parent=cohort.parent if isinstance(edit.parent, Keep) else edit.parent,
+        parent=cohort.parent
+        if isinstance(edit.parent, Keep)
+        else edit.parent
+        if its_own
+        else known_cohort(state, edit.parent),
         weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
         quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
     )
+
+
+def known_cohort(state: State, name: str | None) -> str | None:
+    """Returns *name*, declared or named by others (law Q6).  Raises NotFound for a new name: only a file introduces one in passing."""
+    known = sorted(node.name for node in state.ledger.tree.cohorts.values())
+    if name is None or name in known or name_problem("cohort", name):  # what is wrong with a name is said later
+        return name
+    meant = likely(name, known)
+    there = f"did you mean {meant!r}?" if meant else f"there is {cluster.listed(known) or 'none yet'};"
+    raise NotFound(f"there is no cohort {name!r}: {there} `runrig cohort create {name}` makes it")
 
 
 def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:

@@ -34,6 +34,7 @@ from runrig.service.queries.sentences import deletion_in_words, failure_of, firs
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Standstill
+from runrig.spec.fields import likely
 
 T = TypeVar("T")
 
@@ -168,6 +169,14 @@ class WorkflowQueries:
             return (), False
         page, more = self._store.workflows(seen)
         return tuple(self._listed(page)), more
+
+    def check_users(self, names: Iterable[str], known: Collection[str], visibility: Visibility = ALL) -> None:
+        """Raises NotFound for one of *names* who is not in *known* and has submitted nothing that *visibility* reaches."""
+        for name in names:
+            if name not in known and not self.workflows(WorkflowQuery(users=(name,), limit=1), visibility)[0]:
+                meant = likely(name, known)
+                way_out = f"did you mean {meant!r}?" if meant else "`runrig workflow list --all` shows who has"
+                raise NotFound(f"no user {name!r} has submitted anything that you see: {way_out}")
 
     def with_headlines(self, page: Sequence[Listed], visibility: Visibility = ALL) -> tuple[Listed, ...]:
         """*page* with why each waits.

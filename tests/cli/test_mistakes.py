@@ -1,0 +1,84 @@
+"""Mistakes that people make on the command line: each is refused, or told, by a real server."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.worlds.command_line import Up, up, written
+from tests.worlds.workflow_files import one_task
+
+CLUSTER = """
+backend: {name: lab, type: simulated}
+nodes:
+- {name: "n{0..3}", resources: {gpu: 2}, labels: {rack: "r{n//2}"}}
+cohorts:
+- {name: research}
+pools:
+- {name: vision, cohort: research, quota: 4, topology_keys: [{key: rack, label: rack}]}
+- {name: video, quota: 4}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    here = tmp_path_factory.mktemp("mistakes")
+    with up(here / "data", "--cluster", written(here, CLUSTER, "cluster.yaml")) as found:
+        assert found.runrig("user", "create", "anna", "--role", "vision-user").code == 0
+        text = one_task("train", 1, image="any", command=["x"], duration=3600)
+        assert found.runrig("workflow", "submit", "-", "--pool", "vision", stdin=text).code == 0
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["workflow", "list", "--all", "--pool", "vison"], "there is no pool 'vison': there are video, vision"),
+        (
+            ["workflow", "list", "--user", "ana"],
+            "no user 'ana' has submitted anything that you see: did you mean 'anna'?",
+        ),
+        (
+            ["workflow", "list", "--user", "zoe"],
+            "no user 'zoe' has submitted anything that you see: `runrig workflow list --all` shows who has",
+        ),
+        (["role", "list", "--user", "ana"], "there is no user 'ana': `runrig user list` lists them all"),
+        (["role", "list", "--pool", "vison"], "there is no pool 'vison': there are video, vision"),
+        (["user", "history", "ana"], "there is no user 'ana': `runrig user list` lists them all"),
+        (
+            ["pool", "history", "vision", "--by", "ana"],
+            "no user 'ana' has changed pool vision: `runrig pool history vision` shows who has",
+        ),
+    ],
+)
+def test_a_filter_by_a_name_that_is_not_there_is_refused(server: Up, args: list[str], says: str) -> None:
+    done = server.runrig(*args)
+    assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")
+
+
+def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
+    assert server.runrig("workflow", "list", "--pool", "video").out == "no workflows: --all shows those of all users\n"
+    assert server.runrig("workflow", "list", "--user", "anna").code == 0
+    assert server.runrig("pool", "history", "vision", "--by", "anna").code == 0
+    assert server.runrig("role", "list", "--pool", "video").out == "no roles\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["pool", "create", "new", "--quota", "1", "--cohort", "reserch"],
+        ["pool", "update", "video", "--cohort", "reserch"],
+        ["cohort", "create", "new", "--parent", "reserch"],
+        ["cohort", "update", "research", "--parent", "reserch"],
+    ],
+)
+def test_a_cohort_that_is_not_there_is_refused(server: Up, args: list[str]) -> None:
+    before = server.json("cohort", "list")
+    done = server.runrig(*args)
+    says = "Error: there is no cohort 'reserch': did you mean 'research'? `runrig cohort create reserch` makes it\n"
+    assert (done.code, done.out, done.err) == (2, "", says)
+    assert server.json("cohort", "list") == before
+
+
+def test_one_wrong_name_among_right_ones_is_refused_too(server: Up) -> None:
+    done = server.runrig("workflow", "list", "--all", "--pool", "vision", "--pool", "vison")
+    assert (done.code, done.out) == (2, "")
