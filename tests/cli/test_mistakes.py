@@ -1,10 +1,13 @@
 """Mistakes that people make on the command line: each is refused, or told, by a real server."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.worlds.command_line import Up, up, written
+from runrig import __version__
+from tests.worlds.command_line import Up, runrig, up, written
 from tests.worlds.workflow_files import one_task
 
 CLUSTER = """
@@ -82,3 +85,38 @@ def test_a_cohort_that_is_not_there_is_refused(server: Up, args: list[str]) -> N
 def test_one_wrong_name_among_right_ones_is_refused_too(server: Up) -> None:
     done = server.runrig("workflow", "list", "--all", "--pool", "vision", "--pool", "vison")
     assert (done.code, done.out) == (2, "")
+
+
+def test_who_waits_for_running_is_told_that_it_is_over(server: Up) -> None:
+    """Also of one that ran."""
+    text = one_task("over", 1, image="any", command=["x"], duration=3600)
+    id = server.runrig("workflow", "submit", "-", "--pool", "video", "-t", "json", stdin=text).json["name"]
+    assert server.runrig("workflow", "wait", id, "--for", "RUNNING").code == 0
+    assert server.runrig("workflow", "cancel", id, "--force").out == f"{id} is cancelled\n"
+    assert server.runrig("workflow", "wait", id, "--for", "FAILED").code == 0
+    done = server.runrig("workflow", "wait", id, "--for", "RUNNING")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"{id} is FAILED_CANCELED")
+
+
+def test_of_several_cancels_each_that_fails_says_why_as_if_it_were_alone(server: Up) -> None:
+    text = one_task("gone", 1, image="any", command=["x"], duration=3600)
+    id = server.runrig("workflow", "submit", "-", "--pool", "video", "-t", "json", stdin=text).json["name"]
+    done = server.runrig("workflow", "cancel", "nope-1", id, "nope-2")
+    assert (done.code, done.out) == (1, f"{id} is cancelled\n")
+    assert done.err == "".join(server.runrig("workflow", "cancel", each).err for each in ("nope-1", "nope-2"))
+
+
+def test_the_version_is_told_without_a_server() -> None:
+    done = runrig("--version")
+    assert (done.code, done.out, done.err) == (0, f"runrig {__version__}\n", "")
+
+
+def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
+    url = json.loads((server.data / "server.json").read_text())["url"]
+    token, home = str(server.data / "token"), {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = runrig("login", url.removeprefix("http://"), "--token-file", token, env=home)
+    assert (done.code, done.out.split(" as ")[0]) == (0, f"logged in at {url}")
+    far = runrig("login", "gpu.example.org:8700", "--token-file", token, env=home)
+    assert far.code == 2
+    assert "is not on this machine: write https://gpu.example.org:8700, or http:// without TLS" in far.err

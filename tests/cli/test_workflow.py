@@ -284,7 +284,7 @@ def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     assert (text.code, text.out, text.err) == (
         1,
         "a-1 is cancelled\nc-1 is cancelled\n",
-        "b-1 is not: b-1 is COMPLETED\n",
+        "Error: b-1 is COMPLETED\n",
     )
     failed = {"name": "b-1", "message": "b-1 is COMPLETED", "code": "CONFLICT"}
     assert (json.code, json.json) == (1, {"cancelled": ["a-1"], "failed": [failed]})
@@ -515,7 +515,7 @@ WAIT = [
     ("FAILED", [], 1, "", "train-1 is FAILED: main exited with 1\n"),
     ("FAILED_CANCELED", ["--for", "FAILED"], 0, "train-1 is FAILED_CANCELED: main exited with 1\n", ""),
     ("RUNNING", ["--for", "running"], 0, "train-1 is RUNNING\n", ""),
-    ("COMPLETED", ["--for", "RUNNING"], 0, "train-1 is COMPLETED\n", ""),
+    ("COMPLETED", ["--for", "RUNNING"], 1, "", "train-1 is COMPLETED\n"),
     ("RUNNING", ["--timeout", "0"], 75, "", "Error: train-1 is RUNNING after 0 s: 'runrig workflow why train-1' says why\n"),
 ]  # fmt: skip
 
@@ -532,7 +532,16 @@ def test_wait_asks_again_until_the_status_has_come() -> None:
     with serving(answers) as server:
         done = at(server, "workflow", "wait", "train-1", "-t", "json")
     assert (done.code, done.json["status"]) == (0, "COMPLETED")
-    assert server.asked[0][1] == [("for", "COMPLETED"), ("timeout", "20.000")]
+    assert [query for _, query, _ in server.asked] == [
+        [("for", "COMPLETED"), ("timeout", "0.000")],
+        [("for", "COMPLETED"), ("timeout", "20.000")],
+    ]
+
+
+def test_who_waits_for_running_has_seen_it_if_it_ran_meanwhile() -> None:
+    answers = {"GET /api/v1/workflows/train-1/wait": [(200, workflow("PENDING")), (200, workflow("COMPLETED"))]}
+    done = answered(answers, "workflow", "wait", "train-1", "--for", "RUNNING")
+    assert (done.code, done.out) == (0, "train-1 is COMPLETED\n")
 
 
 def test_a_time_to_wait_that_is_no_number_is_wrong_usage() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.client.server_address import Address, ServerAddress
+from runrig.client.server_address import Address, ServerAddress, checked
 from tests.cli.canned_server import page, refused, serving
 from tests.worlds.command_line import runrig
 
@@ -72,12 +72,36 @@ def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:8700", "ftp://x", "http://", "http://a:b", "http://a b", "http://h\r\nX: y"]
+    "url",
+    [
+        "127.0.0.1",
+        "localhost",
+        ":8700",
+        "127.0.0.1:87000",
+        "http:8700",
+        "ftp://x",
+        "http://",
+        "http://a:b",
+        "http://a b",
+        "http://h\r\nX: y",
+    ],
 )
 def test_an_address_that_is_none_is_wrong_usage(url: str) -> None:
     done = runrig("pool", "list", "--server", url)
     assert done.code == 2
     assert done.err == f"Error: {url!r} (from --server) is not the address of a server: write http://HOST:PORT\n"
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8700", "localhost:8700", "[::1]:8700", "localhost:8700/"])
+def test_on_loopback_host_and_port_are_enough(url: str) -> None:
+    assert checked(url, "a test") == Address(f"http://{url.rstrip('/')}", "a test")
+
+
+@pytest.mark.parametrize("url", ["gpu.example.org:8700", "10.0.0.1:80", "gpu:443"])
+def test_beyond_loopback_an_address_says_whether_it_is_encrypted(url: str) -> None:
+    done = runrig("pool", "list", "--server", url)
+    says = f"Error: {url!r} (from --server) is not on this machine: write https://{url}, or http:// without TLS\n"
+    assert (done.code, done.err) == (2, says)
 
 
 def test_a_record_that_is_broken_counts_as_none(tmp_path: Path) -> None:

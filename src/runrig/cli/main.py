@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from runrig import __version__
 from runrig.cli.lazy import LazyGroup, examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.transport.failure import document, sentence
@@ -74,6 +75,7 @@ class _Root(LazyGroup):
 )
 @click.option("--server", metavar="URL", help="Address of the server [RUNRIG_SERVER].")
 @click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")
+@click.version_option(__version__, message="runrig %(version)s", help="Print the version of this program.")
 @click.pass_context
 def cli(context: click.Context, server: str | None, data: str | None) -> None:
     """Shares GPUs between teams, and says of every waiting workflow why it waits."""

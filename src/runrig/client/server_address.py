@@ -7,6 +7,7 @@ RUNRIG_DATA, else the user's; a named folder selects that folder's server; saved
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from runrig.client import folders, saved
 from runrig.domain.errors import InvalidInput
 
 DEFAULT_URL = "http://127.0.0.1:8700"
+_HOST_AND_PORT = re.compile(r"(?!https?:)(\[[0-9a-fA-F:]+\]|[^/:@?#\s]+):[0-9]+/?")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -75,15 +77,22 @@ class ServerAddress:
 
 
 def checked(url: str, source: str) -> Address:
-    """Raises InvalidInput if *url* is not an HTTP address."""
+    """The address *url*, for which HOST:PORT is enough on loopback.  Raises InvalidInput if it is not an HTTP address."""
+    bare = _HOST_AND_PORT.fullmatch(url) is not None
+    whole = f"http://{url}" if bare else url
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(whole)
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
         known = False
     if not known or not url.isascii() or any(character.isspace() for character in url):
         raise InvalidInput.one(f"{url!r} (from {source}) is not the address of a server: write http://HOST:PORT")
-    return Address(url.rstrip("/"), source)
+    address = Address(whole.rstrip("/"), source)
+    if bare and not address.loopback:
+        raise InvalidInput.one(
+            f"{url!r} (from {source}) is not on this machine: write https://{url}, or http:// without TLS"
+        )
+    return address
 
 
 def _written(record: Path) -> str | None:

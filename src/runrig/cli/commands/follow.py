@@ -41,7 +41,7 @@ ENDED_OTHERWISE = 1
 def logs(
     session: Session, id: str, task: str | None, retry: int | None, count: int | None, error: bool, follow: bool
 ) -> None:
-    """What the tasks of the workflow ID wrote; with several, each line begins with its task."""
+    """Print the output of the tasks of the workflow ID; with several, each line begins with its task."""
     if retry is not None and task is None:
         raise click.UsageError("--retry needs --task: attempts are counted per task")
     query = {
@@ -79,28 +79,38 @@ def logs(
 def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
     """Wait until the workflow ID has a status.
 
-    Exit code 0 once it has; 1 if it ended otherwise; 75 if the time is up.
+    Exit code 0 once it has; 1 if it ended otherwise, or had ended before RUNNING was waited for; 75 if the time is up.
     """
     if timeout is not None and math.isnan(timeout):
         raise click.UsageError("--timeout is a number of seconds")
-    answer = _awaited(session.client, id, status, timeout)
-    if not reached(answer, status) and not finished(answer):
+    client = session.client
+    answer = _looked(client, id, status, 0.0)
+    over = finished(answer)
+    if not over and not reached(answer, status):
+        answer = _awaited(client, id, status, timeout)
+    came = reached(answer, status) and not (over and status == WorkflowStatus.RUNNING.value)
+    if not came and not finished(answer):
         raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s: 'runrig workflow why {id}' says why")
     if not session.show(answer):
-        (say if reached(answer, status) else warn)(ending(answer))
-    if not reached(answer, status):
+        (say if came else warn)(ending(answer))
+    if not came:
         raise click.exceptions.Exit(ENDED_OTHERWISE)
 
 
+def _looked(client: Transport, id: str, status: str, seconds: float) -> dict[str, Any]:
+    """The workflow once it has *status*, has ended, or *seconds* are over."""
+    query = {"for": status, "timeout": f"{seconds:.3f}"}
+    found = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
+    return workflows.workflow(found, client.url)
+
+
 def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> dict[str, Any]:
-    """The workflow once it has *status*, has ended, or *timeout* seconds are over."""
+    """As `_looked`, for as long as it takes if *timeout* is None."""
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         begun = time.monotonic()
         ask = _POLL_S if until is None else max(0.0, min(_POLL_S, until - begun))
-        query = {"for": status, "timeout": f"{ask:.3f}"}
-        found = client.get(path("workflows", id, "wait"), query, timeout_s=ask + ANSWER_S)
-        answer = workflows.workflow(found, client.url)
+        answer = _looked(client, id, status, ask)
         now = time.monotonic()
         if reached(answer, status) or finished(answer) or (until is not None and now >= until):
             return answer
@@ -109,7 +119,7 @@ def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> 
 
 
 def reached(answer: Mapping[str, Any], status: str) -> bool:
-    """True if the workflow has *status*.  RUNNING counts for one that ran and has ended, FAILED for every way to fail."""
+    """True if the workflow has *status*.  RUNNING counts for one that ran while it was waited for, FAILED for every way to fail."""
     now = answer["status"]
     if status == WorkflowStatus.RUNNING.value and finished(answer):
         return answer["start_time"] is not None

@@ -15,7 +15,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
-from runrig.cli.transport.failure import document, located
+from runrig.cli.transport.failure import document, located, sentence
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
@@ -341,7 +341,13 @@ def restart(session: Session, id: str, pool: str | None) -> None:
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Why; it is kept with the workflow.")
-@click.option("--force", "-f", is_flag=True, expose_value=False, help="Makes no difference: a cancel always arrives.")
+@click.option(
+    "--force",
+    "-f",
+    is_flag=True,
+    expose_value=False,
+    help="Accepted for scripts; a cancel needs no force.",
+)
 @with_session
 def cancel(session: Session, ids: tuple[str, ...], message: str | None) -> None:
     """Stop each workflow ID.  One that cannot be stopped does not keep the others."""
@@ -367,7 +373,7 @@ def _report(session: Session, cancelled: list[str], failed: list[tuple[str, Runr
     if not session.show(in_json):
         for name in cancelled:
             say(f"{name} is cancelled")
-        for id, error in failed:
-            warn(f"{id} is not: {error.message}")
+        for _, error in failed:
+            warn(sentence(error))  # which names the workflow
     if failed:
         raise click.exceptions.Exit(_REFUSED)
