@@ -120,3 +120,124 @@ def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
     far = runrig("login", "gpu.example.org:8700", "--token-file", token, env=home)
     assert far.code == 2
     assert "is not on this machine: write https://gpu.example.org:8700, or http:// without TLS" in far.err
+
+
+# ---------------------------------------------------------------- files
+
+IN_RESOURCES = (
+    "write it under workflow, as resources: {default: {gpu: 1}}; a task takes the default, or what resource: NAME says"
+)
+TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (f"{WORKFLOW}  tasks: [{{{TASK}, gpus: 1}}]", f"3:48: a task has no field 'gpus': {IN_RESOURCES}"),
+        (f"{WORKFLOW}  tasks: [{{{TASK}, memory: 1Gi}}]", f"3:48: a task has no field 'memory': {IN_RESOURCES}"),
+        (
+            f"{WORKFLOW}  array: 3\n  tasks: [{{{TASK}}}]",
+            "3:3: a workflow has no field 'array': write count: N for tasks that start together; for runs of their own submit the "
+            "file N times, with --set",
+        ),
+        (
+            f"{WORKFLOW}  tasks: [{{{TASK}, env: {{A: b}}}}]",
+            "3:48: a task has no field 'env': write environment: {NAME: VALUE}",
+        ),
+        (
+            f"{WORKFLOW}  tasks: [{{{TASK}, priority: LOW}}]",
+            "3:48: a task has no field 'priority': it belongs to the whole workflow: write it under workflow",
+        ),
+        (
+            f"{WORKFLOW}  tasks:\n  - {{{TASK}}}\n  - {{{TASK}}}",
+            "5:5: tasks[1]: task 'main' is here twice: choose another name",
+        ),
+    ],
+)
+def test_a_field_in_the_wrong_place_is_told_where_it_belongs(server: Up, file: str, says: str) -> None:
+    done = server.runrig("workflow", "submit", "-", "--pool", "vision", stdin=file)
+    assert (done.code, done.out, done.err) == (2, "", f"<stdin>:{says}\n")
+
+
+def test_a_limit_beside_the_quota_of_a_pool_is_told_where_it_belongs(server: Up) -> None:
+    done = server.runrig("apply", "-f", "-", stdin="pools:\n- {name: new, quota: 1, borrowing_limit: 2}\n")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(
+        "<stdin>:2:25: a pool has no field 'borrowing_limit': it belongs into the quota: quota: {gpu:"
+    )
+
+
+def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    file = written(tmp_path, CLUSTER)
+    done = runrig("up", "--data", file, "--port", "0")
+    says = (
+        f"data folder {file} is a file: choose another with --data or RUNRIG_DATA; a cluster file goes with --cluster"
+    )
+    assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def test_whoever_runs_again_is_no_longer_preempted(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--cluster", written(tmp_path, CLUSTER)) as it:
+        low = one_task("low", 2, image="any", command=["x"], count=4, duration=3600)
+        assert it.runrig("workflow", "submit", "-", "--pool", "vision", "--priority", "LOW", stdin=low).code == 0
+        assert it.runrig("workflow", "wait", "low-1", "--for", "RUNNING", "--timeout", "60").code == 0
+        firm = one_task("firm", 2, image="any", command=["x"], duration=3600)
+        assert it.runrig("workflow", "submit", "-", "--pool", "video", stdin=firm).code == 0
+        assert it.runrig("workflow", "wait", "firm-1", "--for", "RUNNING", "--timeout", "60").code == 0
+        assert "preempted by firm-1" in it.runrig("workflow", "query", "low-1").out.partition("Task ")[0]
+        assert "was preempted by firm-1" in it.runrig("why", "low-1").out
+        assert it.runrig("workflow", "cancel", "firm-1").code == 0
+        assert it.runrig("workflow", "wait", "low-1", "--for", "RUNNING", "--timeout", "60").out == "low-1 is RUNNING\n"
+        head, _, attempts = it.runrig("workflow", "query", "low-1").out.partition("Task ")
+        assert ("preempted" in head, attempts.count("preempted by firm-1")) == (False, 4)
+        assert "preempted by" not in it.runrig("why", "low-1").out
+        assert "preempted by firm-1" in it.runrig("workflow", "events", "low-1").out
+
+
+def test_a_pool_that_holds_more_than_it_may_is_marked_wherever_it_is_shown(server: Up) -> None:
+    assert server.runrig("pool", "create", "cut", "--quota", "2", "--borrowing-limit", "0").code == 0
+    text = one_task("holds", 2, image="any", command=["x"], duration=3600)
+    id = server.runrig("workflow", "submit", "-", "--pool", "cut", "-t", "json", stdin=text).json["name"]
+    assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
+    marked = "(over-committed by 1 of default/gpu)"
+    assert f"State     ACTIVE {marked}" in server.runrig("pool", "update", "cut", "--quota", "1").out
+    assert f"State     ACTIVE {marked}" in server.runrig("pool", "show", "cut").out
+    assert "pool cut is over-committed by 1 of default/gpu" in server.runrig("cohort", "list").out
+    assert server.runrig("workflow", "cancel", id).code == 0
+
+
+def test_a_time_to_the_second_is_told_as_it_was_written(server: Up) -> None:
+    early = server.runrig("pool", "show", "vision", "--at", "2020-01-01T00:00:00+00:00")
+    assert early.err.startswith("Error: there was no pool 'vision' at 2020-01-01 00:00:00 UTC: ")
+    changed = server.json("pool", "history", "vision")["entries"][0]["time"]
+    second = changed[:19]
+    assert server.json("pool", "show", "vision", "--at", f"{second}+00:00")["at"] == second
+
+
+def test_the_hint_about_roles_names_the_one_that_is_enough(server: Up, tmp_path: Path) -> None:
+    """At the first attempt, also for who may change neither the pool nor what it is promised."""
+    token = server.runrig("token", "create", "laptop", "--user", "anna", "-t", "json").json["token"]
+    env = {"RUNRIG_DATA": str(server.data), "RUNRIG_TOKEN": token}
+    for option, role in ((("--quota", "5"), "admin"), (("--description", "x"), "vision-admin")):
+        done = runrig("pool", "update", "vision", *option, env=env)
+        assert (done.code, done.out) == (4, "")
+        assert f"that needs the role {role}; an admin gives it with `runrig role grant anna {role}`" in done.err
+
+
+def test_a_workflow_with_several_groups_on_a_node_has_one_entry_there(server: Up) -> None:
+    tasks = ", ".join(f"{{name: {name}, image: x, command: [x], duration: 3600s}}" for name in ("a", "b"))
+    text = f"workflow:\n  name: pair\n  resources: {{default: {{gpu: 1}}}}\n  tasks: [{tasks}]\n"
+    assert server.runrig("workflow", "submit", "-", "--pool", "video", stdin=text).code == 0
+    assert server.runrig("workflow", "wait", "pair-1", "--for", "RUNNING", "--timeout", "60").code == 0
+    rows = [
+        line
+        for line in server.runrig("topology", "show", "--pool", "video", "--nodes").out.splitlines()
+        if "pair" in line
+    ]
+    assert rows
+    assert [row.count("pair-1") for row in rows] == [1] * len(rows)
+    assert "pair-1 2" in rows[0]
+    assert server.runrig("workflow", "cancel", "pair-1").code == 0

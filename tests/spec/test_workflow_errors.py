@@ -192,15 +192,20 @@ def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> N
         "  - {name: w, image: i, command: [x], count: 3}",
         "  - {name: W-1, image: i, command: [x]}",
     )
-    advice = "as Kubernetes sees it: choose another"
+    advice = "as Kubernetes sees it: choose another name"
     assert problems(read_workflow, text) == [
         (6, 7, f"tasks[0]: task 'train-it' has the same name as group 'Train_it', {advice}"),
         (7, 7, f"tasks[1]: 'w-1', a pod of task 'w', has the same name as task 'W-1', {advice}"),
     ]
     lone = HEAD + "  tasks:\n  - {name: a, image: i, command: [x]}\n  - {name: a-group, image: i, command: [x]}\n"
     assert problems(read_workflow, lone) == [
-        (4, 5, f"tasks[0]: 'a-group', the group of task 'a', has the same name as task 'a-group', {advice}")
+        (4, 5, "tasks[0]: 'a-group', the group of task 'a', has the same name as task 'a-group': choose another name")
     ]
+    twice = (
+        HEAD
+        + "  tasks:\n  - {name: a, image: i, command: [x], count: 2}\n  - {name: a, image: i, command: [x], count: 2}\n"
+    )
+    assert problems(read_workflow, twice) == [(5, 5, "tasks[1]: task 'a' is here twice: choose another name")]
     assert problems(read_workflow, lone.replace("a-group", "osmo_ctrl")) == [
         (5, 12, "name: 'osmo_ctrl' is reserved: choose another name")
     ]

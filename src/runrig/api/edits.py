@@ -11,7 +11,7 @@ from runrig.domain.keep import KEEP, Keep
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 
-_ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
+ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
 """The fields of a top-level pool that cost others."""
 
 
@@ -20,7 +20,7 @@ def check_promise(asker: Asker, name: str, fields: Collection[str]) -> None:
 
     *fields*: of an edit, that it mentions.
     """
-    if SUBPOOL_DELIMITER not in name and not _ITS_PROMISE.isdisjoint(fields):
+    if SUBPOOL_DELIMITER not in name and not ITS_PROMISE.isdisjoint(fields):
         asker.need(Permission.CHANGE_CLUSTER, About(name))
 
 

@@ -140,12 +140,18 @@ async def _sent(request: Request) -> dict[str, Any]:
 
 
 class Needs:
-    """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool."""
+    """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool.
 
-    def __init__(self, permission: Permission, finds: Finds | None, of_subpool: Permission | None) -> None:
+    *promise*: fields of the body that need `CHANGE_CLUSTER` for a top-level pool: a refusal names at once the role that is enough.
+    """
+
+    def __init__(
+        self, permission: Permission, finds: Finds | None, of_subpool: Permission | None, promise: Collection[str]
+    ) -> None:
         self.permission = permission
         self._finds = finds
         self._of_subpool = of_subpool
+        self._promise = promise
 
     def __str__(self) -> str:
         return self.permission.value + (f" (a subpool: {self._of_subpool.value})" if self._of_subpool else "")
@@ -157,7 +163,7 @@ class Needs:
         if self._finds is None:
             asker.need(self.permission)
             return
-        if isinstance(self._finds, Sent):
+        if self._promise or isinstance(self._finds, Sent):
             request.state.sent = await _sent(request)
         await run_in_threadpool(self._check, self._finds, asker, request)
 
@@ -168,6 +174,8 @@ class Needs:
             return
         if self._of_subpool is not None and about.subpool:
             permission = self._of_subpool
+        if self._promise and not about.subpool and not request.state.sent.keys().isdisjoint(self._promise):
+            permission = Permission.CHANGE_CLUSTER
         asker.need(permission, about)
         asker.check_there(permission, about.pool)
 
@@ -192,9 +200,15 @@ class Open:
         """Checks nothing."""
 
 
-def needs(permission: Permission, finds: Finds | None = None, *, of_subpool: Permission | None = None) -> Any:
+def needs(
+    permission: Permission,
+    finds: Finds | None = None,
+    *,
+    of_subpool: Permission | None = None,
+    promise: Collection[str] = (),
+) -> Any:
     """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or any role if that is enough."""
-    return Depends(Needs(permission, finds, of_subpool))
+    return Depends(Needs(permission, finds, of_subpool, promise))
 
 
 OPEN: Any = Depends(Open())

@@ -76,13 +76,18 @@ def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[lis
 
 def _check_names(groups: Sequence[DraftGroup]) -> None:
     """Reports clashes: tasks, pods and groups share one namespace that ignores case and the difference of ``_`` and ``-``."""
-    taken: dict[str, str] = {}
+    taken: dict[str, tuple[str, str]] = {}
+    told: set[str] = set()
     for what, name, field in _names(groups):
         key = normalised(name)
-        if key in taken:
-            field.wrong(f"{what} has the same name as {taken[key]}, as Kubernetes sees it: choose another")
-        else:
-            taken[key] = what
+        if key not in taken:
+            taken[key] = what, name
+        elif field.path not in told:  # the group and the pods of a task have its name in theirs, and clash with it
+            told.add(field.path)
+            first, exact = taken[key]
+            alike = "" if name == exact else ", as Kubernetes sees it"
+            same = "is here twice" if what == first else f"has the same name as {first.rstrip(',')}{alike}"
+            field.wrong(f"{what} {same}: choose another name")
 
 
 def _names(groups: Sequence[DraftGroup]) -> Iterator[tuple[str, str, Field]]:

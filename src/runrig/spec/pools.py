@@ -30,7 +30,7 @@ _POOL = (
     *("default_platform", "default_exit_actions", "namespaces", "description"),
 )
 _LIMIT_HINT = "it belongs into the quota: quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
-_HINTS = {"borrowing_limit": _LIMIT_HINT, "lending_limit": _LIMIT_HINT}
+_HINTS = dict.fromkeys(("borrowing_limit", "lending_limit", "borrowingLimit", "lendingLimit"), _LIMIT_HINT)
 _SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has name and quota; the rest is its parent's")
 _QUEUEING = {queueing.value: queueing for queueing in Queueing}
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

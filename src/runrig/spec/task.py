@@ -19,6 +19,7 @@ LONGEST_REGEX = 1_000
 DEFAULT_RESOURCE = "default"
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
 
+ARRAY_HINT = "write count: N for tasks that start together; for runs of their own submit the file N times, with --set"
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _RESERVED = "osmo-ctrl"
 _ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
@@ -34,7 +35,18 @@ _TASK = (
     "credentials",
     *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
 )
-_HINTS = {"resources": "it stands under workflow; here write resource: NAME"}
+_IN_RESOURCES = (
+    "write it under workflow, as resources: {default: {gpu: 1}}; a task takes the default, or what resource: NAME says"
+)
+_HINTS = {
+    "resources": "it stands under workflow; here write resource: NAME",
+    **dict.fromkeys(("gpu", "gpus", "cpu", "cpus", "memory", "storage", "platform"), _IN_RESOURCES),
+    **dict.fromkeys(
+        ("pool", "priority", "labels", "timeout"), "it belongs to the whole workflow: write it under workflow"
+    ),
+    "env": "write environment: {NAME: VALUE}",
+    "array": ARRAY_HINT,
+}
 _EXIT_ACTIONS = {action.value: action for action in ExitAction}
 
 

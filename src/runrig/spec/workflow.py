@@ -11,7 +11,7 @@ from runrig.spec import graph, labels
 from runrig.spec.fields import Field, Fields, root
 from runrig.spec.graph import DraftGroup
 from runrig.spec.resources import Resource, check_slices_of_group, read_resources
-from runrig.spec.task import DEFAULT_RESOURCE, ENVIRONMENT_NAME, DraftTask, name_of, read_task
+from runrig.spec.task import ARRAY_HINT, DEFAULT_RESOURCE, ENVIRONMENT_NAME, DraftTask, name_of, read_task
 from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import read_yaml
 
@@ -23,6 +23,7 @@ _FILE = ("version", "workflow", "resources", "default-values")
 _WORKFLOW = ("name", "labels", "pool", "backend", "priority", "tasks", "groups", "resources", "timeout")
 _GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks")
 _TIMEOUT = ("exec_timeout", "queue_timeout")
+_HINTS = {"array": ARRAY_HINT}
 _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
@@ -78,7 +79,7 @@ def _check_version(fields: Fields) -> None:
 
 
 def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | None:
-    fields = field.fields("a workflow", _WORKFLOW)
+    fields = field.fields("a workflow", _WORKFLOW, _HINTS)
     if fields is None:
         return None
     fields.text("pool")

@@ -23,7 +23,7 @@ from anyio import to_thread
 from runrig import __version__
 from runrig.api import crowd
 from runrig.backends.clock import ServerClock
-from runrig.domain.errors import Conflict, ServerFault
+from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.queries import would_start
@@ -41,10 +41,12 @@ END_S = 15
 
 
 def data_folder(path: Path, elsewhere: str) -> Path:
-    """*path*, created if missing; only its owner may read it.  Raises ServerFault if it cannot be written.
+    """*path*, created if missing; only its owner may read it.  Raises InvalidInput for a file, ServerFault if it cannot be written.
 
     *elsewhere*: how to choose another folder.
     """
+    if path.exists() and not path.is_dir():
+        raise InvalidInput.one(f"data folder {path} is a file: {elsewhere}; a cluster file goes with --cluster")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)

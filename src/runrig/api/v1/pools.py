@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.edits import check_promise, pool_edit
+from runrig.api.edits import ITS_PROMISE, check_promise, pool_edit
 from runrig.api.error_docs import Said
 from runrig.api.permissions import Asking, Seeing, Sent, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
@@ -118,7 +118,7 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
 @router.patch(
     "/api/v1/pools/{name}",
     summary="Change a pool; what runs there goes on",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=ITS_PROMISE)],
     response_model=v1.Pool,
     responses=shows(v1.Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
 )

@@ -157,7 +157,7 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
     facts(
         (
             ("Pool", answer["name"]),
-            ("State", answer["state"]),
+            ("State", _state(answer)),
             ("Description", answer["description"] or None),
             ("Parent", answer["parent"]),
             ("Cohort", answer["cohort"]),
@@ -172,3 +172,9 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
     if answer.get("balances"):
         say("")
         show(Table(balances.COLUMNS, balances.rows(answer["balances"])))
+
+
+def _state(answer: dict[str, Any]) -> str:
+    """``ACTIVE (over-committed by 2 of default/gpu)`` for a pool that holds more than it may have (law Q4)."""
+    beyond = balances.over(answer.get("balances") or {})
+    return f"{answer['state']} (over-committed by {beyond})" if beyond else str(answer["state"])

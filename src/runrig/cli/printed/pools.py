@@ -135,7 +135,7 @@ def _change(entry: Answer) -> dict[str, Any]:
 def past(answer: Answer) -> dict[str, Any]:
     """A pool and its subpools as they stood at a time."""
     return {
-        "at": naive(answer["at"]),
+        "at": str(naive(answer["at"])).removesuffix(".999999"),  # as it was asked for
         "note": NOT_IN_IT,
         "pool": _then(answer["pool"]),
         "subpools": [_then(each) for each in answer["subpools"]],

@@ -184,7 +184,7 @@ def _bar(gpus: Mapping[str, int], width: int) -> str:
 
 def _holders(domain: Domain, room: int) -> str:
     """As many gangs as fit into *room*, and the number of the others."""
-    named = [_holder(each) for each in domain["holders"]]
+    named = [_holder(each) for each in _by_workflow(domain["holders"])]
     total = len(named) + domain["others"]["gangs"]
     for shown in range(len(named), 0, -1):
         rest = total - shown
@@ -192,6 +192,16 @@ def _holders(domain: Domain, room: int) -> str:
         if len(text) <= room:
             return text
     return f"{total} gang{'s' if total > 1 else ''}" if total else "-"
+
+
+def _by_workflow(holders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """*holders* with one entry for all gangs of a workflow that are of one priority and in one state; the most GPUs first."""
+    merged: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for each in holders:
+        key = (each["gang"].partition("/")[0], each["priority"], each["state"])
+        there = merged.setdefault(key, {**each, "gpus": 0})
+        there["gpus"] += each["gpus"]
+    return sorted(merged.values(), key=lambda each: (-each["gpus"], each["gang"]))
 
 
 def _holder(holder: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
@@ -39,6 +39,8 @@ MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 
 MOST_TAGS = 16
 """The most tags of one workflow."""
+
+_NO_IMAGES = "the local backend runs commands on this machine: images are recorded and not used"
 
 _templates = TemplateQueue()
 """One for the process, because it is its processors and memory that templates take."""
@@ -175,6 +177,7 @@ class Submissions:
         self._store = store
         self._backend = backend
         self._reconciler = reconciler
+        self._know_of_images: set[str] = set()
 
     def submit(self, submission: Submission) -> Accepted:
         """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
@@ -282,7 +285,13 @@ class Submissions:
         return plan
 
     def accepted(self, parsed: ParsedSubmission, plan: Plan) -> Accepted:
-        return parsed.accepted(plan, self._backend.name)
+        """*plan*: as `plan` made it.  That images are not used is told to each user once while the server runs."""
+        found = parsed.accepted(plan, self._backend.name)
+        if parsed.user in self._know_of_images:
+            return replace(found, warnings=tuple(each for each in found.warnings if each != _NO_IMAGES))
+        if _NO_IMAGES in found.warnings:
+            self._know_of_images.add(parsed.user)
+        return found
 
     def entered(self, parsed: ParsedSubmission) -> Accepted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
@@ -337,7 +346,7 @@ def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
     if backend != "local":
         return found
     if any(task.image for task in tasks):
-        found.append("the local backend runs commands on this machine: images are recorded and not used")
+        found.append(_NO_IMAGES)
     if any(task.duration_s is not None for task in tasks):
         found.append("duration counts on the simulated backend only: here a task takes as long as it takes")
     return found

@@ -22,6 +22,8 @@ from runrig.service.runtime.transactor import APPLY, ENGINE, Transactor
 RUNRIG = "runrig"
 """The author of changes that no person asked for at that moment: the end of a drain."""
 
+END_OF_SECOND = 999_999
+"""Microseconds of a time that stands for its whole second."""
 SLACK_S = 1.0
 """A time without a fraction means the whole second, which may not be over yet."""
 
@@ -210,7 +212,9 @@ def _moment(at: float) -> datetime:
 
 
 def _utc(at: float) -> str:
-    return f"{_moment(at).isoformat(' ')} UTC"
+    """In words; the end of a second is written as the second."""
+    moment = _moment(at)
+    return f"{(moment.replace(microsecond=0) if moment.microsecond == END_OF_SECOND else moment).isoformat(' ')} UTC"
 
 
 # ---------------------------------------------------------------- changes

@@ -13,7 +13,7 @@ from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.records import Event
 from runrig.domain.steps import Steps
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain import report
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED, PoolWhy
@@ -160,7 +160,7 @@ class WorkflowQueries:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
-        return WorkflowView(stored, spec, self._store.tags.of(stored.workflow.id), self._clock.now())
+        return WorkflowView(_as_it_runs(stored), spec, self._store.tags.of(stored.workflow.id), self._clock.now())
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """(the page, whether there is more)."""
@@ -363,6 +363,18 @@ MOST_LOOKS_HERE = 16
 """How many gangs before one the server looks at itself, while others wait."""
 
 _alive_here = partial(alive_in, most_looks=MOST_LOOKS_HERE)
+
+
+def _as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:
+    """*stored* without the messages of what runs: they tell why an earlier attempt of it ended, and stand there too."""
+    workflow = stored.workflow
+    if workflow.status is WorkflowStatus.RUNNING:
+        workflow = replace(workflow, failure_message="")
+    groups = tuple(
+        replace(each, failure_message="") if each.status is Status.RUNNING and each.stopping is None else each
+        for each in stored.groups
+    )
+    return replace(stored, workflow=workflow, groups=groups)
 
 
 def _when(event: Event | ClusterEvent) -> float:

@@ -158,8 +158,13 @@ def _group_why(group: GroupWhy, view: WhyView) -> v1.GroupWhy:
         ],
         passed=group.passed,
         waits_for=list(group.waits_for),
-        preempted=[_preemption(each) for each in view.preempted if each.gang == gang],
+        preempted=[_preemption(each) for each in view.preempted if each.gang == gang and not _runs_on(group)],
     )
+
+
+def _runs_on(group: GroupWhy) -> bool:
+    """True if it runs, and nobody has preempted this attempt: what became of earlier ones stands among the events."""
+    return group.status in (Status.INITIALIZING, Status.RUNNING) and group.preempted_by is None
 
 
 def _blocker(each: Blocker) -> v1.Blocker:
