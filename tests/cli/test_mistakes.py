@@ -1,6 +1,8 @@
 """Mistakes that people make on the command line: each is refused, or told, by a real server."""
 
+import getpass
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -241,3 +243,38 @@ def test_a_workflow_with_several_groups_on_a_node_has_one_entry_there(server: Up
     assert [row.count("pair-1") for row in rows] == [1] * len(rows)
     assert "pair-1 2" in rows[0]
     assert server.runrig("workflow", "cancel", "pair-1").code == 0
+
+
+# ---------------------------------------------------------------- cluster files
+
+
+def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Path) -> None:
+    """What the file says itself, or never declared, is no matter of --force."""
+    me = getpass.getuser()
+    with up(tmp_path / "data", "--backend", "simulated", "--gpus", "8") as it:
+        file = (
+            "cohorts: [{{name: org, quota: {}}}]\npools:\n- {{name: team, quota: {}, cohort: org, description: {}}}\n"
+        )
+        assert it.runrig("apply", "-f", "-", stdin=file.format(1, 2, "ours")).code == 0
+        assert it.runrig("pool", "update", "team", "--quota", "3").code == 0
+        more = it.runrig("apply", "-f", "-", stdin=file.format(1, 3, "all of ours"))  # the file has what was done
+        assert (more.code, "1 changed" in more.out) == (0, True)
+        assert it.runrig("pool", "update", "team", "--quota", "4").code == 0
+        assert it.runrig("cohort", "update", "org", "--quota", "0").code == 0
+        declared = it.runrig("export").out
+        done = it.runrig("apply", "-f", "-", stdin=file.format(1, 2, "mine"))
+        assert (done.code, done.out, it.runrig("export").out) == (1, "", declared)
+        when = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC"
+        assert re.fullmatch(
+            rf"Error: cohort org was changed by {me} at {when} \(quota\); pool team was changed by {me} at {when} \(quota\): "
+            r"the file would undo that; write it into the file, or apply it with --force\n",
+            done.err,
+        )
+        shown = it.runrig("apply", "-f", "-", "--dry-run", stdin=file.format(1, 2, "mine"))
+        assert (shown.code, shown.err.count("it is undone only with --force")) == (0, 2)
+        other = it.runrig("apply", "-f", "-", stdin=file.format(0, 4, "mine"))
+        assert (other.code, other.err) == (0, "")
+        assert it.runrig("pool", "update", "team", "--quota", "5").code == 0
+        assert it.runrig("apply", "-f", "-", "--force", stdin=file.format(0, 2, "mine")).code == 0
+        assert it.json("pool", "show", "team")["quota"] == 2
+        assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # nothing by hand since

@@ -338,8 +338,8 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
         "4 would change, 2 unchanged",
     ]
     assert [body for _, _, body in server.asked] == [
-        {"file": "pools: [{name: a}]\n", "prune": False, "dry_run": True},
-        {"file": "pools: []\n", "prune": True, "dry_run": False},
+        {"file": "pools: [{name: a}]\n", "prune": False, "dry_run": True, "force": False},
+        {"file": "pools: []\n", "prune": True, "dry_run": False, "force": False},
     ]
 
 

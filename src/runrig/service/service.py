@@ -130,7 +130,7 @@ class Service:
         """
         self.subpools.follow_parents()
         if cluster is not None:
-            self.declarations.declare(cluster, actor=APPLY + user)
+            self.declarations.declare(cluster, actor=APPLY + user, force=True)
         elif not self.queries.flavors():
             self.declarations.declare(ClusterSpec(), actor=user)
         self._reconciler.round()

@@ -50,6 +50,7 @@ class ApplyRequest(Request):
     """*file*: the text of a cluster file.  *prune*: what an earlier apply made and the file no longer has goes away.
 
     *if_revision*: that of a plan; it is refused if what it is about was declared anew since.
+    *force*: also if it undoes what somebody changed by hand since the last apply.
     """
 
     model_config = example(
@@ -60,12 +61,14 @@ class ApplyRequest(Request):
     prune: bool = False
     dry_run: bool = False
     if_revision: int | None = Field(default=None, ge=0)
+    force: bool = False
 
 
 class ChangeAnswer(Answer):
     """*before* and *after* are null where there is none; else the declared settings.
 
     *action* keep: a cohort that --prune would remove, but for what hangs under it and is not in the file.
+    *undoes*: who changed it by hand since the last apply, when, and what of that is lost; "" if nothing is.
     """
 
     model_config = example(
@@ -83,6 +86,7 @@ class ChangeAnswer(Answer):
     name: str
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
+    undoes: str = ""
 
 
 class ApplyAnswer(Answer):

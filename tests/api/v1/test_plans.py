@@ -161,7 +161,7 @@ def test_apply_is_refused_if_what_was_planned_has_moved(tmp_path: Path) -> None:
         refused = problem(it.http.post("/api/v1/apply", json=sent), 412, "CONFLICT")
         assert "pool pool1 was changed in revision" in refused["detail"]
         assert it.desk.revision == before
-        it.call("POST", "/api/v1/apply", {"file": text, "if_revision": before})
+        it.call("POST", "/api/v1/apply", {"file": text, "if_revision": before, "force": True})
         problem(it.http.post("/api/v1/apply", json=sent | {"if_revision": 10**9}), 422, "USAGE")
         problem(it.http.post("/api/v1/apply", json=sent | {"if_revision": -1}), 422, "USAGE")
 

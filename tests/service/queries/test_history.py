@@ -56,7 +56,7 @@ def edit(it: Desk, name: str, user: str = "ann", *, create: bool = False, **fiel
 
 def apply(it: Desk, text: str, user: str = "ann", *, prune: bool = False) -> None:
     it.time[0] += 1
-    it.service.declarations.apply(text, user=user, prune=prune)
+    it.service.declarations.apply(text, user=user, prune=prune, force=True)
 
 
 # ---------------------------------------------------------------- who, when, what
@@ -351,7 +351,7 @@ def take(it: Desk, step: tuple[Any, ...]) -> None:
             case ("delete", name):
                 declarations.delete_pool(name, user="eve")
             case ("apply", text, prune):
-                declarations.apply(text, user="eve", prune=prune)
+                declarations.apply(text, user="eve", prune=prune, force=True)
             case ("submit", name):
                 it.submit("w", name, duration=3)
             case _:

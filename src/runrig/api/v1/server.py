@@ -31,7 +31,12 @@ async def get_version() -> v1.Version:
 )
 def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> ApplyAnswer:
     differences = service.declarations.apply(
-        body.file, user=user, prune=body.prune, dry_run=body.dry_run, if_revision=body.if_revision
+        body.file,
+        user=user,
+        prune=body.prune,
+        dry_run=body.dry_run,
+        if_revision=body.if_revision,
+        force=body.force,
     )
     return ApplyAnswer(changes=[change(difference) for difference in differences], applied=not body.dry_run)
 

@@ -5,7 +5,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import changes
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
@@ -36,10 +36,11 @@ _KEPT = "! {kind} {name} is kept: something hangs under it that is not in the fi
     metavar="N",
     help="Only if nothing of it was changed since revision N, as `runrig plan` says it.",
 )
+@click.option("--force", is_flag=True, help="Also undo what was changed by hand since the last apply.")
 @with_session
-def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: int | None) -> None:
+def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: int | None, force: bool) -> None:
     """Declare cohorts and pools from a cluster file.  Without --prune nothing is ever removed."""
-    body = {"file": read_text(file), "prune": prune, "dry_run": dry_run} | (
+    body = {"file": read_text(file), "prune": prune, "dry_run": dry_run, "force": force} | (
         {} if if_revision is None else {"if_revision": if_revision}
     )
     with located(shown(file)):
@@ -50,6 +51,8 @@ def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: 
     for change in changed:
         say("\n".join(changes.lines(change)))
     for change in answer["changes"]:
+        if change.get("undoes") and not force:
+            warn(f"Warning: {change['kind']} {change['name']} {change['undoes']}; it is undone only with --force")
         if change["action"] == "keep":
             say(_KEPT.format(**change))
     unchanged = len(answer["changes"]) - len(changed)

@@ -17,6 +17,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.store import Store
 from runrig.service.access import roles
 from runrig.service.access.access import Access
+from runrig.service.commands import by_hand
 from runrig.service.commands.differences import Difference, is_creation, of_file, of_roles
 from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, known_resources
 from runrig.service.commands.moved import check_not_moved
@@ -137,16 +138,26 @@ class Declarations:
         return cluster.pool_from_json(settings, flavors, resources, path)
 
     def apply(
-        self, text: str, *, user: str, prune: bool = False, dry_run: bool = False, if_revision: int | None = None
+        self,
+        text: str,
+        *,
+        user: str,
+        prune: bool = False,
+        dry_run: bool = False,
+        if_revision: int | None = None,
+        force: bool = False,
     ) -> tuple[Difference, ...]:
         """The changes that *text*, a cluster file, makes; done unless *dry_run*, as a whole or not at all (law Q7).
 
         *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
-        there are.  *if_revision*: what it touches must stand as it did then.  Raises InvalidInput with all problems, Changed.
+        there are.  *if_revision*: what it touches must stand as it did then.  Raises InvalidInput with all problems, Changed, and
+        Conflict if it would undo what was changed by hand since the last apply, unless *force*.
         """
         with self._transactor.reading() as state:
             spec = self.read(state, text)
-        return self.declare(spec, actor=APPLY + user, prune=prune, dry_run=dry_run, if_revision=if_revision)
+        return self.declare(
+            spec, actor=APPLY + user, prune=prune, dry_run=dry_run, if_revision=if_revision, force=force
+        )
 
     def read(self, state: State, text: str) -> ClusterSpec:
         """*text*, a cluster file, as it is meant on *state*.  Raises InvalidInput, Conflict."""
@@ -168,6 +179,7 @@ class Declarations:
         prune: bool = False,
         dry_run: bool = False,
         if_revision: int | None = None,
+        force: bool = False,
     ) -> tuple[Difference, ...]:
         """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet.
 
@@ -177,10 +189,12 @@ class Declarations:
         with self.editing(actor) as writing:
             names = self.prunable(writing.state, spec) if prune else ()
             plan = pools.declare(writing.state, spec, prune=names, user=actor.removeprefix(APPLY))
-            differences = tuple(of_file(writing.state, spec, plan, names))
+            differences = tuple(by_hand.marked(self._store.log, of_file(writing.state, spec, plan, names)))
             if if_revision is not None:
                 check_not_moved(self._store.log, writing.state, differences, if_revision)
             if not dry_run:
+                if not force:
+                    by_hand.check(differences)
                 writing.commit(plan)
         if not dry_run:
             roles.carry_out(self._access, role_changes, actor=actor)

@@ -18,6 +18,7 @@ class Difference:
 
     *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
     in the file.
+    *undoes*: the change by hand that it would undo, in words (`by_hand`).
     """
 
     action: str
@@ -25,6 +26,7 @@ class Difference:
     name: str
     before: Pool | Cohort | Flavor | Grant | None
     after: Pool | Cohort | Flavor | Grant | None
+    undoes: str = ""
 
 
 def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:

@@ -225,11 +225,11 @@ def change_of(event: Event) -> PoolChange:
     assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
     pool, before = event.action.pool, event.action.before
     by, via = _who(event.actor)
-    edits = tuple(_edits(before, pool))
-    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, edits), edits)
+    changed = tuple(edits(before, pool))
+    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, changed), changed)
 
 
-def _edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
+def edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
     """Yields what changed, quotas first; for a new pool, what differs from the defaults."""
     old = Pool(after.name) if before is None else before
     for key in sorted({*old.quotas, *after.quotas}):

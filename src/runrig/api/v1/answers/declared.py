@@ -18,6 +18,7 @@ def change(difference: Difference) -> wire.ChangeAnswer:
             "name": difference.name,
             "before": _declared(difference.before),
             "after": _declared(difference.after),
+            "undoes": difference.undoes,
         }
     )
 
