@@ -192,7 +192,7 @@ def error_classes() -> Iterator[type[errors.RunrigError]]:
 
 def error_list() -> Iterator[str]:
     tree = inspect.getdoc(errors) or ""
-    rows = ["| `error_code` | HTTP | exit code | |", "|---|---|---|---|"]
+    rows = ["| `code` | HTTP | exit code | |", "|---|---|---|---|"]
     for kind in error_classes():
         said = re.search(rf"─ {kind.__name__}\s+(.+?)\s+exit", tree)
         assert said is not None, f"{kind.__name__} is not in the tree of domain/errors.py"

@@ -42,6 +42,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Bash"]:
             text = one_task(name, 1, image="any", command=["x"], duration=3600)
             assert server.runrig("workflow", "submit", "-", "--pool", "video", stdin=text).code == 0
         assert server.runrig("workflow", "cancel", "tune-1").code == 0
+        assert server.runrig("user", "create", "alice").code == 0
         yield Bash(here, server)
 
 
@@ -129,6 +130,9 @@ def test_keys_that_are_pressed_in_a_terminal(bash: Bash) -> None:
         (("cohort", "show", ""), ["research"]),
         (("resource", "info", "n"), ["n0", "n1"]),
         (("plan", "--drain", "n1"), ["n1"]),
+        (("workflow", "list", "--user", "a"), ["alice"]),
+        (("role", "grant", ""), ["alice"]),
+        (("user", "disable", "a"), ["alice"]),
     ],
     ids=" ".join,
 )

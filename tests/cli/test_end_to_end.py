@@ -242,8 +242,53 @@ def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) 
         assert "(backend simulated, 4 GPUs" in first.said
         id = submitted(first, file("true", duration="0s"))
         os.kill(first.child.pid, signal.SIGINT)
-        assert first.child.wait(timeout=PATIENCE_S) == 3
+        assert first.child.wait(timeout=PATIENCE_S) == 0
+        assert first.child.stdout is not None
+        assert first.child.stdout.read() in ("stopped\n", "stopped; 1 task goes on\n")
     assert runrig("pool", "list", env={"RUNRIG_DATA": str(tmp_path)}).code == 10
     with up(tmp_path, "--backend", "simulated", "--gpus", "4") as second:
         assert second.runrig("workflow", "wait", id, "--timeout", "30").code == 0
     assert second.child.returncode == 0
+
+
+def test_ctrl_c_says_how_many_tasks_go_on(tmp_path: Path) -> None:
+    with up(tmp_path, "--gpus", "3") as first:
+        ids = [submitted(first, file("exec sleep 600")) for _ in range(2)]
+        for id in ids:
+            assert first.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "30").code == 0
+        os.kill(first.child.pid, signal.SIGINT)
+        assert first.child.wait(timeout=PATIENCE_S) == 0
+        assert first.child.stdout is not None
+        assert first.child.stdout.read() == "stopped; 2 tasks go on\n"
+    with up(tmp_path, "--gpus", "3") as second:
+        assert second.runrig("workflow", "cancel", *ids).code == 0
+        for id in ids:
+            assert second.runrig("workflow", "wait", id, "--for", "FAILED", "--timeout", "30").code == 0
+
+
+def test_a_machine_without_gpus_is_told_why(tmp_path: Path) -> None:
+    with up(tmp_path) as server:
+        found = server.json("resource", "list")["resources"][0]["gpus"]
+        server.child.send_signal(signal.SIGTERM)
+        _, told = server.child.communicate(timeout=PATIENCE_S)
+    assert ("Warning: no GPUs to share: " in told, "; --gpus N makes N that stand in" in told) == (not found,) * 2
+
+
+def test_that_images_are_not_used_is_told_once(tmp_path: Path) -> None:
+    with up(tmp_path, "--gpus", "1") as server:
+        told = [server.runrig("workflow", "submit", "-", stdin=file("true")).err for _ in range(2)]
+    assert ["images are recorded and not used" in each for each in told] == [True, False]
+
+
+def test_output_says_which_attempt_of_how_many_it_is(server: Up) -> None:
+    script = "echo attempt $RUNRIG_RETRY; [ -e ../../seen ] || { touch ../../seen; exit 9; }"
+    again = submitted(server, file(script, exitActions={"RESCHEDULE": "9"}))
+    assert server.runrig("workflow", "wait", again, "--timeout", "60").code == 0
+    latest = server.runrig("workflow", "logs", again)
+    first = server.runrig("workflow", "logs", again, "--task", "main", "--retry", "0")
+    assert latest.err == "attempt 2 of 2: main (--task main --retry 0 shows the first)\n"
+    assert first.err == "attempt 1 of 2: main (without --retry the latest)\n"
+    once = submitted(server, file("echo once"))
+    assert server.runrig("workflow", "wait", once, "--timeout", "60").code == 0
+    assert server.runrig("workflow", "logs", once).err == ""
+    assert server.runrig("workflow", "logs", again, "-t", "json").err == ""

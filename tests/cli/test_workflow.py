@@ -495,7 +495,8 @@ def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
 
 def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> None:
     text = "\x1b[32mepoch 1\x1b[0m\t0.5\n 10%\r 20%\nno end"
-    with serving({"GET /api/v1/workflows/w/logs": [(200, text), (200, text), (200, "oops\n")]}) as server:
+    logs = [(200, text), (200, text), (200, "oops\n")]
+    with serving({"GET /api/v1/workflows/w/logs": logs, "GET /api/v1/workflows/w": workflow("COMPLETED")}) as server:
         assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\n 10%\n 20%\nno end\n"
         assert at(server, "workflow", "logs", "w", "-t", "json").json == {"workflow": "w", "lines": text.split("\n")}
         assert (
@@ -503,7 +504,10 @@ def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> 
             == "oops\n"
         )
     query = [("task", "a"), ("attempt", "0"), ("stream", "stderr"), ("last_lines", "5"), ("follow", "True")]
-    assert [asked for _, asked, _ in server.asked] == [[], [], query, []]  # last, whether it may still read
+    # Before text, how many attempts there are; last, whether it may still read.
+    told: tuple[str, list[Any]] = ("GET /api/v1/workflows/w", [])
+    logged: tuple[str, list[Any]] = ("GET /api/v1/workflows/w/logs", [])
+    assert [asked[:2] for asked in server.asked] == [told, logged, logged, told, (logged[0], query), told]
 
 
 def test_retry_without_a_task_is_wrong_usage() -> None:

@@ -78,6 +78,8 @@ def _tasks(client: Transport, context: click.Context) -> Iterator[str]:
 pools = _completer(lambda client, _, __: _names(client, "pools"))
 subpools = _completer(lambda client, context, _: _subpools(client, context))
 cohorts = _completer(lambda client, _, __: _names(client, "cohorts"))
+users = _completer(lambda client, _, __: _names(client, "users"))
+"""For those who may see them; nothing for others."""
 nodes = _completer(lambda client, _, __: _names(client, "nodes"))
 workflows = _completer(lambda client, _, begun: _workflows(client, begun))
 living_workflows = _completer(lambda client, _, begun: _workflows(client, begun, status=_LIVING))

@@ -17,6 +17,7 @@ from runrig.api.app import create_app
 from runrig.api.osmo.answers import workflows as as_answers
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
+from runrig.backends.local.machine import why_no_gpus
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.credentials import KEY_BYTES, written_keys
@@ -68,7 +69,7 @@ def up(
     dev_login: str | None = None,
     mirror: bool = True,
 ) -> None:
-    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+    """Runs a server until SIGTERM or SIGINT, of which it says how many tasks go on.
 
     *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
     *drain_sweep_s*: how often to check pools that are DELETING (law S3).  *dev_login*: who gets in from this machine without a token.
@@ -103,6 +104,8 @@ def up(
         service.prepare(settings.cluster, user=user)
         app = create_app(service, token=_token(folder), port=port, user=user)
         install(app, service)
+        if settings.backend == "local" and gpus is None and not service.queries.gpus():
+            sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N makes N that stand in\n")
         if dev_login is not None:
             _allow_dev_login(service, dev_login, user)
         keep_what_is_loaded()
@@ -111,9 +114,11 @@ def up(
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)
         interrupted = server.serve_until_told(listener)
+        going_on = service.queries.running_tasks() if interrupted else 0
     _log.info("event=stopped")
     if interrupted:
-        raise KeyboardInterrupt
+        tasks = "1 task goes on" if going_on == 1 else f"{going_on} tasks go on"
+        say(f"stopped; {tasks}" if going_on else "stopped")
 
 
 def check(

@@ -58,3 +58,17 @@ def nvml_gpus() -> tuple[str, ...]:
         return tuple(str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles)
     finally:
         pynvml.nvmlShutdown()
+
+
+def why_no_gpus() -> str:
+    """Why `nvml_gpus` found none, in words."""
+    try:
+        import pynvml
+    except ImportError:
+        return "the Python package nvidia-ml-py is not installed, and without it none is found"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return f"NVML says {str(error)!r}"
+    pynvml.nvmlShutdown()
+    return "NVML reports none on this machine"

@@ -17,7 +17,7 @@ from runrig.cli.lazy import examples
 def completion(shell: str) -> None:
     """Print the completion script of SHELL.
 
-    It completes commands, options and files, and the names of pools, workflows, tasks, nodes and cohorts, which it asks of the server.
+    It completes commands, options and files, and asks the server for the names of pools, workflows, tasks, nodes, cohorts and users.
     """
     script = get_completion_class(shell)
     assert script is not None

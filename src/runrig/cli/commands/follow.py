@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
+_MOST_NAMED = 5
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 ENDED_OTHERWISE = 1
 
@@ -55,10 +56,30 @@ def logs(
     if session.as_json:
         session.show({"workflow": id, "lines": list(lines)})
     else:
+        for told in _attempts(session.client.get(path("workflows", id)), task, retry):
+            warn(told)
         for line in lines:
             say(line)
     if follow:
         session.client.get(path("workflows", id))  # where the right to read ended, so did the output: that is an error
+
+
+def _attempts(workflow: Mapping[str, Any], only: str | None, retry: int | None) -> Iterator[str]:
+    """Yields which attempt of how many is shown, of the tasks that were tried more than once."""
+    of_task: dict[str, int] = {}
+    for group in workflow["groups"]:
+        for each in group["tasks"]:
+            of_task[each["name"]] = max(of_task.get(each["name"], 0), each["attempt"] + 1)
+    alike: dict[int, list[str]] = {}
+    for name, attempts in of_task.items():
+        if attempts > 1 and only in (None, name):
+            alike.setdefault(attempts, []).append(name)
+    for attempts, names in sorted(alike.items()):
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        first = f"--task {names[0]} --retry 0 shows the first"
+        way = "without --retry the latest" if retry is not None else first
+        shown = attempts if retry is None else retry + 1
+        yield f"attempt {shown} of {attempts}: {', '.join(names[:_MOST_NAMED])}{more} ({way})"
 
 
 @click.command(

@@ -41,7 +41,12 @@ class WholeSecond(Moment):
 @click.argument("name", shell_complete=completing.pools)
 @click.option("--since", type=Moment(), help="Only what was changed then or later.")
 @click.option("--until", type=WholeSecond(), help="Only what was changed then or earlier.")
-@click.option("--by", metavar="PERSON", help="Only what this person changed; runrig: what it did by itself.")
+@click.option(
+    "--by",
+    shell_complete=completing.users,
+    metavar="PERSON",
+    help="Only what this person changed; runrig: what it did by itself.",
+)
 @click.option(
     "--pool",
     "-p",

@@ -51,7 +51,15 @@ class Moment(click.ParamType[str]):
     metavar="STATUS",
     help="Only with this status; repeat it.",
 )
-@click.option("--user", "-u", "users", multiple=True, metavar="NAME", help="Only of this user; repeat it.")
+@click.option(
+    "--user",
+    "-u",
+    "users",
+    multiple=True,
+    shell_complete=completing.users,
+    metavar="NAME",
+    help="Only of this user; repeat it.",
+)
 @click.option("--all", "-a", "all_users", is_flag=True, help="Of all users, not only yours.")
 @click.option(
     "--pool",

@@ -22,7 +22,7 @@ def role() -> None:
 
 
 @role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
-@click.option("--user", "-u", metavar="NAME", help="Only of this user.")
+@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Only of this user.")
 @click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Only on this pool.")
 @with_session
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
@@ -41,7 +41,7 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
 
 
 @role.command("grant", epilog=examples("runrig role grant alice vision-user", "runrig role grant root admin"))
-@click.argument("user")
+@click.argument("user", shell_complete=completing.users)
 @click.argument("role")
 @with_session
 def grant(session: Session, user: str, role: str) -> None:
@@ -51,7 +51,7 @@ def grant(session: Session, user: str, role: str) -> None:
 
 
 @role.command("revoke", epilog=examples("runrig role revoke alice vision-user"))
-@click.argument("user")
+@click.argument("user", shell_complete=completing.users)
 @click.argument("role")
 @with_session
 def revoke(session: Session, user: str, role: str) -> None:

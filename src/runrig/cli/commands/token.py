@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
@@ -43,7 +44,9 @@ _roles = click.option(
     help="It gives this one of its user's roles; may be repeated.",
 )
 _description = click.option("--description", metavar="TEXT", help="What it is for.")
-_user = click.option("--user", "-u", metavar="NAME", help="Of another user; only admins may.")
+_user = click.option(
+    "--user", "-u", shell_complete=completing.users, metavar="NAME", help="Of another user; only admins may."
+)
 
 
 @click.group(epilog=examples("runrig token list", "runrig token create laptop --expires 30d"))

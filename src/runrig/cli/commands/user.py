@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runrig.cli import completing
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import access
@@ -64,7 +65,7 @@ def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
 
 
 @user.command("disable", epilog=examples("runrig user disable alice"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.users)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @with_session
 def disable(session: Session, name: str, yes: bool) -> None:
@@ -74,7 +75,7 @@ def disable(session: Session, name: str, yes: bool) -> None:
 
 
 @user.command("enable", epilog=examples("runrig user enable alice"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.users)
 @with_session
 def enable(session: Session, name: str) -> None:
     """Let the user NAME in again, with the tokens that are still good."""
@@ -82,7 +83,7 @@ def enable(session: Session, name: str) -> None:
 
 
 @user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing.users)
 @click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @with_session
 def history(session: Session, name: str | None, limit: int) -> None:

@@ -9,6 +9,7 @@ from runrig.domain.errors import NotFound
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.workflows import Status
 from runrig.engine.explain import report
 from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
 from runrig.engine.explain.quota_report import TreeRow, overpromised, pool_row, rows_of_pools, tree_rows
@@ -208,6 +209,11 @@ class ResourceQueries:
         """GPUs of all nodes."""
         with self._transactor.reading() as state:
             return sum(node.resources.get(GPU, 0) for node in state.nodes.values())
+
+    def running_tasks(self) -> int:
+        """O(tasks)."""
+        with self._transactor.reading() as state:
+            return sum(task.status is Status.RUNNING for task in state.tasks.records.values())
 
     def flavors(self) -> tuple[Flavor, ...]:
         """In the order of the cluster file."""
