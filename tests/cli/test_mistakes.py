@@ -273,8 +273,28 @@ def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Pa
         shown = it.runrig("apply", "-f", "-", "--dry-run", stdin=file.format(1, 2, "mine"))
         assert (shown.code, shown.err.count("it is undone only with --force")) == (0, 2)
         other = it.runrig("apply", "-f", "-", stdin=file.format(0, 4, "mine"))
-        assert (other.code, other.err) == (0, "")
+        assert (other.code, "by hand" in other.err, "undone" in other.err) == (0, False, False)
         assert it.runrig("pool", "update", "team", "--quota", "5").code == 0
         assert it.runrig("apply", "-f", "-", "--force", stdin=file.format(0, 2, "mine")).code == 0
         assert it.json("pool", "show", "team")["quota"] == 2
         assert it.runrig("apply", "-f", "-", stdin=file.format(0, 3, "mine")).code == 0  # nothing by hand since
+
+
+def test_an_edit_that_will_hurt_is_warned_of(tmp_path: Path) -> None:
+    with up(tmp_path / "data", "--cluster", written(tmp_path, CLUSTER)) as it:
+        zones = it.runrig("pool", "update", "vision", "--topology-key", "zone=zone")
+        assert (zones.code, zones.err.splitlines()) == (
+            0,
+            [
+                "Warning: these topology keys take the place of rack=rack: name all that it should have",
+                "Warning: 0 of 4 nodes have the label zone of topology key zone: a gang with topology requirements goes to no other",
+            ],
+        )
+        assert "0 of 4 nodes" in it.runrig("pool", "create", "new", "--quota", "0", "--topology-key", "zone=zone").err
+        racks = it.runrig("pool", "update", "new", "--topology-key", "rack=rack")
+        assert (racks.code, "nodes have the label" in racks.err) == (0, False)
+        assert it.runrig("pool", "update", "video", "--quota", "4").err == ""
+        beyond = "Warning: quotas exceed capacity by 3 of default/gpu: not all of them can be used at once\n"
+        assert it.runrig("pool", "update", "video", "--quota", "7").err == beyond
+        assert it.runrig("apply", "-f", "-", stdin="pools: [{name: more, quota: 0}]").err == beyond
+        assert it.runrig("pool", "update", "vision", "--description", "x").err == ""

@@ -3,6 +3,7 @@
 import click
 
 from runrig.cli import completing
+from runrig.cli.commands.pool_warnings import warn_of_quotas
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say, warn
@@ -58,3 +59,5 @@ def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: 
     unchanged = len(answer["changes"]) - len(changed)
     done = "changed" if answer["applied"] else "would change"
     say(f"{len(changed)} {done}, {unchanged} unchanged")
+    if answer["applied"] and changed:
+        warn_of_quotas(session.client)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from runrig.cli import completing
-from runrig.cli.commands import history, pool_changes
+from runrig.cli.commands import history, pool_changes, pool_warnings
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
@@ -15,7 +15,7 @@ from runrig.cli.printed import pools as printed
 from runrig.cli.printed.addresses import page
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -108,8 +108,10 @@ pool.add_command(history.history)
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create the pool NAME, or bring back one that is ARCHIVED."""
-    answer = session.client.call("POST", path("pools"), body={"name": name} | request(**settings))
-    _print(session, answer, pool_changes.created)
+    client, body = session.client, request(**settings)
+    _print(session, client.call("POST", path("pools"), body={"name": name} | body), pool_changes.created)
+    if not session.as_json:
+        pool_warnings.warn_of(client, name, body)
 
 
 @pool.command(
@@ -126,7 +128,12 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
     client, route = session.client, path("pools", name)
     before = {} if session.as_json else client.get(route)
+    if before.get("topology_keys") and body.get("topology_keys"):
+        keys = ", ".join(f"{each['key']}={each['label']}" for each in before["topology_keys"])
+        warn(sanitize.line(f"Warning: these topology keys take the place of {keys}: name all that it should have"))
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
+    if not session.as_json:
+        pool_warnings.warn_of(client, name, body)
 
 
 @pool.command(

@@ -1,0 +1,41 @@
+"""Warnings after an edit of pools or cohorts: topology keys that nodes lack, and quotas that no node can keep."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from runrig.cli.rendering import balances
+from runrig.cli.rendering.output import warn
+from runrig.client.transport import Transport, path
+from runrig.domain.errors import RunrigError
+
+
+def warn_of(client: Transport, pool: str, body: Mapping[str, Any]) -> None:
+    """Warns of what *body*, an edit of *pool* that was made, touches.  That cannot fail any more: who may not see it is told nothing."""
+    if body.get("topology_keys"):
+        with suppress(RunrigError):
+            for told in _lacking(client.get(path("topology"), {"pool": pool})["maps"][0]):
+                warn(f"Warning: {told}")
+    if "quota" in body:
+        warn_of_quotas(client)
+
+
+def warn_of_quotas(client: Transport) -> None:
+    """Warns of quotas beyond the nodes (law Q8)."""
+    with suppress(RunrigError):
+        for key, amount in sorted(client.get(path("quota-tree"))["overpromised"].items()):
+            warn(
+                f"Warning: quotas exceed capacity by {balances.shown(key, amount)}: not all of them can be used at once"
+            )
+
+
+def _lacking(found: Mapping[str, Any]) -> Iterator[str]:
+    """``0 of 8 nodes have the label …``, for each key that some nodes lack."""
+    total = found["all"]["nodes"]
+    for key in found["keys"]:
+        lacking = sum(key["label"] in each["lacks"] for each in found["apart"])
+        if lacking:
+            yield (
+                f"{total - lacking} of {total} nodes have the label {key['label']} of topology key {key['key']}: "
+                "a gang with topology requirements goes to no other"
+            )
