@@ -41,7 +41,7 @@ def resized(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def deleted(answer: Node, *, dry_run: bool = False) -> str:
-    """What happened, or would happen, to a deleted pool and its work."""
+    """Tells what happened, or would happen, to a deleted pool and its work."""
     is_, parent = "would be" if dry_run else "is", answer["parent"]
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]

@@ -61,7 +61,7 @@ def revoke(session: Session, user: str, role: str) -> None:
 
 
 def _tell(session: Session, user: str) -> None:
-    """What *user* has now."""
+    """Prints the roles of *user*."""
     answer = row(session.client.get(path("users", user)))
     if not session.show(answer):
         say(sanitize.line(f"user {answer['name']} has: {', '.join(answer['roles']) or 'no roles'}"))

@@ -31,7 +31,7 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>runrig</title><p>{}"
 
 
 def signed_in(transport: Transport, *, device: bool) -> Mapping[str, Any]:
-    """What the server answers to the sign-in.  *device*: without a browser on this machine."""
+    """Returns the answer of the server to the sign-in.  *device*: without a browser on this machine."""
     offer = transport.get(SIGN_IN, timeout_s=_ANSWER_S)
     if device or (offer["device"] and not _has_display()):
         return _by_device(transport)

@@ -54,7 +54,7 @@ class Settings:
     labels: tuple[str, ...]
 
     def whole(self, pool: str) -> dict[str, Any]:
-        """What a request says of all its files, which go to *pool*."""
+        """Returns the fields of a request about all its files, which go to *pool*."""
         return {
             "pool": pool,
             "priority": self.priority,
@@ -73,7 +73,7 @@ class Settings:
         }
 
     def body(self, text: str) -> dict[str, Any]:
-        """What a request says of one file."""
+        """Returns the fields of a request about one file."""
         return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
 
 

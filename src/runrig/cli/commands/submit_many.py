@@ -23,11 +23,11 @@ LARGEST = 1_500_000
 _REFUSED = 1
 
 Result = dict[str, Any] | RunrigError
-"""What the server answered about a file, or why it was not submitted."""
+"""The answer of the server about a file, or the reason why it was not submitted."""
 
 
 def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[Result]:
-    """What *ask* answers for each of *files*, or why it did not.  Raises ServerFault, which is about none of them."""
+    """Yields the answer of *ask* for each of *files*, or why there is none.  Raises ServerFault, which is about none of them."""
     found: list[Result] = []
     for file in files:
         try:

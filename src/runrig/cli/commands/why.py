@@ -197,7 +197,7 @@ def _tiers(group: Answer) -> Iterator[str]:
 
 
 def _met(tier: str, group: Answer) -> str:
-    """What is to be known of a tier that is in order."""
+    """Tells the facts about a tier that is in order."""
     if tier == "order" and group["passed"]:
         passed = group["passed"]
         return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started before it: STRICT_FIFO would hold its place"

@@ -98,7 +98,7 @@ def _platform(flavor: Answer) -> dict[str, Any]:
 
 
 def allowed(flavor: Answer) -> dict[str, Any]:
-    """What tasks may do on nodes of *flavor*, as the reference client reads it."""
+    """Returns the rights of tasks on nodes of *flavor*, as the reference client reads them."""
     return {
         "host_network_allowed": "hostNetwork" in flavor["allow"],
         "privileged_allowed": "privileged" in flavor["allow"],

@@ -42,7 +42,7 @@ def _where(id: str, url: str) -> dict[str, Any]:
 
 
 def one_of_many(outcome: Answer, url: str) -> dict[str, Any]:
-    """What became of one file of several: it is submitted."""
+    """Returns the outcome of one file of several that was submitted."""
     return {"name": outcome["id"], **_where(outcome["id"], url), "warnings": outcome["warnings"]}
 
 

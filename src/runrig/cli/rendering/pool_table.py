@@ -88,7 +88,7 @@ def shared(pool: Pool) -> str | None:
 
 
 def _available(pool: Pool) -> str:
-    """What is left of its own, and what it may still draw of what cohorts share."""
+    """The rest of its own quota, and the amount that it may still draw from cohorts."""
     return f"{pool['available']} + {pool['shared_left']} shared" if pool["shared"] else str(pool["available"])
 
 
