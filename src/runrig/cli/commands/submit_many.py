@@ -27,7 +27,7 @@ Result = dict[str, Any] | RunrigError
 
 
 def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[Result]:
-    """Yields the answer of *ask* for each of *files*, or why there is none.  Raises ServerFault, which is about none of them."""
+    """Returns the answer of *ask* for each of *files*, or why there is none.  Raises ServerFault, which is about none of them."""
     found: list[Result] = []
     for file in files:
         try:
