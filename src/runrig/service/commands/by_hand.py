@@ -21,7 +21,9 @@ def marked(log: EventLog, differences: Iterable[Difference]) -> Iterator[Differe
     """Yields *differences*, those that undo something with the sentence that says what.  Reads the log of what they change."""
     cohorts: tuple[Event, ...] | None = None
     for each in differences:
-        if each.action not in ("update", "create") or each.before is None:
+        if (
+            each.action != "update"
+        ):  # what was deleted by hand, and comes back, is plain to see, and nothing of it is lost
             yield each
         elif isinstance(each.before, Pool) and isinstance(each.after, Pool):
             yield replace(each, undoes=_undone(log.events(pool=each.name), each.before, each.after))
