@@ -71,6 +71,34 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> Non
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
 
+def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
+    holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
+    waiter = submitted(server, file("echo ran", gpu=2, name="waiter"))
+    assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
+    assert server.runrig("workflow", "hold", waiter).out == f"{waiter} is held\n"
+    again = server.runrig("workflow", "hold", waiter, holder, "-t", "json")
+    assert (again.code, again.json["held"], [each["name"] for each in again.json["failed"]]) == (
+        1,
+        [],
+        [waiter, holder],
+    )
+    (group,) = server.json("workflow", "why", waiter)["groups"]
+    assert [(each["code"], each["law"]) for each in group["reasons"]] == [("OnHold", "W3")]
+    user = server.json("workflow", "query", waiter)["held_by"]
+    assert f"held by {user}" in " ".join(server.runrig("workflow", "list", "-s", "PENDING").out.split())
+    assert lines_with("On hold", server.runrig("workflow", "query", waiter).out)[0].split()[2:4] == ["by", user]
+    assert (
+        f"{waiter} is held by {user}: what has not started waits (law W3)"
+        in server.runrig("workflow", "events", waiter).out
+    )
+    assert server.runrig("workflow", "cancel", holder).code == 0
+    assert server.runrig("workflow", "wait", holder, "--timeout", "30").code == 1
+    assert server.json("workflow", "query", waiter)["status"] == "PENDING"
+    assert server.runrig("workflow", "release", waiter).out == f"{waiter} is released\n"
+    assert server.runrig("workflow", "wait", waiter, "--timeout", "30").code == 0
+    assert server.runrig("workflow", "release", waiter).code == 1
+
+
 def test_one_that_failed_can_be_restarted(server: Up) -> None:
     id = submitted(server, file("exit 7", name="fails"))
     watched = server.runrig("workflow", "watch", id)

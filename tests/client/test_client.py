@@ -97,6 +97,13 @@ def test_what_waits_is_explained(client: Client) -> None:
     client.workflows.wait(held.id, status="RUNNING")
     why = client.workflows.why(waits.id)
     assert (why.status, [reason.code for reason in why.groups[0].reasons]) == ("PENDING", ["QuotaFull"])
+    client.workflows.hold(waits.id)
+    found = client.workflows.get(waits.id)
+    assert (found.status, found.held_by is None, found.held_since is None) == ("PENDING", False, False)
+    client.workflows.release(waits.id)
+    assert client.workflows.get(waits.id).held_by is None
+    with pytest.raises(Conflict, match="is not held"):
+        client.workflows.release(waits.id)
     for id in (held.id, waits.id):
         client.workflows.cancel(id)
 

@@ -8,6 +8,7 @@ from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
 from runrig.domain.steps import drained
+from runrig.domain.workflows import Status
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.headlines import Headline, first_of, headlines
 from runrig.engine.explain.report import hold
@@ -21,6 +22,7 @@ from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from tests.properties.oracle import Oracle
 
+WAITING_STATES = (GangState.PENDING, GangState.NOMINATED)
 Whys = dict[str, tuple[GroupWhy, ...]]
 
 
@@ -144,12 +146,23 @@ def check_headlines(state: State, whys: Whys) -> None:
         assert expected is None or expected.words
 
 
+def check_held(state: State, whys: Whys) -> None:
+    """Law W3: what has not started of a held workflow is in no queue, and says so first; nobody else says it."""
+    for workflow, groups in whys.items():
+        for group in groups:
+            entry = state.ledger.entries.get(f"{workflow}/{group.group}")
+            outside = workflow in state.held and group.status is Status.WAITING
+            assert [each.code for each in group.reasons if each.code is Code.HELD] == [Code.HELD] * outside, group
+            assert not (workflow in state.held and entry is not None and entry.state in WAITING_STATES), group
+
+
 def check_agreement(state: State, twin: State) -> None:
     """*twin*: the same, loaded from rows; spoilt afterwards."""
     whys: Whys = {workflow: why(state, workflow).groups for workflow in sorted(state.workflows)}
     told, resting = answers(whys), at_rest(state.ledger)
     check_blockers(state, told)
     check_headlines(state, whys)
+    check_held(state, whys)
     does = starts(twin)
     for gang, answer in told.items():
         assert answer.verdict in (None, does.get(gang, Verdict.WAITS)), f"{gang}: {answer}, but {does.get(gang)}"

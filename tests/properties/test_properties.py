@@ -1,5 +1,6 @@
 """The promises of the engine under everything that can happen to it, in any order (a Hypothesis state machine)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -11,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import GangState, Priority
 from runrig.domain.nodes import Flavor, Node
-from runrig.domain.plan import Admit, Nominate, Preempt, PutNode, SetFlavors, Withdraw
+from runrig.domain.plan import Admit, Nominate, Plan, Preempt, PutNode, SetFlavors, Withdraw
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
-from runrig.engine.lifecycle import pools, submission_gate, workflows
+from runrig.engine.lifecycle import holds, pools, submission_gate, workflows
 from runrig.engine.lifecycle.gangs import gang_of
 from tests.properties.machine import Driver, check_guarantees
 
@@ -212,6 +213,14 @@ class Engine(RuleBasedStateMachine):
         self.driver.attempt(workflows.cancel, name, user="u")
         self.driver.edited = edited
 
+    @precondition(lambda self: self.driver.state.workflows)
+    @rule(data=st.data(), act=st.sampled_from((partial(holds.put_on_hold, user="u"), holds.end_hold)))
+    def hold_or_release(self, data: st.DataObject, act: Callable[..., Plan]) -> None:
+        name = data.draw(st.sampled_from(sorted(self.driver.state.workflows)))
+        edited = self.driver.edited
+        self.driver.attempt(act, name)
+        self.driver.edited = edited
+
     # ------------------------------------------------------------ edits
 
     @rule(
@@ -290,6 +299,8 @@ class Engine(RuleBasedStateMachine):
         """Nothing new comes, what runs ends: then everything that still passes the gate ends too."""
         for name, node in self.driver.nodes.items():
             self.driver.nodes[name] = replace(node, ready=True)
+        for name in sorted(self.driver.state.held):
+            self.driver.attempt(holds.end_hold, name)
         self.driver.edited = True
         for _ in range(4 * len(self.driver.state.groups) + 6):
             if not self.driver.state.workflows:

@@ -13,6 +13,8 @@ from runrig.domain.plan import (
     Admit,
     DropCohort,
     DropNode,
+    EndHold,
+    Hold,
     MoveGroup,
     MoveTask,
     MoveWorkflow,
@@ -31,6 +33,7 @@ from runrig.domain.plan import (
     Stop,
     Submit,
     TryAgain,
+    Unqueue,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, TopologyKey
@@ -337,7 +340,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain)
+LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

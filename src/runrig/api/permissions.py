@@ -261,7 +261,7 @@ _DOING = {
     Permission.READ_POOL: "see pool {pool}",
     Permission.SUBMIT: "submit to pool {pool}",
     Permission.READ_WORKFLOW: "see the work of pool {pool}",
-    Permission.CHANGE_WORKFLOW: "cancel or repeat workflow {workflow} of {owner}",
+    Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
     Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
     Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
     Permission.CHANGE_POOL: "change the settings of pool {pool}",

@@ -28,7 +28,7 @@ class Kind(enum.Enum):
 class Permission(enum.Enum):
     """What a route needs.
 
-    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, restart.
+    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, hold, restart.
     EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
     READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
     cohorts, top-level pools and their quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.

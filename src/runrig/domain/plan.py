@@ -104,6 +104,19 @@ class MoveWorkflow:
     cancelled_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What has not started of the workflow stays outside the queue until `EndHold` (law W3).  *by*: who asked for it."""
+
+    workflow: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndHold:
+    workflow: str
+
+
 # ---------------------------------------------------------------- what was decided
 
 
@@ -112,6 +125,13 @@ class Queue:
     """The gang waits from now on."""
 
     gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class Unqueue:
+    """The gang no longer waits in the queue, and its group is WAITING again: the inverse of `Queue`."""
+
+    gang: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +217,16 @@ class Release:
     gang: str
 
 
+WorkflowMove = MoveWorkflow | Hold | EndHold
+"""What changes a workflow that was submitted."""
+
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
 """A change of what the cluster consists of."""
 
-Decision = Queue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
+Decision = Queue | Unqueue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
 """What happens to one gang: all that the ledger understands."""
 
-Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | MoveWorkflow | Decision
+Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +245,10 @@ def law_of(action: Action) -> str:
 
 _LAWS = {
     Submit: "P3",
+    Hold: "W3",
+    EndHold: "W3",
     Queue: "P4",
+    Unqueue: "W3",
     Nominate: "R4",
     Withdraw: "R4",
     Admit: "P5",

@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from runrig.domain.quantities import GPU, amount_in_words, format_quantity
 
@@ -10,6 +11,7 @@ from runrig.domain.quantities import GPU, amount_in_words, format_quantity
 class Code(enum.Enum):
     """The kinds of reasons.  They are few, so that they can be metric labels; each belongs to a law."""
 
+    HELD = "OnHold"
     UPSTREAM = "WaitsForUpstream"
     QUOTA_FULL = "QuotaFull"
     BORROWING_LIMIT = "BorrowingLimit"
@@ -83,7 +85,7 @@ class Reason:
     promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
     that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
 
-    *gangs*: how many hold *have*, of NO_TARGETS.
+    *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD, in seconds since the epoch, None: of several; *where* is who holds it.
     """
 
     code: Code
@@ -99,6 +101,7 @@ class Reason:
     at_least: bool = False
     concerned: tuple[Concerned, ...] = ()
     gangs: int = 0
+    since: float | None = None
 
     def __str__(self) -> str:
         sentence = _SHARED if self.shared else _SENTENCES[self.code]
@@ -117,6 +120,7 @@ class Reason:
             domains=", ".join(map(str, self.domains)),
             promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
             gangs=f"{self.gangs} {'gang' if self.gangs == 1 else 'gangs'}",
+            since=_since(self.since),
             parts=own_and_shared(self.own, self.shared, self.resource),
             **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
         )
@@ -140,6 +144,10 @@ class Reason:
         return format_quantity(self.resource.partition("/")[2], amount)
 
 
+def _since(at: float | None) -> str:
+    return "" if at is None else f" since {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str, kind: str = "of its own") -> str:
     """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``; *kind*: what the pool's own amount is called."""
     resource = key.partition("/")[2]
@@ -153,6 +161,7 @@ _OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
 _OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
 
 _SENTENCES = {
+    Code.HELD: "it is held by {where}{since}",
     Code.UPSTREAM: "{holders} must complete first",
     Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it {asks} {need}",
     Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
@@ -178,6 +187,7 @@ _SENTENCES = {
 }
 
 _HEADLINES = {
+    Code.HELD: "held by {where}",
     Code.UPSTREAM: "after {holders}",
     Code.QUOTA_FULL: "quota: {where} has {have} left, needs {need}",
     Code.BORROWING_LIMIT: "borrowing limit: {where} has {have} left, needs {need}",

@@ -7,6 +7,8 @@ from runrig.domain.plan import (
     Admit,
     DropCohort,
     DropNode,
+    EndHold,
+    Hold,
     MoveGroup,
     MoveTask,
     MoveWorkflow,
@@ -25,6 +27,7 @@ from runrig.domain.plan import (
     Stop,
     Submit,
     TryAgain,
+    Unqueue,
     Withdraw,
 )
 
@@ -41,12 +44,13 @@ def workflow_of(action: Action) -> str | None:
             return workflow.id
         case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
             return key.workflow
-        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
+        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id) | Hold(workflow=id) | EndHold(workflow=id):
             return id
         case Queue(gang=gang):
             return gang.workflow
         case (
-            Nominate(gang=id)
+            Unqueue(gang=id)
+            | Nominate(gang=id)
             | Withdraw(gang=id)
             | Preempt(gang=id)
             | Stop(gang=id)

@@ -28,7 +28,7 @@ class ExitCode:
 
 
 class Status(enum.Enum):
-    """The status of a task or group.  A group WAITING has groups before it; SCHEDULING is pending in the queue."""
+    """The status of a task or group.  A group WAITING has groups before it, or is on hold; SCHEDULING is pending in the queue."""
 
     WAITING = "WAITING"
     SCHEDULING = "SCHEDULING"
@@ -227,7 +227,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log."""
+    """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log.
+
+    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).
+    """
 
     id: str
     uuid: str
@@ -245,6 +248,8 @@ class Workflow:
     failure_message: str = ""
     start_time: float | None = None
     end_time: float | None = None
+    held_by: str | None = None
+    held_since: float | None = None
 
 
 def left_out(group: Group, latest: Task) -> bool:

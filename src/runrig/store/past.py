@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, or_, select, true
 
-from runrig.domain.plan import Decision, Declaration, MoveWorkflow, Preempt, Submit
+from runrig.domain.plan import Decision, Declaration, Preempt, Submit, WorkflowMove
 from runrig.domain.records import Event, GangRow
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
@@ -136,7 +136,7 @@ class SqlPast:
         return self._events(_EVENT.workflow == id, _EVENT.revision <= upto, counts())
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        kinds = [Submit.__name__, MoveWorkflow.__name__]
+        kinds = [each.__name__ for each in (Submit, *get_args(WorkflowMove))]
         return self._events(_EVENT.workflow.in_(ids), _EVENT.revision <= upto, _EVENT.kind.in_(kinds))
 
     def _events(self, *where: Any) -> tuple[Event, ...]:

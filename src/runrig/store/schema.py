@@ -31,7 +31,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0012"
+HEAD = "0013"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -137,6 +137,8 @@ workflows = Table(
     Column("failure_message", Prose, nullable=False),
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
+    Column("held_by", Words),
+    Column("held_since", UtcDateTime),
     UniqueConstraint("name", "number"),
     Index(None, "submit_time"),
     Index(None, "pool", "submit_time"),

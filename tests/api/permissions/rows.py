@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tests.worlds.service import one_task
 
@@ -14,11 +14,12 @@ CLUSTER_FILE = "pools:\n- {name: fresh, quota: 0}\n"
 @dataclass(frozen=True)
 class Row:
     """*path*, and texts in *body*, have {pool}, {sub} (the short name of its subpool), {id} (of tom's work that runs) and {old} (that
-    he cancelled)."""
+    he cancelled).  *of*: what {id} is, if not that."""
 
     path: str
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
+    of: Literal["runs", "waits", "held"] = "runs"
 
 
 ROWS: Mapping[str, Row] = {
@@ -157,6 +158,8 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/users/{user}/tokens": Row("/api/v1/users/uwe/tokens", {"name": "another"}),
     "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
     "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel", {}),
+    "POST /api/v1/workflows/{id}/hold": Row("/api/v1/workflows/{id}/hold", of="waits"),
+    "POST /api/v1/workflows/{id}/release": Row("/api/v1/workflows/{id}/release", of="held"),
     "POST /api/v1/workflows/{id}/repeat": Row(
         "/api/v1/workflows/{old}/repeat", {"pool": "{pool}", "failed_only": True}
     ),

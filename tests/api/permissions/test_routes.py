@@ -130,6 +130,8 @@ def test_commands_are_done_for_whom_the_declaration_says_and_else_change_nothing
         access = it.api.desk.service.access
         for user in EVERYBODY:
             access.tokens.create(user, "spare", actor=user)
+        if row.of != "runs":
+            it.work_waits(held=row.of == "held")
         before = it.portrait()
         outcomes = {actor: _expected(route, actor, row) for actor in EVERYBODY}
         refused = [actor for actor, outcome in outcomes.items() if outcome != GOOD]
@@ -246,7 +248,7 @@ def test_crucial_pairs(tmp_path: Path, actor: str | None, method: str, path: str
 def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         assert it.send("tess", "POST", "/api/workflow/tomjob-1/cancel").json() == {
-            "message": "tess may not cancel or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
+            "message": "tess may not cancel, hold or repeat workflow tomjob-1 of tom: that needs the role team-admin; "
             "an admin gives it with `runrig role grant tess team-admin`",
             "error_code": "FORBIDDEN",
             "details": {"permission": "change workflow", "roles": ["team-admin"], "pool": "team"},

@@ -69,6 +69,15 @@ class TwoTeams:
         desk.service.settle()
         return found.id
 
+    def work_waits(self, *, held: bool) -> None:
+        """From now on *work* has not started."""
+        self.work = {
+            pool: self.submit(user, f"{user}next", pool, gpus=gpus)
+            for user, pool, gpus in (("tom", "team", 3), ("uwe", "team2", 1))
+        }
+        for pool, user in (("team", "tom"), ("team2", "uwe")) if held else ():
+            self.api.desk.service.submissions.hold(self.work[pool], user=user)
+
     def portrait(self) -> tuple[object, ...]:
         """Everything that is kept, but for when tokens were used."""
         store = self.api.desk.store

@@ -11,7 +11,7 @@ from tests.worlds.engine import LOW, NORMAL, STRICT, World, gpu_quota
 
 
 def told(world: World, pool: str) -> list[tuple[Code, int, int, tuple[str, ...]]]:
-    found = drained(pool_why(world.state.ledger, pool))
+    found = drained(pool_why(world.state, pool))
     assert found.gangs == sum(each.gangs for each in found.held) + found.unasked
     return [(each.reason.code, each.gangs, each.gpus, each.first) for each in found.held]
 
@@ -66,4 +66,4 @@ def test_of_too_many_kinds_the_last_are_counted_only(monkeypatch: pytest.MonkeyP
     world.cycle()
     monkeypatch.setattr(module, "MOST_ASKED", 1)
     assert told(world, "a") == [(Code.QUOTA_FULL, 1, 1, ("one-1/t-group",))]
-    assert drained(pool_why(world.state.ledger, "a")).unasked == 1
+    assert drained(pool_why(world.state, "a")).unasked == 1

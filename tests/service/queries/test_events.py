@@ -9,6 +9,8 @@ from runrig.domain.plan import (
     Admit,
     DropCohort,
     DropNode,
+    EndHold,
+    Hold,
     MoveGroup,
     MoveTask,
     MoveWorkflow,
@@ -27,6 +29,7 @@ from runrig.domain.plan import (
     Stop,
     Submit,
     TryAgain,
+    Unqueue,
     Withdraw,
 )
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
@@ -78,6 +81,9 @@ PAIRS: list[tuple[Action, str]] = [
         Nominate("w-1/g", PLACEMENT, ("x-1/g",)),
         "w-1/g has a place on n0 (GPU 0-1), and waits for x-1/g to stop (law R4)",
     ),
+    (Unqueue("w-1/g"), "w-1/g leaves the queue"),
+    (Hold("w-1", "bob"), "w-1 is held by bob: what has not started waits (law W3)"),
+    (EndHold("w-1"), "w-1 is released"),
     (Withdraw("w-1/g"), "w-1/g gives up its place and is pending again"),
     (
         Preempt("w-1/g", "x-1/g", Law.RECLAIM, (("y-1/g", "R2"), ("z-1/g", "R3"))),

@@ -1,4 +1,4 @@
-"""Workflows: submitting, cancelling, repeating, and what is asked of them all."""
+"""Workflows: submitting, cancelling, holding, repeating, and what is asked of them all."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -146,6 +146,27 @@ async def repeat_workflow(
 )
 async def cancel_workflow(service: Serving, user: User, id: str, body: v1.WorkflowCancel) -> v1.WorkflowCancelled:
     return v1.WorkflowCancelled(id=await service.arrivals.cancel(id, user=user, message=body.message))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/hold",
+    summary="Keep what has not started of a workflow from starting",
+    description="It leaves the queue, and keeps its submit time.  What runs goes on.",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowNamed, 404, 409),
+)
+async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
+    return v1.WorkflowNamed(id=await service.arrivals.hold(id, user=user))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/release",
+    summary="End the hold of a workflow",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowNamed, 404, 409),
+)
+async def release_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
+    return v1.WorkflowNamed(id=await service.arrivals.release(id, user=user))
 
 
 @router.get(

@@ -178,6 +178,7 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Priority", answer["priority"]),
         ("User", answer["submitted_by"]),
         ("Cancelled by", answer.get("cancelled_by")),
+        ("On hold", answer["held_by"] and f"by {answer['held_by']} since {times.local(answer['held_since'])}"),
         ("Submitted", times.local(answer["submit_time"])),
         ("Started", times.local(answer["start_time"])),
         ("Ended", times.local(answer["end_time"])),

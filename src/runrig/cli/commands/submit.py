@@ -1,4 +1,4 @@
-"""`runrig workflow submit`, `validate`, `restart` and `cancel`: what changes a workflow."""
+"""`runrig workflow submit`, `validate` and `restart`: what makes a workflow."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,18 +15,17 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
-from runrig.cli.transport.failure import document, located, sentence
+from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, path
 from runrig.domain.cluster import ClusterSpec
-from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput
 from runrig.domain.tokens import TOKEN
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
-_REFUSED = 1
 _SUBMIT, _CHECK = path("workflows"), path("workflows") + ":check"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -334,46 +333,3 @@ def restart(session: Session, id: str, pool: str | None) -> None:
     answer = workflows.submitted(made, client.url)
     if not session.show(answer):
         _submitted(answer)
-
-
-@click.command(
-    epilog=examples("runrig workflow cancel train-1", 'runrig workflow cancel train-1 train-2 -m "wrong data"')
-)
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
-@click.option("--message", "-m", help="Why; it is kept with the workflow.")
-@click.option(
-    "--force",
-    "-f",
-    is_flag=True,
-    expose_value=False,
-    help="Accepted for scripts; a cancel needs no force.",
-)
-@with_session
-def cancel(session: Session, ids: tuple[str, ...], message: str | None) -> None:
-    """Stop each workflow ID.  One that cannot be stopped does not keep the others."""
-    client = session.client
-    cancelled: list[str] = []
-    failed: list[tuple[str, RunrigError]] = []
-    for id in ids:
-        try:
-            answer = client.call("POST", path("workflows", id, "cancel"), body={"message": message or ""})
-            cancelled.append(answer["id"])
-        except ServerFault:
-            raise
-        except RunrigError as error:
-            if len(ids) == 1:
-                raise
-            failed.append((id, error))
-    _report(session, cancelled, failed)
-
-
-def _report(session: Session, cancelled: list[str], failed: list[tuple[str, RunrigError]]) -> None:
-    """Prints the outcomes.  Raises Exit(1) if one failed."""
-    in_json = {"cancelled": cancelled, "failed": [{"name": id} | document(error) for id, error in failed]}
-    if not session.show(in_json):
-        for name in cancelled:
-            say(f"{name} is cancelled")
-        for _, error in failed:
-            warn(sentence(error))  # which names the workflow
-    if failed:
-        raise click.exceptions.Exit(_REFUSED)

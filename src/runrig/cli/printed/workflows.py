@@ -59,12 +59,14 @@ def listed(entry: Answer, url: str) -> dict[str, Any]:
         **_where(id, url),
         "error_logs": _link(url, id, "/logs", stream="stderr"),
         **_NOT_HERE,
-        **{name: entry[name] for name in ("pool", "priority", "labels", "gpus", "gpus_asked", "why")},
+        **{name: entry[name] for name in ("pool", "priority", "labels", "gpus", "gpus_asked", "why", "held_by")},
     }
 
 
 def _times(answer: Answer) -> dict[str, str | None]:
-    return {name: naive(answer[name]) for name in ("submit_time", "start_time", "end_time") if name in answer}
+    return {
+        name: naive(answer[name]) for name in ("submit_time", "start_time", "end_time", "held_since") if name in answer
+    }
 
 
 def workflow(answer: Answer, url: str) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         "groups": [_group(group, done, id, url) for group in answer["groups"]],
         "plugins": {"rsync": False},
         "warnings": [],
-        **{name: answer[name] for name in ("pool", "backend", "priority", "labels")},
+        **{name: answer[name] for name in ("pool", "backend", "priority", "labels", "held_by")},
         "failure_message": answer["message"] or None,
     }
 

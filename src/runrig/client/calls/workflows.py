@@ -141,6 +141,16 @@ class WorkflowCalls(Calls):
         body = {"message": message}
         await self._ask(models.WorkflowCancelled, Request("POST", path("workflows", id, "cancel"), body=body))
 
+    @call
+    async def hold(self, id: str) -> None:
+        """Keeps what has not started of the workflow *id* from starting.  Raises Conflict if nothing waits, or it is held."""
+        await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "hold")))
+
+    @call
+    async def release(self, id: str) -> None:
+        """Ends the hold of the workflow *id*, which keeps its submit time.  Raises Conflict if it is not held."""
+        await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "release")))
+
     @stream
     async def list(
         self,

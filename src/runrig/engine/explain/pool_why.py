@@ -3,16 +3,20 @@
 Gangs that get the same answer are asked about once.  Computed on demand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.pools import Queueing
+from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.steps import Steps
+from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
 from runrig.engine.explain.why import explain
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry, asked, in_order
+from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
 
 MOST_ASKED = 64
 """So many kinds of gangs are asked about, those at the front of the queue first."""
@@ -52,23 +56,46 @@ Known = dict[str, Reason]
 """By gang, why it waits, as far as that was found out."""
 
 
-def pool_why(ledger: Ledger, pool: str, known: Known | None = None) -> Steps[PoolWhy]:
-    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it).
+def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolWhy]:
+    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it + those on hold).
 
     *known*: is taken as it is, and added to.
     """
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
-    for reason, gangs in (yield from _kinds(ledger, pool, {} if known is None else known)):
+    for reason, gangs in (yield from _kinds(state.ledger, pool, {} if known is None else known)):
         total += len(gangs)
         gpus += _gpus(gangs)
         if reason is None:
             unasked += len(gangs)
         else:
             sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
-    found = [_held(each) for each in sums.values()]
+    on_hold = list(_on_hold(state, pool))
+    total += sum(each.gangs for each in on_hold)
+    gpus += sum(each.gpus for each in on_hold)
+    found = [*map(_held, sums.values()), *on_hold]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     return PoolWhy(pool, total, gpus, tuple(found), unasked)
+
+
+def _on_hold(state: State, pool: str) -> Iterator[Held]:
+    """Groups that would be in the queue if nobody held their workflows, by who holds them (law W3)."""
+    found: dict[str, list[Group]] = {}
+    for workflow in sorted((state.workflows[id] for id in state.held), key=lambda each: (each.submit_time, each.id)):
+        if workflow.pool == pool and workflow.held_by is not None:
+            waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
+            found.setdefault(workflow.held_by, []).extend(each for each in waiting if not groups_before(state, each))
+    for by, groups in sorted(found.items()):
+        gpus = sum(_asked(state, group) for group in groups)
+        first = tuple(group.gang_id for group in groups[:MOST_NAMED])
+        if groups:
+            yield Held(Reason(Code.HELD, "W3", where=by), len(groups), gpus, first)
+
+
+def _asked(state: State, group: Group) -> int:
+    """GPUs at full size."""
+    tasks = state.group_spec((group.workflow, group.name)).tasks
+    return sum(task.pods * amount for task in tasks for kind, amount in task.requests if kind == GPU)
 
 
 def _held(each: _Sum) -> Held:

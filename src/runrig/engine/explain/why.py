@@ -23,6 +23,7 @@ from runrig.engine.scheduling.admission import look_at
 from runrig.engine.scheduling.queue_order import ahead_of
 from runrig.engine.scheduling.verdicts import next_turn
 from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,7 @@ def why_of(
 ) -> Steps[GroupWhy]:
     """Why *group* waits, without its position, which costs a look at all buckets.  *blockers_of*: as of `blockers`."""
     if group.status is Status.WAITING:
-        upstream = state.group_spec((group.workflow, group.name)).upstream
-        before = tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
-        return _waits_for(GroupWhy(group.name, group.status), Reason(Code.UPSTREAM, "W1", holders=before))
+        return _waits_for(GroupWhy(group.name, group.status), *_outside(state, group))
     entry = state.ledger.entries.get(group.gang_id)
     if entry is None:
         return GroupWhy(group.name, group.status)
@@ -125,8 +124,18 @@ def why_of(
     return replace(found, reasons=first_reasons(blocked), blockers=blocked)
 
 
-def _waits_for(group: GroupWhy, reason: Reason) -> GroupWhy:
-    return replace(group, verdict=Verdict.WAITS, reasons=(reason,), blockers=(Blocker(Tier.WAITING_FOR, reason),))
+def _outside(state: State, group: Group) -> Iterator[Reason]:
+    """Why *group* is not in the queue."""
+    workflow = state.workflows[group.workflow]
+    if workflow.held_by is not None:
+        yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
+    if before := groups_before(state, group):
+        yield Reason(Code.UPSTREAM, "W1", holders=before)
+
+
+def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:
+    blockers = tuple(Blocker(Tier.WAITING_FOR, reason) for reason in reasons)
+    return replace(group, verdict=Verdict.WAITS, reasons=reasons[:1], blockers=blockers)
 
 
 def explain(ledger: Ledger, entry: Entry) -> Steps[tuple[Reason, ...]]:

@@ -23,6 +23,7 @@ from runrig.domain.plan import (
     Replace,
     Stop,
     TryAgain,
+    Unqueue,
     Withdraw,
 )
 from runrig.domain.records import GangRow
@@ -90,7 +91,7 @@ class Ledger(Accounts):
                 entry = self.entries[gang]
                 entry.gang = replace(entry.gang, refused=said)
                 self._stop(entry)
-            case Release(gang):
+            case Release(gang) | Unqueue(gang):
                 self._release(self.entries[gang])
             case Replace(gang, placement):
                 self._replace(self.entries[gang], placement)

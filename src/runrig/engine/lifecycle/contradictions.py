@@ -68,6 +68,8 @@ class _Rows:
             asked = gang_of(workflow, spec, group.attempt)
             if row.gang != (replace(asked, refused=row.gang.refused) if row.gang.refused else asked):
                 yield f"gang {name} asks for something else than its workflow"
+        if workflow.held_by is not None and group.status is Status.SCHEDULING:
+            yield f"group {name} is in the queue, and its workflow is held"
         if group.status.finished != (group.end_time is not None):
             yield f"group {name} is {group.status.value}, and its end_time does not say so"
         pods = self._latest.get((workflow.id, group.name), {})
@@ -131,6 +133,8 @@ def _of_workflow(workflow: Workflow) -> Iterator[str]:
         yield f"workflow {workflow.id} is number {workflow.number} of {workflow.name!r:.80}"
     if workflow.end_time is not None or (workflow.start_time is None and workflow.status is WorkflowStatus.RUNNING):
         yield f"workflow {workflow.id} is {workflow.status.value}, and its times do not say so"
+    if (workflow.held_by is None) != (workflow.held_since is None):
+        yield f"workflow {workflow.id} is held by {workflow.held_by!r:.80}, and its held_since does not say so"
 
 
 def _of_task(task: Task, group: Group) -> Iterator[str]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from heapq import heappop
 from itertools import repeat
 
-from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.gangs import GangState
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import (
@@ -25,6 +24,7 @@ from runrig.domain.plan import (
     RetryTask,
     Stop,
     TryAgain,
+    Unqueue,
 )
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task
@@ -37,10 +37,12 @@ from runrig.engine.lifecycle.exit_codes import (
     starts_again,
 )
 from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
 
 _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
@@ -229,6 +231,8 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
     yield MoveGroup(*key, status, message=_first_failure(state, key))
     gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
     yield Queue(replace(gang, refused=refused))
+    if state.workflows[group.workflow].held_by is not None:
+        yield Unqueue(gang.id)
     if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
         yield MoveWorkflow(
             group.workflow, WorkflowStatus.PENDING, message=f"{_first_failure(state, key)}, queued again"
@@ -256,17 +260,13 @@ def _group_status(state: State, key: GroupKey) -> Status:
 def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
     """Yields what follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
     if state.groups[key].status is Status.COMPLETED:
-        for group in state.groups_of(key[0]):
-            if group.status is Status.WAITING and _upstream_done(state, group):
+        held = state.workflows[key[0]].held_by is not None
+        for group in [] if held else state.groups_of(key[0]):
+            if group.status is Status.WAITING and not groups_before(state, group):
                 yield Queue(gang_of(state.workflows[key[0]], state.group_spec((key[0], group.name))))
     else:
         yield from _fail_downstream(state, key)
     yield from _finish_workflow(state, key[0])
-
-
-def _upstream_done(state: State, group: Group) -> bool:
-    upstream = state.group_spec((group.workflow, group.name)).upstream
-    return all(state.groups[group.workflow, name].status is Status.COMPLETED for name in upstream)
 
 
 def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
@@ -365,11 +365,7 @@ def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> P
 
     Raises NotFound, and Conflict for a workflow that has finished.
     """
-    workflow = state.workflows.get(workflow_id)
-    if workflow is None:
-        raise NotFound(f"no live workflow {workflow_id!r}: `runrig workflow list` shows those there are")
-    if workflow.status.finished:
-        raise Conflict(f"{workflow_id} has finished already: it is {workflow.status.value}")
+    living(state, workflow_id)
     return Plan(tuple(_cancel(state, workflow_id, f"cancelled by {user}" + (f": {message}" if message else ""), user)))
 
 

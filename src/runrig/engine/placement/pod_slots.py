@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from runrig.domain.gangs import NodeShare
+from runrig.domain.gangs import NodeShare, Placement
 
 
 class PodSlot(NamedTuple):
@@ -23,6 +23,20 @@ def slots_of(shares: Iterable[NodeShare]) -> list[PodSlot]:
         for share in shares
         for pod in range(share.count)
     ]
+
+
+class LastSlots:
+    """The slots of the placement that was asked for last: pods ask one after the other."""
+
+    def __init__(self) -> None:
+        self._placement: Placement = ()
+        self._slots: dict[str, list[PodSlot]] = {}
+
+    def of(self, placement: Placement, pod_set: str) -> list[PodSlot]:
+        """Those of *pod_set*; empty if it has none."""
+        if self._placement is not placement:
+            self._placement, self._slots = placement, {each.pod_set: slots_of(each.shares) for each in placement}
+        return self._slots.get(pod_set, [])
 
 
 def shares_of(slots: Iterable[PodSlot]) -> tuple[NodeShare, ...]:

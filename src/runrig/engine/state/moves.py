@@ -2,7 +2,20 @@
 
 from dataclasses import replace
 
-from runrig.domain.plan import Admit, Decision, MoveGroup, MoveTask, MoveWorkflow, Preempt, Queue, Refuse, Stop
+from runrig.domain.plan import (
+    Admit,
+    Decision,
+    EndHold,
+    Hold,
+    MoveGroup,
+    MoveTask,
+    Preempt,
+    Queue,
+    Refuse,
+    Stop,
+    Unqueue,
+    WorkflowMove,
+)
 from runrig.domain.transitions import GROUP, TASK, check
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Group, Status, Task, Workflow
@@ -33,7 +46,12 @@ def group_moved(group: Group, action: MoveGroup, at: float) -> Group:
     )
 
 
-def workflow_moved(workflow: Workflow, action: MoveWorkflow, at: float) -> Workflow:
+def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workflow:
+    match action:
+        case Hold(_, by):
+            return replace(workflow, held_by=by, held_since=at)
+        case EndHold():
+            return replace(workflow, held_by=None, held_since=None)
     started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
     completed = action.status is WorkflowStatus.COMPLETED
     return replace(
@@ -43,6 +61,8 @@ def workflow_moved(workflow: Workflow, action: MoveWorkflow, at: float) -> Workf
         end_time=at if action.status.finished else None,
         failure_message="" if completed else action.message or workflow.failure_message,
         cancelled_by=action.cancelled_by or workflow.cancelled_by,
+        held_by=None if action.status.finished else workflow.held_by,
+        held_since=None if action.status.finished else workflow.held_since,
     )
 
 
@@ -52,6 +72,8 @@ def group_decided(group: Group, action: Decision, at: float) -> Group:
         case Queue(gang):
             moved = replace(group, status=Status.SCHEDULING, attempt=gang.attempt, stopping=None)
             moved = replace(moved, queued_time=at, start_time=None, end_time=None)
+        case Unqueue():
+            moved = replace(group, status=Status.WAITING, queued_time=None)
         case Admit():
             moved = replace(group, status=Status.INITIALIZING)
         case Preempt():

@@ -20,7 +20,6 @@ from runrig.domain.plan import (
     DropNode,
     MoveGroup,
     MoveTask,
-    MoveWorkflow,
     PutCohort,
     PutNode,
     PutPool,
@@ -31,6 +30,8 @@ from runrig.domain.plan import (
     SetFlavors,
     Submit,
     TryAgain,
+    Unqueue,
+    WorkflowMove,
 )
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Loaded, RowChange
@@ -47,7 +48,7 @@ from runrig.domain.workflows import (
     left_out,
 )
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.placement.pod_slots import PodSlot, slots_of
+from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
 from runrig.engine.state.changed_rows import ChangedRows, gang_row
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
@@ -65,7 +66,7 @@ class State:
     *active*: attempts that are on nodes; *unsteady*: those of them that do not run yet, or are to run again.
     *current*: per group, the latest attempt of each pod; not kept while no pod has had a second one, which is so of most groups:
     then a pod has one attempt, or none if it was left out.
-    *alive*: per pool, how many of its workflows have not ended.
+    *alive*: per pool, how many of its workflows have not ended.  *held*: workflows on hold.
     *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """
@@ -86,11 +87,12 @@ class State:
         self.unsteady: set[TaskKey] = set()
         self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
+        self.held: set[str] = set()
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
         self._changed = ChangedRows()
-        self._slots: tuple[Placement, dict[str, list[PodSlot]]] = ((), {})  # of the gang that was asked for last
+        self._slots = LastSlots()
 
     @classmethod
     def empty(cls, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
@@ -113,22 +115,19 @@ class State:
             state.ledger.put_node(node)
         state.workflows = {each.id: each for each in loaded.workflows}
         state.alive = Counter(each.pool for each in loaded.workflows if not each.status.finished)
+        state.held = {each.id for each in loaded.workflows if each.held_by is not None}
         state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
         for task in sorted(loaded.tasks, key=lambda each: each.key):
             state._put_task(task)
         for group in loaded.groups:
             state._put_group(group)
-        state._leave_out()
+        for key, group in state.groups.items():
+            for task in state.current_tasks(key) if group.attempt else ():
+                if left_out(group, task):  # it has rows of earlier attempts only (law A3)
+                    del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
         state._changed = ChangedRows()
         return state
-
-    def _leave_out(self) -> None:
-        """Drops pods that the latest attempt of their gang was not granted: they have rows of earlier attempts only (law A3)."""
-        for key, group in self.groups.items():
-            for task in self.current_tasks(key) if group.attempt else ():
-                if left_out(group, task):
-                    del self.current[key][task.name]
 
     # ------------------------------------------------------------ reading
 
@@ -175,11 +174,7 @@ class State:
     def slot(self, task: Task) -> PodSlot | None:
         """Returns what the gang holds for the pod now; not where the attempt runs if that node is lost.  None: there are no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
-        if entry is None:
-            return None
-        if self._slots[0] is not entry.placement:
-            self._slots = entry.placement, {each.pod_set: slots_of(each.shares) for each in entry.placement}
-        slots = self._slots[1].get(task.spec)
+        slots = [] if entry is None else self._slots.of(entry.placement, task.spec)
         return slots[task.index] if slots else None
 
     def groups_of(self, workflow: str) -> list[Group]:
@@ -203,7 +198,7 @@ class State:
                 self._submit(workflow, groups)
             case MoveGroup(workflow, group):
                 self._put_group(group_moved(self.groups[workflow, group], action, at))
-            case MoveWorkflow():
+            case _ if isinstance(action, WorkflowMove):
                 self._move_workflow(action, at)
             case _:
                 self._decide(action, at)
@@ -254,11 +249,11 @@ class State:
             self._put_group(group)
             self._new_attempt(group, Status.WAITING)
 
-    def _move_workflow(self, action: MoveWorkflow, at: float) -> None:
+    def _move_workflow(self, action: WorkflowMove, at: float) -> None:
         before = self.workflows[action.workflow]
         moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
-        if moved.status.finished and not before.status.finished:
-            self.alive[moved.pool] -= 1
+        self.alive[moved.pool] -= moved.status.finished and not before.status.finished
+        (self.held.discard if moved.held_by is None else self.held.add)(moved.id)
         self._changed.workflows.add(action.workflow)
 
     def _new_attempt(self, group: Group, status: Status) -> None:
@@ -276,8 +271,9 @@ class State:
         key, group = task.key, (task.workflow, task.group)
         if task.retry_id or group in self.current:
             if group not in self.current:
-                names = self._pod_names(group)
-                self.current[group] = {name: 0 for name in names if TaskKey(group[0], name, 0) in self.tasks}
+                self.current[group] = {
+                    name: 0 for name in self._pod_names(group) if TaskKey(group[0], name, 0) in self.tasks
+                }
             self.current[group][task.name] = task.retry_id
         self.tasks[key] = task
         if (on_nodes := task.status in ON_NODES) != (key in self.active):
@@ -329,6 +325,9 @@ class State:
         self._put_group(moved)
         if isinstance(action, Queue):
             self._queue_tasks(group)
+        elif isinstance(action, Unqueue):
+            for task in self.current_tasks((workflow, name)):
+                self._put_task(replace(task, status=Status.WAITING))
         elif isinstance(action, Admit):
             self._start_tasks((workflow, name), action.placement)
 

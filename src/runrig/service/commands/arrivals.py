@@ -52,6 +52,14 @@ class Arrivals:
         """As `Submissions.cancel`."""
         return await self._keyed(None, self._submissions.cancelling(id, user=user, message=message))
 
+    async def hold(self, id: str, *, user: str) -> str:
+        """As `Submissions.holding`."""
+        return await self._keyed(None, self._submissions.holding(id, user=user))
+
+    async def release(self, id: str, *, user: str) -> str:
+        """As `Submissions.releasing`."""
+        return await self._keyed(None, self._submissions.releasing(id, user=user))
+
     async def submit_batch(self, batch: Sequence[Submission], *, key: str | None, together: bool) -> list[Outcome]:
         """As `Batches.submit`."""
         async with self._keys.turn(key):

@@ -1,7 +1,7 @@
-"""Commands about workflows: submit, check, restart, cancel.  Each is stored before it is answered (law W2)."""
+"""Commands about workflows: submit, check, restart, cancel, hold.  Each is stored before it is answered (law W2)."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -12,7 +12,7 @@ from runrig.domain.plan import Plan, Queue, Submit
 from runrig.domain.tags import Expected
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow, WorkflowSpec
-from runrig.engine.lifecycle import submission_gate, workflows
+from runrig.engine.lifecycle import holds, submission_gate, workflows
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
@@ -214,6 +214,10 @@ class Submissions:
         """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
         return self._transactor.carry_out(self.cancelling(id, user=user, message=message))
 
+    def hold(self, id: str, *, user: str) -> str:
+        """Keeps what has not started of a workflow from starting (law W3).  Raises NotFound, Conflict."""
+        return self._transactor.carry_out(self.holding(id, user=user))
+
     # ------------------------------------------------------------ commands that may be carried out together
 
     def submitting(self, submission: Submission | ParsedSubmission) -> Command[Accepted]:
@@ -250,11 +254,23 @@ class Submissions:
         return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
-        """The command of `cancel`.  The state knows workflows that live by their ids; the store is asked about any other."""
+        """The command of `cancel`."""
+        return self._changing(id, user, partial(workflows.cancel, user=user, message=message))
+
+    def holding(self, id: str, *, user: str) -> Command[str]:
+        """The command of `hold`."""
+        return self._changing(id, user, partial(holds.put_on_hold, user=user))
+
+    def releasing(self, id: str, *, user: str) -> Command[str]:
+        """Ends the hold.  Raises NotFound, Conflict."""
+        return self._changing(id, user, holds.end_hold)
+
+    def _changing(self, id: str, user: str, plan: Callable[[State, str], Plan]) -> Command[str]:
+        """The id of the workflow after *plan*.  The state knows workflows that live by their ids; the store is asked about any other."""
         name = self._unfinished(id).id if len(id) == UUID_LETTERS else id
 
         def decide(writing: Writing) -> None:
-            writing.commit(workflows.cancel(writing.state, name, user=user, message=message))
+            writing.commit(plan(writing.state, name))
 
         try:
             yield Job(user, decide)
@@ -276,7 +292,7 @@ class Submissions:
     def _unfinished(self, id: str) -> Workflow:
         workflow = self._store.head(id)
         if workflow.status.finished:
-            raise Conflict(f"{workflow.id} is {workflow.status.value} already: there is nothing to cancel")
+            raise Conflict(f"{workflow.id} is {workflow.status.value} already: nothing of it can be changed")
         return workflow
 
     def commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from runrig.domain.plan import Action, MoveWorkflow, Nominate, Preempt, Submit
+from runrig.domain.plan import Action, EndHold, Hold, MoveWorkflow, Nominate, Preempt, Submit
 from runrig.domain.records import Event
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.state.moves import workflow_moved
@@ -44,7 +44,7 @@ def moved_workflows(events: Iterable[Event]) -> Mapping[str, Workflow]:
         match event.action:
             case Submit(workflow):
                 found[workflow.id] = workflow
-            case MoveWorkflow(workflow=id) as move:
+            case MoveWorkflow(workflow=id) | Hold(workflow=id) | EndHold(workflow=id) as move:
                 found[id] = workflow_moved(found[id], move, event.time)
     return found
 

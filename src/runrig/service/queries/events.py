@@ -10,6 +10,8 @@ from runrig.domain.plan import (
     Admit,
     DropCohort,
     DropNode,
+    EndHold,
+    Hold,
     MoveGroup,
     MoveTask,
     MoveWorkflow,
@@ -28,6 +30,7 @@ from runrig.domain.plan import (
     Stop,
     Submit,
     TryAgain,
+    Unqueue,
     Withdraw,
 )
 from runrig.domain.pools import PoolState, Quotas
@@ -148,6 +151,21 @@ def _(action: Queue) -> str:
     gang = action.gang
     again = "" if gang.attempt == 0 else f" again, as attempt {gang.attempt}"
     return f"{gang.id} is queued in pool {gang.pool}{again}"
+
+
+@in_words.register
+def _(action: Unqueue) -> str:
+    return f"{action.gang} leaves the queue"
+
+
+@in_words.register
+def _(action: Hold) -> str:
+    return f"{action.workflow} is held by {action.by}: what has not started waits (law W3)"
+
+
+@in_words.register
+def _(action: EndHold) -> str:
+    return f"{action.workflow} is released"
 
 
 @in_words.register

@@ -17,7 +17,7 @@ def waiting_in(state: State, name: str, visibility: Visibility, known: Known | N
         pool = live_pool(state, name, visibility)
     except NotFound as unknown:
         return unknown.message
-    return (yield from pool_why(state.ledger, pool.name, known))
+    return (yield from pool_why(state, pool.name, known))
 
 
 def seen(found: PoolWhy, names: Names) -> PoolWhy:

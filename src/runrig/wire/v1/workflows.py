@@ -165,6 +165,14 @@ class WorkflowCancelled(Shown):
     id: str
 
 
+class WorkflowNamed(Shown):
+    """It is as was asked from now on."""
+
+    model_config = example({"id": "train-1"})
+
+    id: str
+
+
 class WorkflowTags(Tagged):
     """The tags of a workflow, in order of name."""
 
@@ -197,11 +205,14 @@ _ENTRY: dict[str, Any] = {
     "end_time": None,
     "queued_s": 0.06,
     "duration_s": 12.5,
+    "held_by": None,
+    "held_since": None,
 }
 
 
 class WorkflowHead(Shown):
-    """*queued_s*: until its first task ran, or it ended, or now.  *duration_s* null: no task has run."""
+    """*queued_s*: until its first task ran, or it ended, or now.  *duration_s* null: no task has run.
+    *held_by*, *held_since*: who put it on hold, and when; null: it is not."""
 
     model_config = example(_ENTRY)
 
@@ -217,6 +228,8 @@ class WorkflowHead(Shown):
     end_time: datetime | None
     queued_s: float
     duration_s: float | None
+    held_by: str | None
+    held_since: datetime | None
 
 
 class WorkflowHeadline(Shown):

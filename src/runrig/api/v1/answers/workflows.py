@@ -75,6 +75,8 @@ def _head(it: Workflow, now: float) -> dict[str, Any]:
         "end_time": v1.at(it.end_time),
         "queued_s": shared.queued_s(it, now),
         "duration_s": shared.duration_s(it, now),
+        "held_by": it.held_by,
+        "held_since": v1.at(it.held_since),
     }
 
 

@@ -1,0 +1,44 @@
+"""Workflows on hold: what of them has not started stays outside the queue (law W3).
+
+Its gangs are not in the ledger, so that they cost a cycle nothing, start nowhere, stop nobody and stand before nobody.
+"""
+
+from runrig.domain.errors import Conflict
+from runrig.domain.plan import Action, EndHold, Hold, Plan, Queue, Unqueue
+from runrig.domain.workflows import Status
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.living import living
+from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
+
+
+def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
+    """Takes what has not started of the workflow out of the queue; what runs goes on.
+
+    Raises NotFound, and Conflict if it has ended, is held already, or has nothing that has not started.
+    """
+    workflow = living(state, workflow_id)
+    if workflow.held_by is not None:
+        raise Conflict(f"{workflow_id} is held already, by {workflow.held_by}: `runrig workflow release` ends that")
+    groups = state.groups_of(workflow_id)
+    if not any(group.status in (Status.WAITING, Status.SCHEDULING) for group in groups):
+        raise Conflict(
+            f"all of {workflow_id} has started: only what has not can be held, and `runrig workflow cancel` stops the rest"
+        )
+    queued = [group.gang_id for group in groups if group.status is Status.SCHEDULING]
+    return Plan((Hold(workflow_id, user), *map(Unqueue, queued)))
+
+
+def end_hold(state: State, workflow_id: str) -> Plan:
+    """Queues what was held and has nothing before it, at the place of its submit time (law P4).
+
+    Raises NotFound, and Conflict if the workflow has ended or is not held.
+    """
+    workflow = living(state, workflow_id)
+    if workflow.held_by is None:
+        raise Conflict(f"{workflow_id} is not held: there is nothing to release")
+    actions: list[Action] = [EndHold(workflow_id)]
+    for group in state.groups_of(workflow_id):
+        if group.status is Status.WAITING and not groups_before(state, group):
+            actions.append(Queue(gang_of(workflow, state.group_spec((workflow_id, group.name)), group.attempt)))
+    return Plan(tuple(actions))

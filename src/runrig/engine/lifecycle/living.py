@@ -1,0 +1,15 @@
+"""The workflow that somebody names who wants to change it."""
+
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.workflows import Workflow
+from runrig.engine.state.state import State
+
+
+def living(state: State, id: str) -> Workflow:
+    """The workflow *id*.  Raises NotFound, and Conflict for one that has ended and is not stored yet."""
+    workflow = state.workflows.get(id)
+    if workflow is None:
+        raise NotFound(f"no live workflow {id!r}: `runrig workflow list` shows those there are")
+    if workflow.status.finished:
+        raise Conflict(f"{id} has finished already: it is {workflow.status.value}")
+    return workflow

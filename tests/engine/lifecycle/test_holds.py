@@ -1,0 +1,156 @@
+"""Workflows on hold (law W3)."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.plan import EndHold, Hold, Queue, Unqueue
+from runrig.domain.pools import Pool
+from runrig.domain.reasons import Code, Reason
+from runrig.domain.steps import drained
+from runrig.domain.workflows import Status
+from runrig.engine.explain.pool_why import Held, pool_why
+from runrig.engine.explain.why import why
+from runrig.engine.lifecycle import holds
+from tests.worlds.engine import LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
+
+
+def hold(world: World, id: str) -> None:
+    world.do(*holds.put_on_hold(world.state, id, user="alice").actions)
+
+
+def release(world: World, id: str) -> None:
+    world.do(*holds.end_hold(world.state, id).actions)
+
+
+def test_what_is_held_starts_once_it_is_released_before_those_submitted_later() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("first", "a")
+    hold(world, "first-1")
+    assert world.cycle() == []
+    world.submit("second", "a")
+    release(world, "first-1")
+    assert world.cycle() == ["admit first"]
+
+
+def test_a_hold_takes_the_gang_out_of_the_queue_and_a_release_queues_it_as_it_was() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("w", "a")
+    gang = world.state.ledger.entries["w-1/t-group"].gang
+    plan = holds.put_on_hold(world.state, "w-1", user="alice")
+    assert plan.actions == (Hold("w-1", "alice"), Unqueue("w-1/t-group"))
+    world.do(*plan.actions)
+    assert (world.state.ledger.entries, world.status("w-1")) == ({}, [Status.WAITING])
+    assert holds.end_hold(world.state, "w-1").actions == (EndHold("w-1"), Queue(gang))
+
+
+def test_a_held_gang_preempts_nobody_and_gives_its_nomination_back() -> None:
+    world = World({"a": 2, "b": 0}, {"n0": 2})
+    world.submit("low", "b", LOW, 2)
+    world.cycle()
+    world.submit("firm", "a", NORMAL, 2)
+    hold(world, "firm-1")
+    assert world.cycle() == []
+    release(world, "firm-1")
+    assert world.cycle() == ["nominate firm", "preempt low for firm (RECLAIM)"]
+    hold(world, "firm-1")
+    assert world.state.ledger.nominated == {}
+    assert world.cycle() == ["admit low"]
+
+
+def test_a_held_head_of_a_strict_pool_lets_those_behind_it_pass() -> None:
+    """P4."""
+    world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
+    world.submit("runs", "a")
+    world.cycle()
+    world.submit("head", "a", NORMAL, 2)
+    world.submit("next", "a")
+    assert world.cycle() == []
+    hold(world, "head-1")
+    assert world.cycle() == ["admit next"]
+
+
+def test_groups_behind_one_that_runs_wait_until_the_release() -> None:
+    """W1."""
+    world = World({"a": 2}, {"n0": 2})
+    world.submit("w", "a", spec=workflow("w", task("x"), task("y"), upstream={"y": ("x",)}))
+    world.cycle()
+    hold(world, "w-1")
+    world.finish("w-1")
+    assert world.cycle() == []
+    assert world.status("w-1") == [Status.COMPLETED, Status.WAITING]
+    release(world, "w-1")
+    assert world.cycle() == ["admit w"]
+
+
+def test_held_work_that_is_preempted_does_not_start_again_before_the_release() -> None:
+    world = World({"a": 2, "b": 0}, {"n0": 2})
+    spec = workflow("low", task("x"), task("y"), upstream={"y": ("x",)})
+    world.submit("low", "b", LOW, spec=spec)
+    world.cycle()
+    hold(world, "low-1")
+    world.submit("firm", "a", NORMAL, 2)
+    world.cycle()
+    assert world.cycle() == ["admit firm"]
+    world.finish("firm-1")
+    assert world.cycle() == []
+    assert world.status("low-1") == [Status.WAITING, Status.WAITING]
+    release(world, "low-1")
+    assert world.cycle() == ["admit low"]
+    assert world.state.groups["low-1", "x-group"].attempt == 1
+
+
+def test_time_on_hold_does_not_count_as_time_in_the_queue() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("w", "a", spec=replace(workflow("w", task("t", 1)), queue_timeout_s=10.0))
+    hold(world, "w-1")
+    world.now += 100
+    assert world.cycle() == []
+    release(world, "w-1")
+    assert world.cycle() == ["admit w"]
+
+
+def test_what_is_not_possible_is_said_and_changes_nothing() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("w", "a")
+    with pytest.raises(Conflict, match="w-1 is not held: there is nothing to release"):
+        holds.end_hold(world.state, "w-1")
+    hold(world, "w-1")
+    with pytest.raises(Conflict, match="w-1 is held already, by alice"):
+        holds.put_on_hold(world.state, "w-1", user="bob")
+    release(world, "w-1")
+    world.cycle()
+    with pytest.raises(Conflict, match="all of w-1 has started"):
+        holds.put_on_hold(world.state, "w-1", user="alice")
+    with pytest.raises(NotFound, match="no live workflow 'x-1'"):
+        holds.put_on_hold(world.state, "x-1", user="alice")
+
+
+def test_a_cancelled_workflow_is_no_longer_held() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("w", "a")
+    hold(world, "w-1")
+    world.cancel("w-1")
+    assert (world.state.held, world.state.workflows["w-1"].held_by) == (set(), None)
+
+
+def test_why_says_who_holds_it_and_since_when() -> None:
+    world = World({"a": 1}, {"n0": 1})
+    world.submit("w", "a")
+    hold(world, "w-1")
+    (group,) = why(world.state, "w-1").groups
+    (reason,) = group.reasons
+    assert str(reason) == "it is held by alice since 1970-01-01 00:00:01 UTC"
+    assert (reason.headline, reason.law) == ("held by alice", "W3")
+
+
+def test_what_waits_in_a_pool_includes_what_is_held() -> None:
+    world = World({"a": 8}, {"n0": 8})
+    world.submit("w", "a", spec=workflow("w", task("x", 2, count=2), task("y"), upstream={"y": ("x",)}))
+    world.submit("v", "a", NORMAL, 3)
+    hold(world, "w-1")
+    hold(world, "v-1")
+    found = drained(pool_why(world.state, "a"))
+    assert (found.gangs, found.gpus) == (2, 7)
+    assert found.held == (Held(Reason(Code.HELD, "W3", where="alice"), 2, 7, ("w-1/x-group", "v-1/t-group")),)
