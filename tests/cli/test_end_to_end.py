@@ -71,6 +71,27 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> Non
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
 
+def test_a_person_is_asked_before_all_that_fit_are_cancelled(server: Up) -> None:
+    ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
+    assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0
+    ours, theirs = os.openpty()
+    command = process("workflow", "cancel", "--data", str(server.data), "--pool", "default", "--status", "PENDING")
+    for said, code in (("n", 3), ("y", 0)):
+        os.write(ours, f"{said}\n".encode())
+        assert (
+            subprocess.run(
+                command, stdin=theirs, stdout=theirs, stderr=theirs, timeout=PATIENCE_S, check=False
+            ).returncode
+            == code
+        )
+        shown = os.read(ours, 10_000).decode()
+        assert "Cancel 1 workflow (two-" in shown
+        assert [server.json("workflow", "query", id)["cancelled_by"] is not None for id in ids] == [False, said == "y"]
+    for end in (ours, theirs):
+        os.close(end)
+    assert server.runrig("workflow", "cancel", "--pool", "default").out == f"{ids[0]} is cancelled\n"
+
+
 def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
     holder = submitted(server, file("sleep 600", gpu=2, name="holder"))
     waiter = submitted(server, file("echo ran", gpu=2, name="waiter"))

@@ -292,6 +292,34 @@ def test_cancel_reports_each_and_fails_if_one_failed() -> None:
     assert [body for _, _, body in server.asked[:4]] == [{"message": "no"}] * 3 + [{"message": ""}]
 
 
+def test_cancel_by_filter_takes_those_that_wait_first_and_each_once() -> None:
+    listed = "GET /api/v1/workflows"
+    cancels = {f"POST /api/v1/workflows/{id}/cancel": {"id": id} for id in ("a-1", "b-1", "c-1")}
+    both = [(200, page(entry("b-1"), entry("a-1"))), (200, page(entry("b-1"), entry("c-1")))]
+    with serving({listed: both, **cancels}) as server:
+        done = at(server, "workflow", "cancel", "--pool", "p", "-m", "no")
+    assert (done.code, done.out) == (0, "b-1 is cancelled\na-1 is cancelled\nc-1 is cancelled\n")
+    assert [dict(query).get("status") for _, query, _ in server.asked[:2]] == ["PENDING", "RUNNING"]
+    assert {"pool", "mine"} <= {name for name, _ in server.asked[0][1]}
+
+
+def test_cancel_by_filter_of_nothing_says_so() -> None:
+    with serving({"GET /api/v1/workflows": page()}) as server:
+        assert at(server, "workflow", "cancel", "--status", "running").out == (
+            "no workflow fits: --all takes those of all users\n"
+        )
+        assert at(server, "workflow", "cancel", "--user", "bob").out == "no workflow fits\n"
+        json = at(server, "workflow", "cancel", "--all", "-t", "json")
+    assert (json.code, json.json) == (0, {"cancelled": [], "failed": []})
+
+
+@pytest.mark.parametrize("args", [(), ("a-1", "--pool", "p")])
+def test_cancel_takes_either_ids_or_a_filter(args: tuple[str, ...]) -> None:
+    done = answered({}, "workflow", "cancel", *args)
+    assert (done.code, done.out) == (2, "")
+    assert "with --pool, --user, --status or --all" in done.err
+
+
 # ---------------------------------------------------------------- questions
 
 

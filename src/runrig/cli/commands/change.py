@@ -6,14 +6,18 @@ from typing import Any
 import click
 
 from runrig.cli import completing
+from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import document, sentence
 from runrig.cli.transport.session import Session, with_session
-from runrig.client.transport import path
-from runrig.domain.errors import RunrigError, ServerFault
+from runrig.client.transport import Transport, Value, path
+from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 
 _REFUSED = 1
+_ALIVE = ("PENDING", "RUNNING")
+MOST_NAMED = 8
+"""So many workflows are named before somebody is asked."""
 
 
 def _each(session: Session, ids: Sequence[str], change: Callable[[str], Any], done: str) -> None:
@@ -43,17 +47,76 @@ def _each(session: Session, ids: Sequence[str], change: Callable[[str], Any], do
 
 
 @click.command(
-    epilog=examples("runrig workflow cancel train-1", 'runrig workflow cancel train-1 train-2 -m "wrong data"')
+    epilog=examples(
+        "runrig workflow cancel train-1",
+        'runrig workflow cancel train-1 train-2 -m "wrong data"',
+        "runrig workflow cancel --pool vision --status PENDING",
+        "runrig workflow cancel --user alice --yes",
+    )
 )
-@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Why; it is kept with the workflow.")
+@click.option(
+    "--pool",
+    "-p",
+    "pools",
+    multiple=True,
+    shell_complete=completing.pools,
+    metavar="NAME",
+    help="Instead of IDs: yours in this pool, without its subpools; repeat it.",
+)
+@click.option("--user", "-u", "users", multiple=True, metavar="NAME", help="Those of this user, not yours; repeat it.")
+@click.option("--all", "-a", "all_users", is_flag=True, help="Those of all users, not only yours.")
+@click.option(
+    "--status",
+    "-s",
+    "statuses",
+    type=click.Choice(_ALIVE, case_sensitive=False),
+    multiple=True,
+    metavar="STATUS",
+    help="Those with this status, PENDING or RUNNING; repeat it.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before those that fit are cancelled.")
 @click.option("--force", "-f", is_flag=True, expose_value=False, help="Accepted for scripts; a cancel needs no force.")
 @with_session
-def cancel(session: Session, ids: tuple[str, ...], message: str | None) -> None:
-    """Stop each workflow ID.  One that cannot be stopped does not keep the others."""
+def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:
+    """Stop each workflow ID, or all that fit --pool, --user and --status.
+
+    One that cannot be stopped does not keep the others."""
     client = session.client
+    if bool(ids) == any(filters.values()):
+        raise InvalidInput.one(
+            "name workflows, or say which with --pool, --user, --status or --all"
+            + (": not both" if ids else ": `runrig workflow list` shows them")
+        )
+    found = ids or _that_fit(client, **filters)
+    if not ids and found:
+        confirmed(_question(found), yes=yes)
+    if not found and not session.as_json:
+        say(
+            "no workflow fits"
+            + ("" if filters["users"] or filters["all_users"] else ": --all takes those of all users")
+        )
+        return
     body = {"message": message or ""}
-    _each(session, ids, lambda id: client.call("POST", path("workflows", id, "cancel"), body=body), "cancelled")
+    _each(session, found, lambda id: client.call("POST", path("workflows", id, "cancel"), body=body), "cancelled")
+
+
+def _that_fit(
+    client: Transport, pools: Sequence[str], users: Sequence[str], all_users: bool, statuses: Sequence[str]
+) -> list[str]:
+    """Ids of workflows that have not ended: those that wait first, so that none starts in the place of one that stops."""
+    mine = None if all_users or users else True
+    query: dict[str, Value] = {"pool": pools, "user": () if all_users else users, "mine": mine}
+    asked = [status for status in _ALIVE if status in statuses or not statuses]
+    found = (each["id"] for status in asked for each in client.items(path("workflows"), query | {"status": status}))
+    return list(dict.fromkeys(found))  # one that has started between the two questions is in both answers
+
+
+def _question(ids: Sequence[str]) -> str:
+    more = len(ids) - MOST_NAMED
+    names = ", ".join(ids[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return f"Cancel {len(ids):,} {'workflow' if len(ids) == 1 else 'workflows'} ({names})?"
 
 
 @click.command(epilog=examples("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json"))
