@@ -176,6 +176,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/v1/workflows",
         "POST /api/v1/workflows/{id}/cancel",
         "POST /api/v1/workflows/{id}/hold",
+        "POST /api/v1/workflows/{id}/reassign",
         "POST /api/v1/workflows/{id}/release",
         "POST /api/v1/workflows/{id}/repeat",
         "POST /api/v1/workflows/{id}/tasks/{task}:exec",

@@ -191,6 +191,7 @@ CHANGES: tuple[tuple[str, str, object], ...] = (
     ("POST", "/api/v1/workflows/treasure-1/repeat", {"pool": "team2"}),
     ("POST", "/api/v1/workflows/treasure-1/cancel", {}),
     ("POST", "/api/v1/workflows/treasure-1/hold", None),
+    ("POST", "/api/v1/workflows/treasure-1/reassign", {"priority": "LOW"}),
     ("POST", "/api/v1/workflows/treasure-1/release", None),
     ("PATCH", "/api/v1/pools/team2", {"quota": 1}),
     ("DELETE", "/api/v1/pools/team2", None),

@@ -71,6 +71,28 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> Non
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
 
+def test_what_waits_is_moved_and_reprioritised(server: Up) -> None:
+    assert server.runrig("pool", "create", "side", "--quota", "0").code == 0
+    holder = submitted(server, file("sleep 600", gpu=2, name="holds"), "--pool", "default")
+    moves = submitted(server, file("echo moved", gpu=2, name="moves"), "--pool", "default")
+    assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
+    refused = server.runrig("workflow", "move", moves, "--pool", "side")
+    assert (refused.code, f"{moves} asks for 2 of default/gpu in one gang" in refused.err) == (1, True)
+    low = ("workflow", "reprioritise", moves, "--priority", "low")
+    assert server.runrig(*low, "--dry-run").out.startswith(f"{moves} would wait: ")
+    assert server.json(*low, "--dry-run")["verdicts"][moves]["verdict"] == "WAITS"
+    assert server.json("workflow", "query", moves)["priority"] == "NORMAL"
+    assert server.runrig(*low).out == f"{moves} is of priority LOW\n"
+    assert server.runrig("workflow", "move", moves, "--pool", "side").out == f"{moves} is in pool side\n"
+    assert server.json("workflow", "move", moves, holder, "--pool", "side")["moved"] == []
+    assert f"{moves} is in pool side with priority LOW from now on" in server.runrig("workflow", "events", moves).out
+    found = server.json("workflow", "query", moves)
+    assert (found["pool"], found["priority"], found["status"]) == ("side", "LOW", "PENDING")
+    assert server.runrig("workflow", "cancel", holder).code == 0
+    assert server.runrig("workflow", "wait", moves, "--timeout", "30").code == 0
+    assert server.runrig("pool", "delete", "side").code == 0
+
+
 def test_a_person_is_asked_before_all_that_fit_are_cancelled(server: Up) -> None:
     ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0

@@ -97,6 +97,11 @@ def test_what_waits_is_explained(client: Client) -> None:
     client.workflows.wait(held.id, status="RUNNING")
     why = client.workflows.why(waits.id)
     assert (why.status, [reason.code for reason in why.groups[0].reasons]) == ("PENDING", ["QuotaFull"])
+    verdict = client.workflows.reassign(waits.id, pool="vision", dry_run=True).verdict
+    assert verdict is not None
+    assert verdict.verdict in ("STARTS", "WAITS")
+    client.workflows.reassign(waits.id, priority="HIGH")
+    assert client.workflows.get(waits.id).priority == "HIGH"
     client.workflows.hold(waits.id)
     found = client.workflows.get(waits.id)
     assert (found.status, found.held_by is None, found.held_since is None) == ("PENDING", False, False)

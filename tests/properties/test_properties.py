@@ -18,6 +18,7 @@ from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.engine.lifecycle import holds, pools, submission_gate, workflows
 from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.reassignments import reassign
 from tests.properties.machine import Driver, check_guarantees
 
 FLAVORS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, position=1))
@@ -219,6 +220,15 @@ class Engine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.driver.state.workflows)))
         edited = self.driver.edited
         self.driver.attempt(act, name)
+        self.driver.edited = edited
+
+    @precondition(lambda self: self.driver.state.workflows)
+    @rule(data=st.data(), priority=st.none() | st.sampled_from(Priority), elsewhere=st.booleans())
+    def move_or_reprioritise(self, data: st.DataObject, priority: Priority | None, elsewhere: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.driver.state.workflows)))
+        pool = data.draw(st.sampled_from(sorted(self.driver.state.pools))) if elsewhere else None
+        edited = self.driver.edited
+        self.driver.attempt(reassign, name, pool=pool, priority=priority)
         self.driver.edited = edited
 
     # ------------------------------------------------------------ edits

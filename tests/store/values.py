@@ -24,6 +24,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Reassign,
     Refuse,
     Release,
     Replace,
@@ -340,7 +341,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold)
+LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

@@ -5,7 +5,7 @@ A committed action is an entry of the event log; applying the log in order gives
 
 from dataclasses import dataclass
 
-from runrig.domain.gangs import Gang, Law, Placement
+from runrig.domain.gangs import Gang, Law, Placement, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.workflow_status import WorkflowStatus
@@ -117,6 +117,15 @@ class EndHold:
     workflow: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reassign:
+    """The workflow is in *pool* and has *priority* from now on; nothing of it is queued or holds nodes then."""
+
+    workflow: str
+    pool: str
+    priority: Priority
+
+
 # ---------------------------------------------------------------- what was decided
 
 
@@ -217,7 +226,7 @@ class Release:
     gang: str
 
 
-WorkflowMove = MoveWorkflow | Hold | EndHold
+WorkflowMove = MoveWorkflow | Hold | EndHold | Reassign
 """What changes a workflow that was submitted."""
 
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
@@ -247,8 +256,9 @@ _LAWS = {
     Submit: "P3",
     Hold: "W3",
     EndHold: "W3",
+    Reassign: "P3",
     Queue: "P4",
-    Unqueue: "W3",
+    Unqueue: "P4",
     Nominate: "R4",
     Withdraw: "R4",
     Admit: "P5",

@@ -18,6 +18,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Reassign,
     Refuse,
     Release,
     Replace,
@@ -44,7 +45,9 @@ def workflow_of(action: Action) -> str | None:
             return workflow.id
         case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
             return key.workflow
-        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id) | Hold(workflow=id) | EndHold(workflow=id):
+        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
+            return id
+        case Hold(workflow=id) | EndHold(workflow=id) | Reassign(workflow=id):
             return id
         case Queue(gang=gang):
             return gang.workflow

@@ -159,6 +159,7 @@ ROWS: Mapping[str, Row] = {
     "POST /api/v1/workflows": Row("/api/v1/workflows", {"pool": "{pool}", "file": one_task("x")}),
     "POST /api/v1/workflows/{id}/cancel": Row("/api/v1/workflows/{id}/cancel", {}),
     "POST /api/v1/workflows/{id}/hold": Row("/api/v1/workflows/{id}/hold", of="waits"),
+    "POST /api/v1/workflows/{id}/reassign": Row("/api/v1/workflows/{id}/reassign", {"priority": "LOW"}, of="waits"),
     "POST /api/v1/workflows/{id}/release": Row("/api/v1/workflows/{id}/release", of="held"),
     "POST /api/v1/workflows/{id}/repeat": Row(
         "/api/v1/workflows/{old}/repeat", {"pool": "{pool}", "failed_only": True}

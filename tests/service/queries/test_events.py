@@ -20,6 +20,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Reassign,
     Refuse,
     Release,
     Replace,
@@ -84,6 +85,7 @@ PAIRS: list[tuple[Action, str]] = [
     (Unqueue("w-1/g"), "w-1/g leaves the queue"),
     (Hold("w-1", "bob"), "w-1 is held by bob: what has not started waits (law W3)"),
     (EndHold("w-1"), "w-1 is released"),
+    (Reassign("w-1", "q", Priority.HIGH), "w-1 is in pool q with priority HIGH from now on"),
     (Withdraw("w-1/g"), "w-1/g gives up its place and is pending again"),
     (
         Preempt("w-1/g", "x-1/g", Law.RECLAIM, (("y-1/g", "R2"), ("z-1/g", "R3"))),

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import Asking, Seeing, Sent, needs, workflow
+from runrig.api.permissions import About, Asker, Asking, Seeing, Sent, needs, workflow
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.answers import workflows as as_answers
@@ -167,6 +168,36 @@ async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNam
 )
 async def release_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
     return v1.WorkflowNamed(id=await service.arrivals.release(id, user=user))
+
+
+@router.post(
+    "/api/v1/workflows/{id}/reassign",
+    summary="Put a workflow that has not started into another pool, or give it another priority",
+    description="The gate judges it as if it were submitted so.  It keeps its submit time.",
+    dependencies=[_CHANGE],
+    responses=shows(v1.WorkflowReassigned, 404, 409, 413),
+)
+async def reassign_workflow(
+    service: Serving, user: User, asker: Asking, id: str, body: v1.WorkflowReassign
+) -> v1.WorkflowReassigned:
+    priority = _priority(body.priority)
+    if body.pool is not None:
+        await run_in_threadpool(_check_submits, asker, body.pool)
+    if not body.dry_run:
+        name = await service.arrivals.reassign(id, user=user, pool=body.pool, priority=priority)
+        return v1.WorkflowReassigned(id=name, verdict=None)
+
+    def verdict() -> v1.WorkflowDryRun | None:
+        gangs = service.submissions.check_reassignment(id, user=user, pool=body.pool, priority=priority)
+        return as_answers.dry_run(service.dry_runs.of(gangs, asker.visibility)) if gangs else None
+
+    return v1.WorkflowReassigned(id=id, verdict=await run_in_threadpool(verdict))
+
+
+def _check_submits(asker: Asker, pool: str) -> None:
+    """Raises NotAllowed, NotFound."""
+    asker.need(Permission.SUBMIT, About(pool))
+    asker.check_there(Permission.SUBMIT, pool)
 
 
 @router.get(

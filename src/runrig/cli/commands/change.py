@@ -1,6 +1,6 @@
-"""`runrig workflow cancel`, `hold` and `release`: what is done to workflows that are there, one after the other."""
+"""`runrig workflow cancel`, `hold`, `release`, `move` and `reprioritise`: what is done to workflows that are there, one after the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -20,8 +20,17 @@ MOST_NAMED = 8
 """So many workflows are named before somebody is asked."""
 
 
-def _each(session: Session, ids: Sequence[str], change: Callable[[str], Any], done: str) -> None:
+def _each(
+    session: Session,
+    ids: Sequence[str],
+    change: Callable[[str], Any],
+    done: str,
+    line: Callable[[str], str] | None = None,
+    verdicts: Mapping[str, Any] | None = None,
+) -> None:
     """Does *change* to each workflow; *done*: what it is then.  One that is refused does not keep the others.
+
+    *line*: the line about one, if it is not that it is *done*.  *verdicts*: of a dry run, told in JSON.
 
     Raises what the only one raises, Exit(1) if one of several was refused.
     """
@@ -36,10 +45,15 @@ def _each(session: Session, ids: Sequence[str], change: Callable[[str], Any], do
             if len(ids) == 1:
                 raise
             failed.append((id, error))
-    in_json = {done: changed, "failed": [{"name": id} | document(each) for id, each in failed]}
+    in_json: dict[str, Any] = {
+        done: changed,
+        "failed": [{"name": id} | document(each) for id, each in failed],
+    }
+    if verdicts is not None:
+        in_json["verdicts"] = verdicts
     if not session.show(in_json):
         for name in changed:
-            say(f"{name} is {done}")
+            say(f"{name} is {done}" if line is None else line(name))
         for _, each in failed:
             warn(sentence(each))  # which names the workflow
     if failed:
@@ -117,6 +131,69 @@ def _question(ids: Sequence[str]) -> str:
     more = len(ids) - MOST_NAMED
     names = ", ".join(ids[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
     return f"Cancel {len(ids):,} {'workflow' if len(ids) == 1 else 'workflows'} ({names})?"
+
+
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would become of them, and change nothing.")
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow move train-1 --pool batch",
+        "runrig workflow move train-1 train-2 --pool batch --dry-run",
+    )
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Where they go.")
+@_DRY_RUN
+@with_session
+def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> None:
+    """Put each workflow ID, which has not started, into another pool.  It keeps its submit time."""
+    _reassign(session, ids, {"pool": pool}, f"in pool {pool}", "moved", dry_run=dry_run)
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow reprioritise train-1 --priority LOW",
+        "runrig workflow reprioritise train-1 train-2 --priority HIGH --dry-run",
+    )
+)
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
+@click.option(
+    "--priority",
+    required=True,
+    type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+    metavar="HIGH|NORMAL|LOW",
+    help="HIGH and NORMAL are never preempted; LOW is, and may borrow.",
+)
+@_DRY_RUN
+@with_session
+def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run: bool) -> None:
+    """Give each workflow ID, which has not started, another priority.  It keeps its submit time."""
+    _reassign(session, ids, {"priority": priority}, f"of priority {priority}", "reprioritised", dry_run=dry_run)
+
+
+def _reassign(
+    session: Session, ids: Sequence[str], what: Mapping[str, str], words: str, done: str, *, dry_run: bool
+) -> None:
+    """*words*: what they are then; *done*: the name of that list in JSON."""
+    client, verdicts = session.client, {}
+
+    def change(id: str) -> dict[str, Any]:
+        body = {**what, "dry_run": dry_run}
+        answer: dict[str, Any] = client.call("POST", path("workflows", id, "reassign"), body=body)
+        verdicts[answer["id"]] = answer["verdict"]
+        return answer
+
+    if dry_run:
+        _each(session, ids, change, "checked", lambda id: f"{id} {_would(verdicts[id])}", verdicts)
+    else:
+        _each(session, ids, change, done, lambda id: f"{id} is {words}")
+
+
+def _would(verdict: Mapping[str, Any] | None) -> str:
+    return (
+        str(verdict["sentence"]) if verdict else "would not wait in the queue, or it is not known yet what it would do"
+    )
 
 
 @click.command(epilog=examples("runrig workflow hold train-1", "runrig workflow hold train-1 train-2 -t json"))

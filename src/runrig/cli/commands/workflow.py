@@ -18,6 +18,8 @@ from runrig.cli.lazy import LazyGroup, examples
         "spec": ("runrig.cli.commands.queries:spec", "The file of a workflow, rendered or as it was sent."),
         "cancel": ("runrig.cli.commands.change:cancel", "Stop workflows."),
         "hold": ("runrig.cli.commands.change:hold", "Keep workflows from starting."),
+        "move": ("runrig.cli.commands.change:move", "Put workflows into another pool."),
+        "reprioritise": ("runrig.cli.commands.change:reprioritise", "Give workflows another priority."),
         "release": ("runrig.cli.commands.change:release", "Let held workflows start."),
         "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),
         "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),

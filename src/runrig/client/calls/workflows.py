@@ -151,6 +151,17 @@ class WorkflowCalls(Calls):
         """Ends the hold of the workflow *id*, which keeps its submit time.  Raises Conflict if it is not held."""
         await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "release")))
 
+    @call
+    async def reassign(
+        self, id: str, *, pool: str | None = None, priority: PriorityName | None = None, dry_run: bool = False
+    ) -> "models.WorkflowReassigned":
+        """Puts the workflow *id*, which has not started, into *pool* and gives it *priority*; None: as before.
+
+        *dry_run*: only says what would become of it.  Raises Refused if the gate would not take it, Conflict if it has started.
+        """
+        body = {"pool": pool, "priority": priority, "dry_run": dry_run}
+        return await self._ask(models.WorkflowReassigned, Request("POST", path("workflows", id, "reassign"), body=body))
+
     @stream
     async def list(
         self,

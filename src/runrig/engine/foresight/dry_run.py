@@ -1,11 +1,11 @@
-"""Dry runs: what the next cycle would do with a workflow that nobody has submitted yet.  Its gangs are queued on trial."""
+"""Dry runs: what the next cycle would do with a workflow that is not submitted yet, or not so.  Its gangs are queued on trial."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.gangs import Gang, Placement
-from runrig.domain.plan import Admit, Nominate, Preempt, Queue
+from runrig.domain.gangs import Gang, GangState, Placement
+from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
 from runrig.domain.reasons import Reason
 from runrig.domain.steps import drained
 from runrig.engine.explain.why import explain
@@ -14,6 +14,9 @@ from runrig.engine.state.state import State
 
 MOST_LOOKS = 2_000
 """How many gangs are looked at before it is not known what becomes of those behind them."""
+
+
+_WAITS = (GangState.PENDING, GangState.NOMINATED)
 
 
 class DryRun(NamedTuple):
@@ -27,13 +30,17 @@ class DryRun(NamedTuple):
 
 
 def dry_run(state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS) -> tuple[DryRun, ...]:
-    """One for each of *gangs*; empty if a gang of that name has come meanwhile.  *state* is afterwards what it was."""
+    """One for each of *gangs*, of one workflow; what waits of it now is queued so instead.  Empty if it has started meanwhile, or another
+    one of that name has come.  *state* is afterwards what it was."""
     ledger = state.ledger
-    if any(gang.id in ledger.entries for gang in gangs):
+    there = [ledger.entries[gang.id] for gang in gangs if gang.id in ledger.entries]
+    if any(entry.gang.submitted_at != gangs[0].submitted_at or entry.state not in _WAITS for entry in there):
         return ()
     found = {gang.id: DryRun(gang.id, Verdict.NOT_PROVEN) for gang in gangs}
     looks = 0
     with OnTrial(ledger, now) as trial:
+        for entry in there:
+            trial.apply(Unqueue(entry.gang.id))
         for gang in gangs:
             trial.apply(Queue(gang))
         for action in trial.cycle():

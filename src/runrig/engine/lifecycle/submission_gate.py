@@ -73,6 +73,16 @@ def submit(
     return Plan(tuple(actions))
 
 
+def check_again(state: State, workflow: Workflow) -> None:
+    """Raises what `submit` would raise if *workflow*, which was submitted, were submitted as it stands now."""
+    target, spec = open_pool(state, workflow.pool), state.spec_of(workflow.id)
+    check_requirements(target, spec)
+    for group in spec.groups:
+        if not state.groups[workflow.id, group.name].status.finished:
+            who = workflow.id if len(spec.groups) == 1 else f"{workflow.id}/{group.name}"
+            _check(state, target, group, gang_of(workflow, group), who=who)
+
+
 def open_pool(state: State, name: str) -> Pool:
     """The pool *name*.  Raises NotFound, or Refused if the pool takes no submissions because it is DELETING or ARCHIVED."""
     pool = state.pools.get(name)

@@ -11,6 +11,7 @@ from runrig.domain.plan import (
     MoveTask,
     Preempt,
     Queue,
+    Reassign,
     Refuse,
     Stop,
     Unqueue,
@@ -52,6 +53,8 @@ def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workf
             return replace(workflow, held_by=by, held_since=at)
         case EndHold():
             return replace(workflow, held_by=None, held_since=None)
+        case Reassign(_, pool, priority):
+            return replace(workflow, pool=pool, priority=priority)
     started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time
     completed = action.status is WorkflowStatus.COMPLETED
     return replace(

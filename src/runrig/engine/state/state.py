@@ -252,7 +252,8 @@ class State:
     def _move_workflow(self, action: WorkflowMove, at: float) -> None:
         before = self.workflows[action.workflow]
         moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
-        self.alive[moved.pool] -= moved.status.finished and not before.status.finished
+        self.alive[before.pool] -= not before.status.finished
+        self.alive[moved.pool] += not moved.status.finished
         (self.held.discard if moved.held_by is None else self.held.add)(moved.id)
         self._changed.workflows.add(action.workflow)
 

@@ -60,6 +60,10 @@ class Arrivals:
         """As `Submissions.releasing`."""
         return await self._keyed(None, self._submissions.releasing(id, user=user))
 
+    async def reassign(self, id: str, *, user: str, pool: str | None, priority: Priority | None) -> str:
+        """As `Submissions.reassigning`."""
+        return await self._keyed(None, self._submissions.reassigning(id, user=user, pool=pool, priority=priority))
+
     async def submit_batch(self, batch: Sequence[Submission], *, key: str | None, together: bool) -> list[Outcome]:
         """As `Batches.submit`."""
         async with self._keys.turn(key):

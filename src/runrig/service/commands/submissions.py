@@ -13,6 +13,7 @@ from runrig.domain.tags import Expected
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.lifecycle import holds, submission_gate, workflows
+from runrig.engine.lifecycle.reassignments import reassign
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
@@ -218,6 +219,14 @@ class Submissions:
         """Keeps what has not started of a workflow from starting (law W3).  Raises NotFound, Conflict."""
         return self._transactor.carry_out(self.holding(id, user=user))
 
+    def check_reassignment(
+        self, id: str, *, user: str, pool: str | None, priority: Priority | None
+    ) -> tuple[Gang, ...]:
+        """What would be queued anew; nothing is stored.  Raises what `reassigning` raises."""
+        with self._transactor.writing(user) as writing:
+            plan = reassign(writing.state, id, pool=pool, priority=priority)
+        return tuple(each.gang for each in plan.actions if isinstance(each, Queue))
+
     # ------------------------------------------------------------ commands that may be carried out together
 
     def submitting(self, submission: Submission | ParsedSubmission) -> Command[Accepted]:
@@ -264,6 +273,10 @@ class Submissions:
     def releasing(self, id: str, *, user: str) -> Command[str]:
         """Ends the hold.  Raises NotFound, Conflict."""
         return self._changing(id, user, holds.end_hold)
+
+    def reassigning(self, id: str, *, user: str, pool: str | None, priority: Priority | None) -> Command[str]:
+        """Puts a workflow that has not started into another pool, or gives it another priority.  Raises NotFound, Refused, Conflict."""
+        return self._changing(id, user, partial(reassign, pool=pool, priority=priority))
 
     def _changing(self, id: str, user: str, plan: Callable[[State, str], Plan]) -> Command[str]:
         """The id of the workflow after *plan*.  The state knows workflows that live by their ids; the store is asked about any other."""

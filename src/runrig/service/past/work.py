@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from runrig.domain.plan import Action, EndHold, Hold, MoveWorkflow, Nominate, Preempt, Submit
+from runrig.domain.plan import Action, Nominate, Preempt, Reassign, Submit, WorkflowMove
 from runrig.domain.records import Event
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.state.moves import workflow_moved
@@ -23,10 +23,11 @@ def alone(state: State, spec: WorkflowSpec, events: Sequence[Event]) -> State:
     found.ledger.set_flavors(state.flavors.values())
     first = events[0].action
     assert isinstance(first, Submit), "the log of a workflow begins with it"
-    pool = state.pools[first.workflow.pool]
-    if pool.parent is not None:
-        found.ledger.put_pool(state.pools[pool.parent])
-    found.ledger.put_pool(pool)
+    moves = (event.action.pool for event in events if isinstance(event.action, Reassign))
+    for pool in [state.pools[name] for name in (first.workflow.pool, *moves)]:
+        if pool.parent is not None:
+            found.ledger.put_pool(state.pools[pool.parent])
+        found.ledger.put_pool(pool)
     found.specs[first.workflow.spec_hash] = spec
     for event in events:
         found.apply(_without_others(event.action), event.time)
@@ -44,8 +45,8 @@ def moved_workflows(events: Iterable[Event]) -> Mapping[str, Workflow]:
         match event.action:
             case Submit(workflow):
                 found[workflow.id] = workflow
-            case MoveWorkflow(workflow=id) | Hold(workflow=id) | EndHold(workflow=id) as move:
-                found[id] = workflow_moved(found[id], move, event.time)
+            case move if isinstance(move, WorkflowMove):
+                found[move.workflow] = workflow_moved(found[move.workflow], move, event.time)
     return found
 
 

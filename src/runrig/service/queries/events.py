@@ -21,6 +21,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Queue,
+    Reassign,
     Refuse,
     Release,
     Replace,
@@ -166,6 +167,11 @@ def _(action: Hold) -> str:
 @in_words.register
 def _(action: EndHold) -> str:
     return f"{action.workflow} is released"
+
+
+@in_words.register
+def _(action: Reassign) -> str:
+    return f"{action.workflow} is in pool {action.pool} with priority {action.priority.value} from now on"
 
 
 @in_words.register

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound
-from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Submit
+from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Reassign, Submit
 from runrig.domain.records import Event
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.ports.store import Store
@@ -141,6 +141,8 @@ class Feed:
         """None for a workflow that is no longer kept."""
         if event is not None and isinstance(event.action, Submit):
             return self._remember(workflow, event.action.workflow.pool)
+        if event is not None and isinstance(event.action, Reassign):
+            return self._remember(workflow, event.action.pool)
         if workflow in self._pools:
             return self._pools[workflow]
         try:

@@ -165,6 +165,25 @@ class WorkflowCancelled(Shown):
     id: str
 
 
+class WorkflowReassign(Request):
+    """Null: as before.  *dry_run*: only says what would become of it."""
+
+    model_config = example({"pool": "vision", "priority": "LOW", "dry_run": False})
+
+    pool: str | None = None
+    priority: PriorityName | None = None
+    dry_run: bool = False
+
+
+class WorkflowReassigned(Shown):
+    """*verdict*: of a dry run, what the next cycle would do with it; null: not known, or nothing of it waits in the queue."""
+
+    model_config = example({"id": "train-1", "verdict": None})
+
+    id: str
+    verdict: WorkflowDryRun | None
+
+
 class WorkflowNamed(Shown):
     """It is as was asked from now on."""
 
