@@ -30,6 +30,7 @@ RELEASE = """
     | admin accept-clock | pool history
     | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show
     | cohort create | cohort update | cohort delete | resource list | resource info | topology show
+    | node cordon | node drain | node uncordon
     | workflow submit | workflow validate | workflow render
     | workflow list | workflow query | workflow logs | workflow events | workflow spec | workflow cancel | workflow restart
     | workflow hold | workflow release | workflow move | workflow reprioritise
@@ -48,6 +49,7 @@ def test_the_commands_are_those_of_the_release() -> None:
         "pool subpool",
         "cohort",
         "resource",
+        "node",
         "topology",
         "workflow",
         "workflow rsync",

@@ -70,7 +70,7 @@ def test_a_plan_fits_into_80_columns(tmp_path: Path) -> None:
 
 
 def test_a_plan_without_consequences_says_so() -> None:
-    done = answered({"POST /api/v1/plan": EMPTY}, "plan", "--drain", "n0")
+    done = answered({"POST /api/v1/plan": EMPTY}, "plan", "--down", "r1")
     assert lines(done.out) == ["No workflow and no pool would notice.", "Nothing is changed (revision 18342)."]
 
 
@@ -88,7 +88,8 @@ def test_a_plan_that_is_not_whole_says_how_far_it_came() -> None:
             {"pool": "team--a", "quota": "50%"},
             "runrig pool subpool update team a --quota 50%",
         ),
-        (("--drain", "n0", "--drain", "n1"), {"drain": ["n0", "n1"]}, None),
+        (("--drain", "n0", "--drain", "n1"), {"drain": ["n0", "n1"]}, "runrig node drain n0 n1"),
+        (("--drain", "n0", "--force"), {"drain": ["n0"], "force": True}, "runrig node drain n0 --force"),
         (("--down", "z/r1"), {"down": "z/r1"}, None),
     ],
 )
@@ -125,6 +126,7 @@ def test_the_answer_is_printed_as_json() -> None:
         (("--pool", "team"), "name one of"),
         (("--pool", "team", "--drain", "n0"), "--pool needs --quota"),
         (("--drain", "n0", "--prune"), "--prune is for -f"),
+        (("--down", "r1", "--force"), "--force is for --drain"),
         (("--drain", "n0", "--priority", "LOW"), "are for -s"),
         (("-f", "/nonexistent.yaml"), "no such file"),
     ],

@@ -262,7 +262,7 @@ def check_replacement(state: State, gang_id: str, placement: Placement) -> None:
         assert (old.pod_set, old.flavor, old.count) == (new.pod_set, new.flavor, new.count)
         pairs = zip(slots_of(old.shares), slots_of(new.shares), strict=True)
         seats = [now for was, now in pairs if was != now]
-        assert all(state.nodes[seat.node].ready and state.nodes[seat.node].flavor == new.flavor for seat in seats)
+        assert all(state.nodes[seat.node].open and state.nodes[seat.node].flavor == new.flavor for seat in seats)
         moved.append(replace(new, count=len(seats), shares=shares_of(seats)))
     taken = held_gpus(state)
     fresh = [(share.node, index) for each in moved for share in each.shares for index in share.gpus]
@@ -301,7 +301,7 @@ def check_shape(state: State, gang: Gang, placement: Placement) -> None:
         assert sum(share.count for share in each.shares) == each.count
         for share in each.shares:
             node = state.nodes[share.node]
-            assert node.ready
+            assert node.open
             assert node.flavor == each.flavor
             assert len(share.gpus) == share.count * dict(pod_set.requests).get(GPU, 0)
             for index in share.gpus:

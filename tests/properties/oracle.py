@@ -352,7 +352,7 @@ class Oracle:
 
     def could_place(self, gang: Gang, choice: Placement) -> bool:
         """Exhaustive: some way exists to put every pod of *choice* on ready nodes of its flavor."""
-        room = {name: self.free(name) for name, node in self.nodes.items() if node.ready}
+        room = {name: self.free(name) for name, node in self.nodes.items() if node.open}
         pods = [
             (pod_set.requests, each.flavor)
             for pod_set, each in zip(gang.pod_sets, choice, strict=True)

@@ -20,6 +20,7 @@ from runrig.engine.foresight.branch import Edit, StateBranch
 from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
 from runrig.engine.foresight.outcome import PoolRow, drains, hopeless, pool_rows
 from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle.nodes import drain
 from runrig.engine.state.state import State
 from tests.properties.machine import shuffled
 from tests.properties.test_properties import CHECKS, Engine
@@ -87,7 +88,7 @@ def planned(rows: Loaded, edit: Edit, now: float) -> Consequences:
 class Planner(Engine):
     @precondition(lambda self: self.driver.state.pools)
     @rule(
-        what=st.sampled_from(("quota", "quota", "delete", "drain", "drop")),
+        what=st.sampled_from(("quota", "quota", "delete", "drain", "force", "lose", "drop")),
         at=st.integers(0, 11),
         share=st.integers(0, 4),
         settled=st.booleans(),
@@ -116,7 +117,9 @@ class Planner(Engine):
                 return Edit(pools.put_pool(state, resized, create=False).actions)
             case "delete":
                 return Edit(pools.delete_pool(state, pool.name).actions)
-            case "drain":
+            case "drain" | "force":
+                return Edit(drain(state, [node.name], user="u", force=what == "force").plan.actions)
+            case "lose":
                 return Edit((PutNode(replace(node, ready=False)),), lost=frozenset({node.name}))
         return Edit((DropNode(node.name),), lost=frozenset({node.name}))
 

@@ -17,6 +17,7 @@ from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskSpec, WorkflowSpec
 from runrig.engine.lifecycle import holds, pools, submission_gate, workflows
+from runrig.engine.lifecycle import nodes as nodes_of
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.reassignments import reassign
 from tests.properties.machine import Driver, check_guarantees
@@ -273,6 +274,17 @@ class Engine(RuleBasedStateMachine):
                 del self.driver.nodes[node]
                 self.driver.edited = True
 
+    @rule(
+        what=st.sampled_from(("cordon", "uncordon", "uncordon", "drain", "drain", "force")),
+        names=st.sets(st.sampled_from(("n0", "n1", "n2", "n3")), min_size=1, max_size=2),
+    )
+    def close_nodes(self, what: str, names: set[str]) -> None:
+        """Laws N1 and N2.  A node that is not there refuses all of it."""
+        if what in ("cordon", "uncordon"):
+            self.driver.attempt(nodes_of.cordon, names, cordoned=what == "cordon")
+        else:
+            self.driver.attempt(lambda state: nodes_of.drain(state, names, user="u", force=what == "force").plan)
+
     @rule(data=st.data())
     def lose_a_node_that_is_in_use(self, data: st.DataObject) -> None:
         self.driver.cycle()
@@ -311,6 +323,7 @@ class Engine(RuleBasedStateMachine):
             self.driver.nodes[name] = replace(node, ready=True)
         for name in sorted(self.driver.state.held):
             self.driver.attempt(holds.end_hold, name)
+        self.driver.attempt(nodes_of.cordon, self.driver.state.nodes, cordoned=False)
         self.driver.edited = True
         for _ in range(4 * len(self.driver.state.groups) + 6):
             if not self.driver.state.workflows:

@@ -29,7 +29,9 @@ def history(it: Site) -> None:
 def body(text: str) -> str:
     """What a page shows, but for the time, and for what is told of now only."""
     text = _TIME.sub("", text)
-    text = re.sub(r"[?&](?:amp;)?at=\d+|<input type=\"hidden\" name=\"at\"[^>]*>| data-(?:at|revision)=\"\d+\"", "", text)
+    text = re.sub(
+        r"[?&](?:amp;)?at=\d+|<input type=\"hidden\" name=\"at\"[^>]*>| data-(?:at|revision)=\"\d+\"", "", text
+    )
     text = re.sub(r'<p class="acts">.*?</p>|<section [^>]*"what-title".*?</section>', "", text, flags=re.DOTALL)
     text = re.sub(r'<section id="would".*?</section>|<p class="untold">.*?</p>', "", text, flags=re.DOTALL)
     return re.sub(r'<h2 id="output-title">.*?</section>', "", text, flags=re.DOTALL)

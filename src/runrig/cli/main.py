@@ -55,6 +55,7 @@ class _Root(LazyGroup):
         "plan": ("runrig.cli.commands.plan:plan", "Show what an edit would do, before you make it."),
         "export": ("runrig.cli.commands.export:export", "Print what is declared, as a cluster file."),
         "resource": ("runrig.cli.commands.resource:resource", "Nodes: what they have and who holds it."),
+        "node": ("runrig.cli.commands.node:node", "Close nodes, open them, empty them."),
         "topology": (
             "runrig.cli.commands.topology:topology",
             "Zones, spines, racks: what is free there, and what fits.",

@@ -41,7 +41,8 @@ class Flavor:
 class Node:
     """*resources*: resource → amount.  *flavor*: the flavor that it matches, or NO_FLAVOR.
 
-    *ready* False: it takes no new pods and keeps those that it has.
+    *ready*: what the cluster says of it.  *cordoned*: somebody has closed it here, whatever the cluster says (law N1).  Where it is not
+    *open*, it takes no new pods and keeps those that it has.
     """
 
     name: str
@@ -50,6 +51,11 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True
+    cordoned: bool = False
+
+    @property
+    def open(self) -> bool:
+        return self.ready and not self.cordoned
 
 
 def flavor_of(node: Node, flavors: Iterable[Flavor]) -> str:

@@ -175,7 +175,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The gang stops for another cause: cancelled, timed out, lead ended, node lost."""
+    """The gang stops for another cause: cancelled, timed out, lead ended, node lost, or drained (FAILED_EVICTED, law N2)."""
 
     gang: str
     cause: Status
@@ -249,6 +249,8 @@ def law_of(action: Action) -> str:
     """The law behind an action, for the event log; "" if it is no decision."""
     if isinstance(action, Preempt):
         return "R1" if action.law is Law.PRIORITY else "R2"
+    if isinstance(action, Stop):
+        return "N2" if action.cause is Status.FAILED_EVICTED else ""
     return _LAWS.get(type(action), "")
 
 

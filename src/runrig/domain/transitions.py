@@ -100,6 +100,7 @@ GROUP: Steps = {
     (Status.RUNNING, MoveGroup): (Status.RUNNING, *_ENDS_ON_NODES),
     (Status.FAILED_PREEMPTED, Queue): (Status.SCHEDULING,),
     (Status.FAILED_BACKEND_ERROR, Queue): (Status.SCHEDULING,),
+    (Status.FAILED_EVICTED, Queue): (Status.SCHEDULING,),
 }
 """A group that stops keeps its status until its pods are gone (`Group.stopping`)."""
 

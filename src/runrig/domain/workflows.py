@@ -203,7 +203,8 @@ class Task:
 class Group:
     """*attempt* counts from 0 and grows each time the gang is queued again; *preemptions* has a budget of its own (law R6).
 
-    *refusals*: how often a scheduler of the cluster's own did not take it (law T7).
+    *refusals*: how often a scheduler of the cluster's own did not take it (law T7).  *drains*: how often it stopped because a node
+    of it was drained (law N2).
 
     *stopping*: the status that the group takes when its pods are gone, None while nothing stops it.
     """
@@ -219,6 +220,7 @@ class Group:
     queued_time: float | None = None
     start_time: float | None = None
     end_time: float | None = None
+    drains: int = 0
 
     @property
     def gang_id(self) -> str:

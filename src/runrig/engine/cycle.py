@@ -120,8 +120,11 @@ def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:
     # Most nodes are as they were when they were last compared.
     known = state.taken_over.get
     for name in sorted(name for name, node in seen.items() if (before := known(name)) is not node and before != node):
-        here = replace(seen[name], flavor=flavor_of(seen[name], state.flavors.values()))
-        if state.nodes.get(name) != here:
+        there = state.nodes.get(name)
+        # The mark is ours, and the backend knows nothing of it (law N1).
+        cordoned = there is not None and there.cordoned
+        here = replace(seen[name], flavor=flavor_of(seen[name], state.flavors.values()), cordoned=cordoned)
+        if there != here:
             yield PutNode(here)
             yield None
         else:

@@ -18,6 +18,7 @@ from runrig.service.access.access import Access
 from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
 from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.nodes import Nodes
 from runrig.service.commands.sessions import Sessions
 from runrig.service.commands.submissions import Submissions
 from runrig.service.commands.subpools import Subpools
@@ -57,7 +58,7 @@ class AcceptedClock:
 
 
 class Service:
-    """*submissions*, *batches*, *declarations*, *subpools*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
+    """*submissions*, *batches*, *declarations*, *subpools*, *nodes*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
 
     *plans*: what a command would do.
 
@@ -107,6 +108,7 @@ class Service:
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
+        self.nodes = Nodes(self.declarations.editing)
         self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions)
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)

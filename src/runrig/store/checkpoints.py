@@ -6,6 +6,7 @@ still held it has a name behind those.
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, select, update
@@ -52,10 +53,7 @@ class _Alike:
 
 def packed_cluster(declared: Declared) -> bytes:
     kinds = _Alike(Node)
-    nodes = [
-        [node.name, kinds.number(Node("", node.resources, node.flavor, node.labels, node.taints, node.ready))]
-        for node in declared.nodes
-    ]
+    nodes = [[node.name, kinds.number(replace(node, name=""))] for node in declared.nodes]
     parts = {name: encode(of, getattr(declared, name)) for name, of in _PARTS.items()}
     return _packed({**parts, "kinds": kinds.plain, "nodes": nodes})
 
@@ -63,10 +61,7 @@ def packed_cluster(declared: Declared) -> bytes:
 def cluster_of(packed: bytes) -> Declared:
     plain = _unpacked(packed)
     kinds = decode(tuple[Node, ...], plain["kinds"])
-    nodes = tuple(
-        Node(name, kind.resources, kind.flavor, kind.labels, kind.taints, kind.ready)
-        for name, kind in ((name, kinds[number]) for name, number in plain["nodes"])
-    )
+    nodes = tuple(replace(kind, name=name) for name, kind in ((name, kinds[number]) for name, number in plain["nodes"]))
     return Declared(nodes=nodes, **{name: decode(of, plain[name]) for name, of in _PARTS.items()})
 
 

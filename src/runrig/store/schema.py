@@ -20,6 +20,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     UniqueConstraint,
+    false,
 )
 
 from runrig.domain.access import AccessEventKind, Kind
@@ -31,7 +32,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -71,6 +72,7 @@ nodes = Table(
     Column("labels", Encoded(Labels), nullable=False),
     Column("taints", Encoded(tuple[Taint, ...]), nullable=False),
     Column("ready", Boolean, nullable=False),
+    Column("cordoned", Boolean, nullable=False, server_default=false()),
 )
 
 cohorts = Table(
@@ -172,6 +174,7 @@ groups = Table(
     Column("start_time", UtcDateTime),
     Column("end_time", UtcDateTime),
     Column("refusals", WHOLE, nullable=False, server_default="0"),
+    Column("drains", WHOLE, nullable=False, server_default="0"),
     postgresql_with=ROOM,
 )
 

@@ -56,8 +56,8 @@ class ResourceAnswer(Answer):
     decimals.  *free* has numbers: milli-cores, bytes, GPUs.
 
     *resource_type*: RESERVED for one pool, SHARED by several, UNUSED.  *gpus*: one entry per GPU, null where it is free.
-    *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or
-    Tainted (by what its flavor does not name): it takes no new pods either.
+    *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (here or on Kubernetes), NoFlavor (it matches none; *flavor* is
+    empty then) or Tainted (by what its flavor does not name): it takes no new pods either.
     """
 
     model_config = example(_NODE)

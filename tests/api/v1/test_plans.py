@@ -93,16 +93,20 @@ def test_what_a_cluster_file_takes_back_is_preempted_as_planned(tmp_path: Path) 
         assert (it.desk.status("low-1"), it.desk.status("large-1")) == ("PENDING", "RUNNING")
 
 
-def test_draining_and_losing_a_rack_are_told_alike(tmp_path: Path) -> None:
+def test_a_forced_drain_queues_again_what_the_loss_of_the_rack_would_end(tmp_path: Path) -> None:
     with api(tmp_path, nodes=NODES, cluster=RACKS) as it:
         it.desk.submit("one", gpus=4)
         it.desk.service.settle()
         (task,) = it.desk.store.load().tasks
         rack = {"n0": "r0", "n1": "r1"}[str(task.node)]
-        drained, down = _plan(it, drain=[task.node]).json(), _plan(it, down=rack).json()
-        assert drained == down
-        assert drained["nodes"] == [task.node]
-        assert [(each["gang"], each["then"]) for each in drained["loses"]] == [("one-1", "FAILED")]
+        asked = ({"drain": [task.node]}, {"drain": [task.node], "force": True}, {"down": rack})
+        gently, forced, down = (_plan(it, **each).json() for each in asked)
+        assert [each["nodes"] for each in (gently, forced, down)] == [[task.node]] * 3
+        assert gently["loses"] == []
+        assert [(each["gang"], each["cause"], each["then"]) for each in forced["loses"]] == [
+            ("one-1", "FAILED_EVICTED", "elsewhere")
+        ]
+        assert [(each["gang"], each["then"]) for each in down["loses"]] == [("one-1", "FAILED")]
 
 
 def test_a_submission_is_planned_with_what_it_pushes_aside(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from runrig.domain.gangs import Priority
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission, read
-from runrig.service.foresight.questions import OfEdit, OfFile, OfNodes, OfSubmission, Question
+from runrig.service.foresight.questions import OfDrain, OfEdit, OfFile, OfSubmission, Question
 from runrig.service.mirror.answering import Question as Asking
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
@@ -21,7 +21,7 @@ def _plans(it: Desk) -> list[str]:
     asked: tuple[Question, ...] = (
         OfEdit("pool1", PoolEdit(quota=1)),
         OfFile("pools: [{name: pool2, quota: 3}]"),
-        OfNodes(("n0",)),
+        OfDrain(("n0",), force=True, user="ann"),
         OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom"))),
     )
     return [repr(it.service.plans.plan(each, user="u", visibility=ALL, leaving=Leaving())) for each in asked]

@@ -52,6 +52,8 @@ PAIRS: list[tuple[Action, str]] = [
     (SetFlavors((Flavor("a"), Flavor("b"))), "the flavors are a, b"),
     (PutNode(Node("n0", {"gpu": 8})), "node n0 (default, 8 GPUs) is ready"),
     (PutNode(Node("n0", {"gpu": 8}, NO_FLAVOR)), "node n0 (of no flavor, 8 GPUs) takes no new pods"),
+    (PutNode(Node("n0", {"gpu": 8}, cordoned=True)), "node n0 (default, 8 GPUs) is cordoned (law N1)"),
+    (Stop("w-1/g", Status.FAILED_EVICTED), "w-1/g stops, since a node of it is drained (law N2)"),
     (DropNode("n0"), "node n0 is gone"),
     (
         PutCohort(Cohort("c", quotas={GPU: Quota(4, 2, 1)})),

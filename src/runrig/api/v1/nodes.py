@@ -1,6 +1,7 @@
 """Nodes, and the domains that they lie in."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -9,7 +10,7 @@ from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import topology as as_maps
-from runrig.api.v1.frame import quoted, reply, shows
+from runrig.api.v1.frame import User, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
@@ -36,6 +37,7 @@ _SAID = {
 }
 
 _READ = [needs(Permission.READ_CLUSTER)]
+_CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
 
 @router.get(
@@ -80,7 +82,8 @@ def _node(view: NodeView, backend: str) -> v1.Node:
     return v1.Node(
         name=node.name,
         backend=backend,
-        ready=node.ready,
+        ready=node.open,
+        cordoned=node.cordoned,
         conditions=conditions(view),
         flavor=view.flavor.name,
         resources=dict(node.resources),
@@ -92,6 +95,46 @@ def _node(view: NodeView, backend: str) -> v1.Node:
         pools=view.shared_by,
         labels=dict(node.labels),
         taints=_taints(node.taints),
+    )
+
+
+_MARKED = shows(v1.NodesMarked, 404, 413)
+
+
+@router.post(
+    "/api/v1/nodes:cordon",
+    summary="Close nodes: they take no new pods, and keep those that they have",
+    description="The mark is runrig's own: it needs no right on the cluster, and lasts until it is taken off or the node is gone.",
+    dependencies=_CHANGE,
+    responses=_MARKED,
+)
+def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
+    return v1.NodesMarked(changed=list(service.nodes.cordon(body.nodes, user=user, cordoned=True)))
+
+
+@router.post(
+    "/api/v1/nodes:uncordon",
+    summary="Open nodes that were cordoned here",
+    dependencies=_CHANGE,
+    responses=_MARKED,
+)
+def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
+    return v1.NodesMarked(changed=list(service.nodes.cordon(body.nodes, user=user, cordoned=False)))
+
+
+@router.post(
+    "/api/v1/nodes:drain",
+    summary="Cordon nodes and stop the LOW work there, which is queued again",
+    description="`POST /api/v1/plan` with *drain* says first what that would do.",
+    dependencies=_CHANGE,
+    responses=shows(v1.NodesDrained, 404, 413),
+)
+def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> v1.NodesDrained:
+    found = service.nodes.drain(body.nodes, user=user, force=body.force)
+    return v1.NodesDrained(
+        changed=list(found.changed),
+        stops=[v1.PlanGang(**asdict(each)) for each in found.stops],
+        stays=[v1.PlanGang(**asdict(each)) for each in found.stays],
     )
 
 

@@ -17,7 +17,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import read
-from runrig.service.foresight.questions import OfDomain, OfEdit, OfFile, OfNodes, OfSubmission, Question
+from runrig.service.foresight.questions import OfDomain, OfDrain, OfEdit, OfFile, OfSubmission, Question
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
 from runrig.service.service import Service
@@ -77,4 +77,4 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
     asker.need(Permission.CHANGE_CLUSTER)
     if body.file is not None:
         return OfFile(body.file, body.prune)
-    return OfNodes(tuple(body.drain)) if body.drain is not None else OfDomain(body.down or "")
+    return OfDomain(body.down or "") if body.drain is None else OfDrain(tuple(body.drain), body.force, user)

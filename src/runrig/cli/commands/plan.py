@@ -61,8 +61,9 @@ _ONE = "name one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down
     shell_complete=completing.nodes,
     metavar="NODE",
     multiple=True,
-    help="The node takes no new pods and loses its own; repeat it.",
+    help="What `runrig node drain NODE` would do; repeat it.",
 )
+@click.option("--force", is_flag=True, help="With --drain: HIGH and NORMAL work stops too.")
 @click.option("--down", metavar="DOMAIN", help="All nodes of a domain of the topology are lost.")
 @submit_options
 @with_session
@@ -74,6 +75,7 @@ def plan(
     pool: str | None,
     quota: str | None,
     drain: tuple[str, ...],
+    force: bool,
     down: str | None,
     **said: Any,
 ) -> None:
@@ -81,7 +83,7 @@ def plan(
 
     The real engine runs both ways until nothing more happens, and the difference is shown.  Nothing is changed.
     """
-    _check(file, workflow, quota, drain, down, pool=pool, prune=prune, said=said)
+    _check(file, workflow, quota, drain, down, pool=pool, prune=prune, force=force, said=said)
     client, source, command = session.client, None, None
     body: dict[str, Any]
     if file is not None:
@@ -94,8 +96,11 @@ def plan(
     elif pool is not None and quota is not None:
         body = {"pool": pool, "quota": int(quota) if quota.isdecimal() else quota}
         command = _update(pool, quota)
+    elif drain:
+        body = {"drain": list(drain)} | ({"force": True} if force else {})
+        command = f"runrig node drain {shlex.join(drain)}{' --force' if force else ''}"
     else:
-        body = {"drain": list(drain)} if drain else {"down": down}
+        body = {"down": down}
     with nullcontext() if source is None else located(shown(source)):
         answer = client.call("POST", path("plan"), body=body, timeout_s=PLAN_S)
     if session.show(answer):
@@ -106,7 +111,7 @@ def plan(
     say(f"Nothing is changed: {conditional}" if command else f"Nothing is changed (revision {revision}).")
 
 
-def _check(*asked: Any, pool: str | None, prune: bool, said: dict[str, Any]) -> None:
+def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[str, Any]) -> None:
     """Raises InvalidInput unless one thing is asked."""
     file, workflow, quota, *_ = asked
     if sum(bool(each) if isinstance(each, tuple) else each is not None for each in asked) != 1:
@@ -117,6 +122,8 @@ def _check(*asked: Any, pool: str | None, prune: bool, said: dict[str, Any]) -> 
         raise InvalidInput.one("--pool needs --quota N, or -s WORKFLOW_FILE")
     if prune and file is None:
         raise InvalidInput.one("--prune is for -f CLUSTER_FILE")
+    if force and not asked[3]:
+        raise InvalidInput.one("--force is for --drain NODE")
     if workflow is None and any(said.values()):
         raise InvalidInput.one("--priority, --set, --set-string, --set-env and --label are for -s WORKFLOW_FILE")
 

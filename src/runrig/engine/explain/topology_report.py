@@ -109,6 +109,6 @@ class _Views:
 
 
 def _state(node: Node, *, cordoned: bool) -> str:
-    if not node.ready:
+    if not node.open:
         return "NotReady"
     return "Tainted" if cordoned else "Ready"

@@ -223,8 +223,9 @@ def _node_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 
 
 def back(node: Node) -> Node:
-    """*node*, ready, and without taints that keep pods away."""
-    return replace(node, ready=True, taints=tuple(each for each in node.taints if each.effect not in REPELLING_EFFECTS))
+    """*node*, ready, not cordoned, and without taints that keep pods away."""
+    taints = tuple(each for each in node.taints if each.effect not in REPELLING_EFFECTS)
+    return replace(node, ready=True, cordoned=False, taints=taints)
 
 
 def _ended(ledger: Ledger, entry: Entry, reach: Reach) -> Dial:

@@ -35,7 +35,7 @@ class _Rows:
         self._groups = {(each.workflow, each.name): each for each in loaded.groups}
         self._gangs = {each.gang.id: each for each in loaded.gangs}
         self._pools = {each.name for each in loaded.pools}
-        self._ready = {each.name for each in loaded.nodes if each.ready}
+        self._open = {each.name for each in loaded.nodes if each.open}
         self._latest: dict[tuple[str, str], dict[str, Task]] = {}
         for task in loaded.tasks:
             pods = self._latest.setdefault((task.workflow, task.group), {})
@@ -86,7 +86,7 @@ class _Rows:
     def _where(self, row: GangRow, pods: dict[str, Task]) -> Iterator[str]:
         slots = {each.pod_set: slots_of(each.shares) for each in row.placement if each.shares}
         for pod in pods.values() if slots else ():
-            if pod.status not in (Status.INITIALIZING, Status.RUNNING) or pod.node not in self._ready:
+            if pod.status not in (Status.INITIALIZING, Status.RUNNING) or pod.node not in self._open:
                 continue  # of a lost node the gang may hold another one already
             held = slots.get(pod.spec, [])[pod.index : pod.index + 1]
             if held != [(pod.node, pod.gpus)]:

@@ -54,6 +54,9 @@ _OWN_FAILURES = {
     ExitCode.SERVER_ERROR: Status.FAILED_SERVER_ERROR,
 }
 
+_QUEUED_AGAIN = {Status.FAILED_BACKEND_ERROR: ExitCode.BACKEND_ERROR, Status.FAILED_EVICTED: ExitCode.EVICTED}
+"""Causes for which a group stops that always waits again: its nodes are lost (law T1), or drained (law N2)."""
+
 _SILENT = "it does not say why"
 
 LOOKS_PER_STEP = 10
@@ -127,15 +130,15 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
         by = state.ledger.entries[group.gang_id].preempted_by
         message = f"preempted by {by}" if by else group.failure_message
         yield MoveTask(task.key, Status.FAILED_PREEMPTED, ExitCode.PREEMPTED, message)
-    elif group.stopping is Status.FAILED_BACKEND_ERROR:
-        yield MoveTask(task.key, group.stopping, ExitCode.BACKEND_ERROR, group.failure_message)
+    elif group.stopping in _QUEUED_AGAIN:
+        yield MoveTask(task.key, group.stopping, _QUEUED_AGAIN[group.stopping], group.failure_message)
     elif group.stopping is not None:
         yield MoveTask(task.key, group.stopping, code, group.failure_message)
     elif not starts_again(state, task, code):
         yield from _end(state, task, code, fact.message)
     elif (yield from find_new_nodes(state, task, lost)):
         yield from _start_again(state, task, code, fact.message)
-    elif group.attempt == group.preemptions + group.refusals:
+    elif group.attempt == group.preemptions + group.refusals + group.drains:
         yield from _leave(state, task, fact.message)
     else:
         code = ExitCode.BACKEND_ERROR if task.restarting else code
@@ -209,7 +212,7 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
             yield from _queue_again(state, group, group.stopping, refused)
             return
         status = Status.COMPLETED if after is ExitAction.COMPLETE else Status.FAILED_PREEMPTED
-    elif group.stopping is Status.FAILED_BACKEND_ERROR:
+    elif group.stopping in _QUEUED_AGAIN:
         yield from _queue_again(state, group, group.stopping, refused)
         return
     elif group.stopping in (None, Status.COMPLETED, Status.FAILED):

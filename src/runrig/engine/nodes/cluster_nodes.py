@@ -60,7 +60,7 @@ class ClusterNodes:
             at = cache.topology.index[node.name]
             for flavor, (usable, registered) in cache.takes.items():
                 registered[at] = node.flavor == flavor and self.tolerated(node)
-                usable[at] = registered[at] and node.ready
+                usable[at] = registered[at] and node.open
         self._journal.note(node.name)
         return emptied
 
@@ -111,18 +111,18 @@ class ClusterNodes:
             self.indexed += len(topology.nodes)
             nodes = [room.node for room in topology.nodes]
             tolerated = np.array([self.tolerated(node) for node in nodes], dtype=np.bool_)
-            ready = np.array([node.ready for node in nodes], dtype=np.bool_)
+            opened = np.array([node.open for node in nodes], dtype=np.bool_)
             takes = {}
             for flavor in sorted({node.flavor for node in nodes}):
                 registered = tolerated & np.array([node.flavor == flavor for node in nodes], dtype=np.bool_)
-                takes[flavor] = (registered & ready, registered)
+                takes[flavor] = (registered & opened, registered)
             cache = self._caches[labels] = FitCountCache(topology, takes)
         return cache
 
     def takes(self, name: str, flavor: str) -> bool:
         """Whether the node is there, of *flavor*, and takes new pods."""
         room = self.by_name.get(name)
-        return room is not None and room.node.ready and room.node.flavor == flavor and self.tolerated(room.node)
+        return room is not None and room.node.open and room.node.flavor == flavor and self.tolerated(room.node)
 
     def closed(self, labels: tuple[str, ...]) -> list[NodeCapacity]:
         """The nodes that take no new pods, in the order of the topology by *labels*.  O(these), without looking at others."""

@@ -64,7 +64,7 @@ class GpuCounts:
 
     def _of(self, room: NodeCapacity) -> GpusByState:
         has = room.node.resources.get(GPU, 0)
-        if not room.node.ready:
+        if not room.node.open:
             return GpusByState(not_ready=has)
         free = room.free[self._layer].get(GPU, 0)
         return GpusByState(has - free, free, ready=1)

@@ -82,7 +82,7 @@ def group_decided(group: Group, action: Decision, at: float) -> Group:
         case Preempt():
             moved = replace(group, stopping=Status.FAILED_PREEMPTED, preemptions=group.preemptions + 1)
         case Stop(_, cause):
-            moved = replace(group, stopping=cause)
+            moved = replace(group, stopping=cause, drains=group.drains + (cause is Status.FAILED_EVICTED))
         case Refuse(_, said, cause):
             what = "thrown out by" if cause is Status.FAILED_PREEMPTED else "not taken by"
             message = f"{what} the cluster's scheduler: {said}"

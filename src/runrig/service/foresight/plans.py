@@ -15,7 +15,7 @@ from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference
 from runrig.service.commands.submissions import Submissions
-from runrig.service.foresight.questions import Deed, OfNodes, OfSubmission, Question, Reader, edit_of
+from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
 from runrig.service.foresight.seen import Seen, seen, told
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.leaving import Leaving
@@ -75,7 +75,7 @@ class Plans:
             if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
                 raise Unavailable(f"the cluster has just been changed ({with_it}): plan again", {"retry_after_s": 1})
             differ = consequences(without, with_it)
-            asked = deed.names if isinstance(deed, OfNodes) else ()
+            asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = told(as_seen.consequences, lambda id: _groups(state, id, deed) == 1)

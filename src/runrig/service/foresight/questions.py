@@ -1,6 +1,6 @@
 """What a plan may be about, and the edit that it is on a state.  Nothing is changed."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from runrig.domain.cluster import ClusterSpec
@@ -9,7 +9,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Plan, PutNode
 from runrig.domain.pools import PoolState
 from runrig.engine.foresight.branch import Edit
-from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle import nodes, pools
 from runrig.engine.state.state import State
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference, of_file, of_plan
@@ -53,9 +53,18 @@ class OfDeletion:
 
 @dataclass(frozen=True, slots=True)
 class OfNodes:
-    """Nodes that take no new pods and lose those that they have."""
+    """Nodes that are lost: they take no new pods and lose those that they have."""
 
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfDrain:
+    """Nodes that *user* drains (law N2)."""
+
+    names: tuple[str, ...]
+    force: bool
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +88,8 @@ class OfCluster:
     user: str
 
 
-Question = OfFile | OfEdit | OfSubpool | OfDeletion | OfNodes | OfDomain | OfSubmission
-Deed = OfCluster | OfEdit | OfSubpool | OfDeletion | OfNodes | OfSubmission
+Question = OfFile | OfEdit | OfSubpool | OfDeletion | OfDrain | OfDomain | OfSubmission
+Deed = OfCluster | OfEdit | OfSubpool | OfDeletion | OfDrain | OfNodes | OfSubmission
 """A question that is understood: an edit of any state follows from it."""
 
 
@@ -97,6 +106,8 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
             return Edit(pools.put_pool(state, subpool, create=True).actions)
         case OfDeletion(name, user):
             return Edit(pools.delete_pool(state, name, user=user).actions)
+        case OfDrain(names, force, user):
+            return Edit(nodes.drain(state, names, user=user, force=force).plan.actions)
         case OfNodes(names):
             return _without(state, names)
         case OfSubmission(parsed):
@@ -125,23 +136,19 @@ class Reader:
                 live_pool(state, name, visibility)
                 edit = edit_of(state, question, now)
                 return question, edit, tuple(of_plan(state, Plan(edit.actions)))
-            case OfNodes():
+            case OfDrain():
                 return question, edit_of(state, question, now), ()
             case OfDomain(name):
-                nodes = OfNodes(_nodes_in(state, name))
-                return nodes, edit_of(state, nodes, now), ()
+                lost = OfNodes(_nodes_in(state, name))
+                return lost, edit_of(state, lost, now), ()
             case OfSubmission(parsed):
                 self._submissions.plan(parsed, Writing(state, now, user))
                 return question, edit_of(state, question, now), ()
 
 
-def _without(state: State, names: Collection[str]) -> Edit:
-    unknown = sorted(set(names) - state.nodes.keys())
-    if unknown:
-        raise NotFound(f"there is no node {listed(unknown)}: `runrig resource list` lists them all")
-    nodes = sorted(set(names))
-    cordoned = tuple(PutNode(replace(state.nodes[name], ready=False)) for name in nodes)
-    return Edit(cordoned, lost=frozenset(nodes))
+def _without(state: State, names: tuple[str, ...]) -> Edit:
+    closed = tuple(PutNode(replace(state.nodes[name], ready=False)) for name in names if name in state.nodes)
+    return Edit(closed, lost=frozenset(names))
 
 
 def _nodes_in(state: State, domain: str) -> tuple[str, ...]:

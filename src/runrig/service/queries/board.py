@@ -216,7 +216,7 @@ def _count(state: State, most: int) -> bool:
 
 
 def _is_closed(state: State, node: Node) -> bool:
-    return not node.ready or node.flavor == NO_FLAVOR or bool(node.taints and not state.ledger.nodes.tolerated(node))
+    return not node.open or node.flavor == NO_FLAVOR or bool(node.taints and not state.ledger.nodes.tolerated(node))
 
 
 def _keys(state: State) -> Iterator[tuple[str, str, str]]:

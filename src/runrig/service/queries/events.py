@@ -77,10 +77,8 @@ def _(action: SetFlavors) -> str:
 def _(action: PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
-    return (
-        f"node {node.name} ({node.flavor or 'of no flavor'}, {node.resources.get('gpu', 0)} GPUs) "
-        f"{'is ready' if usable else 'takes no new pods'}"
-    )
+    how = "is cordoned (law N1)" if node.cordoned else "is ready" if usable else "takes no new pods"
+    return f"node {node.name} ({node.flavor or 'of no flavor'}, {node.resources.get('gpu', 0)} GPUs) {how}"
 
 
 @in_words.register
@@ -192,6 +190,8 @@ def _(action: Preempt) -> str:
 
 @in_words.register
 def _(action: Stop) -> str:
+    if action.cause is Status.FAILED_EVICTED:
+        return f"{action.gang} stops, since a node of it is drained (law N2)"
     return f"{action.gang} stops: {action.cause.value}"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.plan import MoveTask, Preempt, RestartTask, RetryTask
+from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.records import Event
 from runrig.domain.steps import Steps
@@ -83,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """One preemption of the gang."""
+    """One preemption of the gang, or a drain of a node that stopped it: then *by* is empty."""
 
     at: float
     gang: str
@@ -386,6 +386,9 @@ def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
         action = event.action
         if isinstance(action, Preempt):
             yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
+        elif isinstance(action, MoveGroup) and action.stopping is Status.FAILED_EVICTED:
+            gang = f"{action.workflow}/{action.group}"
+            yield Preempted(event.time, gang, "", "DRAIN", f"was stopped, because {action.message} (law N2)")
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:

@@ -23,7 +23,17 @@ from runrig.wire.v1.events import (
     WorkflowEvent,
     WorkflowEventPage,
 )
-from runrig.wire.v1.nodes import Flavor, FlavorPage, GpuHolder, Node, NodePage
+from runrig.wire.v1.nodes import (
+    Flavor,
+    FlavorPage,
+    GpuHolder,
+    Node,
+    NodeNames,
+    NodePage,
+    NodesDrain,
+    NodesDrained,
+    NodesMarked,
+)
 from runrig.wire.v1.plans import (
     Plan,
     PlanDrain,
@@ -138,8 +148,12 @@ __all__ = [
     "Me",
     "MyToken",
     "Node",
+    "NodeNames",
     "NodePage",
     "NodeShare",
+    "NodesDrain",
+    "NodesDrained",
+    "NodesMarked",
     "Page",
     "Plan",
     "PlanDrain",

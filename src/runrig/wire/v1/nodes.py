@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from runrig.wire.base import example
+from pydantic import Field
+
+from runrig.wire.base import Request, example
 from runrig.wire.v1.base import Page, Shown, Tagged
+from runrig.wire.v1.plans import MOST_NODES, PlanGang
 
 
 class GpuHolder(Shown):
@@ -19,6 +22,7 @@ _NODE: dict[str, Any] = {
     "name": "n00",
     "backend": "default",
     "ready": True,
+    "cordoned": False,
     "conditions": ["Ready"],
     "flavor": "default",
     "resources": {"gpu": 2, "cpu": 96000, "memory": 1099511627776},
@@ -33,9 +37,10 @@ _NODE: dict[str, Any] = {
 class Node(Tagged):
     """Amounts in milli-cores, bytes and GPUs.  *gpus*: one entry per GPU, null where it is free.
 
-    *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or
-    Tainted (by what its flavor does not name): it takes no new pods either.  *pools*: how many may use it: those whose flavors have
-    its *flavor*, or that have none.  *backend*: who runs the tasks there.
+    *ready*: whether it takes new pods, by the cluster and by runrig's own mark, *cordoned* (law N1).  *conditions*: Ready or NotReady,
+    as *ready*; behind it Cordoned (here or on Kubernetes), NoFlavor (it matches none; *flavor* is empty then) or Tainted (by what its
+    flavor does not name): it takes no new pods either.  *pools*: how many may use it: those whose flavors have its *flavor*, or that
+    have none.  *backend*: who runs the tasks there.
     """
 
     model_config = example(_NODE)
@@ -43,6 +48,7 @@ class Node(Tagged):
     name: str
     backend: str
     ready: bool
+    cordoned: bool
     conditions: list[str]
     flavor: str
     resources: dict[str, int]
@@ -59,6 +65,39 @@ class NodePage(Page):
     model_config = example({"items": [_NODE], "next_cursor": None})
 
     items: list[Node]
+
+
+class NodeNames(Request):
+    """*nodes*: all of them are changed, or none if one is not there."""
+
+    model_config = example({"nodes": ["n00", "n01"]})
+
+    nodes: list[str] = Field(min_length=1, max_length=MOST_NODES)
+
+
+class NodesDrain(NodeNames):
+    """*force*: HIGH and NORMAL work stops too, and is queued again."""
+
+    model_config = example({"nodes": ["n00", "n01"], "force": False})
+
+    force: bool = False
+
+
+class NodesMarked(Shown):
+    """*changed*: the nodes whose mark is another now, by name."""
+
+    model_config = example({"changed": ["n00", "n01"]})
+
+    changed: list[str]
+
+
+class NodesDrained(NodesMarked):
+    """*stops*: what was told to stop, to be queued again.  *stays*: HIGH and NORMAL work that goes on there to its end."""
+
+    model_config = example({"changed": ["n00", "n01"], "stops": [PlanGang.example()], "stays": []})
+
+    stops: list[PlanGang]
+    stays: list[PlanGang]
 
 
 class Flavor(Shown):

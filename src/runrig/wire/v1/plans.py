@@ -16,8 +16,9 @@ MOST_NODES = 10_000
 class PlanRequest(Request):
     """One of *file*, *pool* with *quota*, *drain*, *down*, *submission*.
 
-    *file*: the text of a cluster file, *prune* as of apply.  *quota*: GPUs, or as text.  *drain*: nodes that take no new pods and lose
-    those that they have.  *down*: all nodes of a domain of the topology, by its name, or by its path where several have the name.
+    *file*: the text of a cluster file, *prune* as of apply.  *quota*: GPUs, or as text.  *drain*: nodes, as `nodes:drain` would empty
+    them, with *force* or without.  *down*: all nodes of a domain of the topology are lost with their pods; by its name, or by its path
+    where several have the name.
     """
 
     model_config = example({"pool": "vision", "quota": 96})
@@ -27,6 +28,7 @@ class PlanRequest(Request):
     pool: str | None = None
     quota: Whole | str | dict[str, Any] | None = None
     drain: list[str] | None = Field(default=None, min_length=1, max_length=MOST_NODES)
+    force: bool = False
     down: str | None = Field(default=None, min_length=1)
     submission: WorkflowSubmit | None = None
 
@@ -37,6 +39,8 @@ class PlanRequest(Request):
             raise ValueError("a plan is about one thing: file, pool, drain, down or submission")
         if (self.pool is None) != (self.quota is None):
             raise ValueError("pool and quota belong together")
+        if self.force and self.drain is None:
+            raise ValueError("force is of drain")
         return self
 
 

@@ -12,7 +12,10 @@ _STARTED = "2026-01-31T12:00:00.310000Z"
 
 
 class Preemption(Shown):
-    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools."""
+    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools.
+
+    DRAIN: a node of it was drained (law N2), and *by* is empty.
+    """
 
     model_config = example(
         {

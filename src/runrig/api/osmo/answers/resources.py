@@ -71,7 +71,7 @@ def resource(view: NodeView, backend: str) -> wire.ResourceAnswer:
         taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints],
         conditions=conditions(view),
         config_fields={pool: {platform: allowed} for pool in view.pools},
-        ready=node.ready,
+        ready=node.open,
         flavor=platform,
         free=dict(view.free),
         gpus=[

@@ -1,0 +1,95 @@
+"""`runrig node`: close, open and empty nodes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from runrig.cli import completing
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.plan_text import print_plan
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.clients import PLAN_S
+from runrig.client.transport import path
+
+MOST_NAMED = 10
+
+_nodes = click.argument("nodes", nargs=-1, required=True, shell_complete=completing.nodes, metavar="NODE...")
+
+
+@click.group(epilog=examples("runrig node drain n00 --dry-run", "runrig node uncordon n00"))
+def node() -> None:
+    """Close nodes, open them, empty them.  `runrig resource` shows them."""
+
+
+@node.command("cordon", epilog=examples("runrig node cordon n00 n01"))
+@_nodes
+@with_session
+def cordon(session: Session, nodes: tuple[str, ...]) -> None:
+    """The nodes take no new pods and keep those that they have.
+
+    The mark is runrig's own: it needs no right on the cluster, and lasts until `uncordon`, or until the node leaves the cluster.
+    """
+    _mark(session, nodes, "cordon", "is cordoned", "was cordoned already")
+
+
+@node.command("uncordon", epilog=examples("runrig node uncordon n00 n01"))
+@_nodes
+@with_session
+def uncordon(session: Session, nodes: tuple[str, ...]) -> None:
+    """Take the mark of `cordon` and `drain` off: the nodes take pods again, if the cluster lets them."""
+    _mark(session, nodes, "uncordon", "is open", "was not cordoned")
+
+
+@node.command(
+    "drain",
+    epilog=examples("runrig node drain n00 --dry-run", "runrig node drain n00 n01", "runrig node drain n00 --force"),
+)
+@_nodes
+@click.option("--force", is_flag=True, help="Stop HIGH and NORMAL work too.")
+@click.option("--dry-run", is_flag=True, help="Only say who would stop, wait or start, as `runrig plan --drain`.")
+@with_session
+def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) -> None:
+    """Cordon the nodes and stop LOW work there, which is queued again at its old place.
+
+    HIGH and NORMAL work goes on to its end: nothing new comes, so the nodes are empty then.
+    """
+    body = {"nodes": nodes, "force": force}
+    if dry_run:
+        plan = {"drain": nodes, "force": force}
+        answer = session.client.call("POST", path("plan"), body=plan, timeout_s=PLAN_S)
+        if not session.show(answer):
+            print_plan(answer)
+            say(f"Nothing is changed: runrig node drain {' '.join(nodes)}{' --force' if force else ''}")
+        return
+    answer = session.client.call("POST", "/api/v1/nodes:drain", body=body)
+    if session.show(answer):
+        return
+    _say_marked(nodes, answer["changed"], "is cordoned", "was cordoned already")
+    if answer["stops"]:
+        say(f"stops, and waits again: {_gangs(answer['stops'])}")
+    if answer["stays"]:
+        say(f"goes on to its end: {_gangs(answer['stays'])}; --force stops it too")
+    if not (answer["stops"] or answer["stays"]):
+        say("nothing runs there")
+
+
+def _mark(session: Session, nodes: Sequence[str], how: str, done: str, already: str) -> None:
+    answer = session.client.call("POST", f"/api/v1/nodes:{how}", body={"nodes": nodes})
+    if not session.show(answer):
+        _say_marked(nodes, answer["changed"], done, already)
+
+
+def _say_marked(nodes: Sequence[str], changed: Sequence[str], done: str, already: str) -> None:
+    for name in dict.fromkeys(nodes):
+        say(f"node {name} {done if name in changed else already}")
+
+
+def _gangs(gangs: Sequence[Mapping[str, Any]]) -> str:
+    named = [
+        f"{each['gang']} ({each['pool']}, {each['priority']}, {each['gpus']} {'GPU' if each['gpus'] == 1 else 'GPUs'})"
+        for each in gangs[:MOST_NAMED]
+    ]
+    left = len(gangs) - MOST_NAMED
+    return ", ".join(named) + (f" and {left} more: -t json has them all" if left > 0 else "")

@@ -1,0 +1,66 @@
+"""Nodes that people close, open and empty (laws N1, N2).
+
+Each function checks all names before anything changes.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from runrig.domain.errors import NotFound
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Action, MoveGroup, Plan, PutNode, Stop
+from runrig.domain.workflows import Status
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.state.state import State
+
+MOST_NAMED = 5
+
+
+def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
+    """Puts the mark on the nodes *names*, or takes it off; those that have it so already are left alone.
+
+    Nothing that runs there stops.  Raises NotFound if one of them is not there.
+    """
+    unknown = sorted(set(names) - state.nodes.keys())
+    if unknown:
+        rest = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
+        raise NotFound(
+            f"there is no node {', '.join(unknown[:MOST_NAMED])}{rest}: `runrig resource list` lists them all",
+            {"nodes": unknown},
+        )
+    nodes = [state.nodes[name] for name in sorted(set(names))]
+    return Plan(tuple(PutNode(replace(node, cordoned=cordoned)) for node in nodes if node.cordoned != cordoned))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrain:
+    """*plan* cordons the nodes and stops *stops*; *stays* go on there to their end.  Both by id."""
+
+    plan: Plan
+    stops: tuple[Entry, ...]
+    stays: tuple[Entry, ...]
+
+
+def drain(state: State, names: Collection[str], *, user: str, force: bool = False) -> NodeDrain:
+    """How the nodes *names* become empty: they are cordoned, and gangs that may be preempted stop as a whole, to be queued again.
+
+    *force*: all gangs there stop.  What stops already is in neither list.  O(gangs there).  Raises NotFound.
+    """
+    actions: list[Action] = [*cordon(state, names, cordoned=True).actions]
+    here = {gang: entry for name in names for gang, entry in state.ledger.on_node.get(name, {}).items()}
+    admitted = [entry for _, entry in sorted(here.items()) if entry.state is GangState.ADMITTED]
+    stops, stays = list[Entry](), list[Entry]()
+    for entry in admitted:
+        (stops if force or entry.gang.priority.preemptible else stays).append(entry)
+    for entry in stops:
+        actions += _stop(state, entry, names, user)
+    return NodeDrain(Plan(tuple(actions)), tuple(stops), tuple(stays))
+
+
+def _stop(state: State, entry: Entry, names: Collection[str], user: str) -> Iterator[Action]:
+    workflow, _, group = entry.gang.id.partition("/")
+    held = {share.node for each in entry.placement for share in each.shares}
+    first = min(held & set(names))
+    status = state.groups[workflow, group].status
+    yield MoveGroup(workflow, group, status, message=f"{user} drains node {first}", stopping=Status.FAILED_EVICTED)
+    yield Stop(entry.gang.id, Status.FAILED_EVICTED)

@@ -1,0 +1,19 @@
+"""Nodes that somebody has closed, and how often groups stopped because one was drained (laws N1, N2)."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+# As in r0001.
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("nodes") as nodes:
+        nodes.add_column(sa.Column("cordoned", sa.Boolean(), nullable=False, server_default=sa.false()))
+    with op.batch_alter_table("groups") as groups:
+        groups.add_column(sa.Column("drains", WHOLE, nullable=False, server_default="0"))
