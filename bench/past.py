@@ -1,10 +1,11 @@
 """What a look into the past costs: the page as it stood, at 10,000 nodes that are all held.
 
-Gangs of 25 nodes come and go, one after the other; the looks go from one time to another that has nothing in common with it.
+Gangs of 25 nodes come, wait and go, one after the other; the looks go from one time to another that has nothing in common with it.
 """
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -12,14 +13,15 @@ from time import process_time
 
 from bench.section import Cell, Rows, ms, verdict
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
-from runrig.domain.gangs import Assignment, Gang, NodeShare, PodSet, Priority
+from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
 from runrig.domain.plan import Action, Admit, PutCohort, PutNode, PutPool, Queue, Release, SetFlavors
 from runrig.domain.pools import Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource
 from runrig.domain.records import Event
+from runrig.domain.subjects import workflow_of
 from runrig.engine.state.state import State
-from runrig.ports.past import Declared, Standing
+from runrig.ports.past import Declared, Present
 from runrig.service.past.keeper import DECISIONS, checkpoint_of
 from runrig.service.queries.visibility import ALL
 from runrig.service.service import Service
@@ -27,71 +29,88 @@ from runrig.store import SqlStore
 from runrig.web.board import layout, records
 from runrig.wiring.process import keep_what_is_loaded
 
-NODES, GPUS, NODES_EACH, WAITING, POOLS = 10_000, 8, 25, 150, 8
+NODES, GPUS, NODES_EACH, POOLS = 10_000, 8, 25, 8
+FEW, MANY = 150, 100_000
+"""Gangs that wait."""
 TURNS = 600
 """Gangs that give way to another one: three decisions each."""
 JUMP_GOAL = 100.0
 ABOUT = (
-    f"a look into the past at {NODES:,} nodes, {NODES // NODES_EACH} gangs that hold all of them and {WAITING} that wait: ms of processor, "
-    "bytes of checkpoints"
+    f"a look into the past at {NODES:,} nodes, {NODES // NODES_EACH} gangs that hold all of them and {FEW} or {MANY:,} that wait: "
+    "ms of processor, bytes of checkpoints"
 )
 _KEYS = tuple(TopologyKey(level, level) for level in ("zone", "spine", "rack"))
 _POD = ((CPU, 8_000), (GPU, GPUS))
 
 
 def table(runs: int) -> Rows:
+    return [row for waiting in (FEW, MANY) for row in _rows(waiting, max(3, runs))]
+
+
+def _rows(waiting: int, runs: int) -> Rows:
     with tempfile.TemporaryDirectory(prefix="runrig-bench-") as folder:
         store = SqlStore.open(Path(folder) / "runrig.db")
-        sizes = _history(store)
+        sizes = _history(store, waiting)
         keep_what_is_loaded()  # as a server does
         clock = SimulatedClock(1.0, Path(folder))
         service = Service(store, SimulatedBackend((), clock, Path(folder)), clock)
         try:
-            return [
-                *_looks(service, max(3, runs)),
+            found = [
+                *_looks(service, runs),
                 *({"what": what, "here": size, "goal": "-", "is": ""} for what, size in sizes),
             ]
         finally:
             service.close()
+    return [{**row, "what": f"{waiting:,} wait: {row['what']}"} for row in found]
 
 
 # ---------------------------------------------------------------- a history
 
 
-def _history(store: SqlStore) -> list[tuple[str, Cell]]:
-    """Commits it; returns the bytes of a checkpoint with the cluster, and of one without."""
-    state, sizes = State.empty(), []
-    since = 0
-    for revision, actions in enumerate(_commits(), 1):
+def _history(store: SqlStore, waiting: int) -> list[tuple[str, Cell]]:
+    """Commits it; returns the bytes that the first checkpoint counts for, and the most that a later one does."""
+    state, sizes = State.empty(), list[int]()
+    since: list[Action] = []
+    for revision, actions in enumerate(_commits(waiting), 1):
         at = 1_800_000_000.0 + revision
         store.commit(revision, [Event(revision, seq, at, "engine", each) for seq, each in enumerate(actions)], [])
         state.apply_all(actions, at)
         state.revision = revision
-        since += len(actions)
-        if since >= DECISIONS:
-            rows = state.rows()
-            declared = Declared(rows.flavors, rows.nodes, rows.cohorts, rows.pools)
-            standing = Standing(revision, at, declared, rows.gangs)
-            sizes.append(store.past.write(checkpoint_of(standing, 0), standing, None))
-            since = 0
-    return [("bytes of a checkpoint with the cluster", max(sizes)), ("of one without", min(sizes))]
+        since += actions
+        if revision > 1 and len(since) >= DECISIONS:  # the first has all that there is
+            present = _present(state, at, since, whole=not sizes)
+            sizes.append(store.past.write(checkpoint_of(present, 0), present, None))
+            since = []
+    return [("bytes of the first checkpoint", sizes[0]), ("most of a later one", max(sizes[1:]))]
 
 
-def _commits() -> Iterator[list[Action]]:
+def _present(state: State, at: float, since: list[Action], *, whole: bool) -> Present:
+    """As a store with the tables of *state* tells it."""
+    rows = state.rows()
+    declared = Declared(rows.flavors, rows.nodes, rows.cohorts, rows.pools)
+    waiting = {row.gang.workflow: (row.gang,) for row in rows.gangs if row.state is GangState.PENDING}
+    decided = sorted({id for each in since if (id := workflow_of(each)) is not None})
+    queued = waiting if whole else {id: waiting.get(id, ()) for id in decided}
+    asked = Counter(gang.pod_sets for (gang,) in waiting.values())
+    held = tuple(row for row in rows.gangs if row.state is not GangState.PENDING)
+    return Present(state.revision, at, declared, held, queued, whole, tuple(asked.items()))
+
+
+def _commits(waiting: int) -> Iterator[list[Action]]:
     pools = [_pool(at) for at in range(POOLS)]
     yield [
         SetFlavors((Flavor(DEFAULT_FLAVOR),)),
         *(PutCohort(Cohort(f"c{at}")) for at in range(2)),
         *map(PutPool, pools),
+        *(PutNode(_node(at)) for at in range(NODES)),
     ]
-    yield [PutNode(_node(at)) for at in range(NODES)]
-    yield [action for at in range(NODES // NODES_EACH) for action in _starts(at, at)]
-    yield [Queue(_gang(NODES + at)) for at in range(WAITING)]
-    there = list(range(NODES // NODES_EACH))
+    places = NODES // NODES_EACH
+    yield [Queue(_gang(at)) for at in range(places + waiting)] + [_starts(at, at) for at in range(places)]
+    there = list(range(places))
     for turn in range(TURNS):
-        place = turn * 7 % len(there)
-        gone, there[place] = there[place], len(there) + turn
-        yield [Release(_gang(gone).id), *_starts(there[place], place)]
+        place = turn * 7 % places
+        gone, there[place] = there[place], places + turn
+        yield [Queue(_gang(places + waiting + turn)), Release(_gang(gone).id), _starts(there[place], place)]
 
 
 def _pool(at: int) -> Pool:
@@ -109,12 +128,10 @@ def _gang(number: int) -> Gang:
     return Gang(f"work-{number}/train", f"pool{number % POOLS}", list(Priority)[number % 3], 1.0 + number, sets)
 
 
-def _starts(number: int, place: int) -> Iterator[Action]:
-    gang = _gang(number)
+def _starts(number: int, place: int) -> Action:
     nodes = range(place * NODES_EACH, (place + 1) * NODES_EACH)
     shares = tuple(NodeShare(f"n{node:05}", 1, tuple(range(GPUS))) for node in nodes)
-    yield Queue(gang)
-    yield Admit(gang.id, (Assignment("main", DEFAULT_FLAVOR, NODES_EACH, shares),))
+    return Admit(_gang(number).id, (Assignment("main", DEFAULT_FLAVOR, NODES_EACH, shares),))
 
 
 # ---------------------------------------------------------------- looks

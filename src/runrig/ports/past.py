@@ -1,12 +1,16 @@
 """How the cluster stood at earlier revisions: checkpoints beside the event log, and what the log says of a time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow
+
+Queued = Mapping[str, tuple[Gang, ...]]
+"""By workflow, its gangs that wait and are as they were queued: what refused them is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +24,68 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Who waited.  *whole*: at some earlier revision, one object for all times after it; *since*: workflows that have changed by then."""
+
+    whole: Queued
+    since: Queued
+
+    def of(self, workflow: str) -> tuple[Gang, ...]:
+        found = self.since.get(workflow)
+        return self.whole.get(workflow, ()) if found is None else found
+
+    def gangs(self) -> Iterator[Gang]:
+        for workflow, gangs in self.whole.items():
+            if workflow not in self.since:
+                yield from gangs
+        for gangs in self.since.values():
+            yield from gangs
+
+    def unlike(self, other: "Waiting") -> Iterator[str]:
+        """Yields the workflows of which *other* says something else.  O(changes since the same *whole*, or all that waited)."""
+        known = self.since.keys() | other.since.keys()
+        if self.whole is not other.whole:
+            known |= self.whole.keys() | other.whole.keys()
+        return (workflow for workflow in known if self.of(workflow) != other.of(workflow))
+
+
+NOBODY = Waiting({}, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
-    """What the cluster is, and every gang in it, after *revision*, at *time*."""
+    """How the cluster stood after *revision*, at *time*.
+
+    *gangs*: all that held or were promised something, or had been refused; *waiting*: all others.  A gang in both stood as in *gangs*.
+    """
 
     revision: int
     time: float
     declared: Declared
     gangs: tuple[GangRow, ...]
+    waiting: Waiting = NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How the cluster stands, as far as it has to be written.
+
+    *gangs*: as of `Standing`.  *queued*: by workflow, who waits: with *whole* of all that have such gangs, else of those that were
+    decided about since the last checkpoint.  *asked*: kinds of gangs that wait or are nominated, and how many there are of each.
+    """
+
+    revision: int
+    time: float
+    declared: Declared
+    gangs: tuple[GangRow, ...]
+    queued: Queued
+    whole: bool
+    asked: tuple[tuple[tuple[PodSet, ...], int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a row says beside the standing itself, in GPUs.
+    """The sums that a checkpoint keeps, in GPUs.
 
     *firm*, *low*: held by work that may not borrow, and that may.  *waiting*: asked by what waits.
     *preempted*: gangs that were preempted since the checkpoint before.
@@ -47,9 +101,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What the log has between the revisions *after* and *revision*, the latter included.
+    """How much was written to the log between the revisions *after* and *revision*, the latter included.
 
-    *time*: of the last of it.  *size*: bytes.  *preempted*: the times of preemptions, in order.
+    *time*: when the last of it was.  *size*: bytes.  *preempted*: the times of preemptions, in order.
     """
 
     after: int
@@ -60,7 +114,7 @@ class Growth:
     preempted: tuple[float, ...]
 
     def and_then(self, more: "Growth") -> "Growth":
-        """With *more*, which follows."""
+        """This and *more*, which follows."""
         decisions, size = self.decisions + more.decisions, self.size + more.size
         return Growth(self.after, more.revision, more.time, decisions, size, self.preempted + more.preempted)
 
@@ -77,41 +131,51 @@ class PastStore(Protocol):
     """From the first checkpoint on, all that happened is kept: retention deletes those from which something is missing."""
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """All, in order."""
+        """Returns all, in order."""
 
-    def base(self, revision: int, *, than: int = -1) -> Standing | None:
-        """The last checkpoint at or before *revision*; None if there is none after revision *than*."""
+    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> Standing | None:
+        """Returns the last checkpoint at or before *revision*; None if there is none after revision *than*.
+
+        *waiting* False: who waited is not read.
+        """
 
     def first_checkpoint(self) -> Checkpoint | None: ...
 
     def last_checkpoint(self) -> Checkpoint | None: ...
 
     def growth(self, after: int, upto: int | None = None) -> Growth | None:
-        """What the log has after revision *after*; None: nothing."""
+        """Returns None if nothing was written to the log after revision *after*."""
 
-    def now(self) -> Standing | None:
-        """As the tables say; None before the first revision."""
+    def now(self) -> Present | None:
+        """Reads the tables; None before the first revision.
 
-    def write(self, checkpoint: Checkpoint, standing: Standing, most: int | None) -> int:
-        """Returns the bytes that *standing* takes; more than *most* is not written."""
+        It costs what holds something and what was decided since the last checkpoint.  Only where as much has changed as there was,
+        it costs all that waits.
+        """
+
+    def write(self, checkpoint: Checkpoint, present: Present, most: int | None) -> int:
+        """Returns the bytes that *present* takes, and makes later ones take; if these are more than *most*, nothing is written."""
 
     def steps(self, *, after: int, upto: int) -> tuple[Event, ...]:
-        """The declarations and decisions of these revisions, in order: all that moves a ledger."""
+        """Returns the declarations and decisions of these revisions, in order: all that moves a ledger."""
 
     def at_time(self, time: float) -> Moment | None:
-        """The last revision at or before *time*; None before the first."""
+        """Returns the last revision at or before *time*; None before the first."""
 
     def at_revision(self, revision: int) -> Moment | None:
-        """*revision*, or the last one before it of which the log still has something; None before the first."""
+        """Returns *revision*, with the time of the last event that the log still has up to it; None before the first."""
 
     def beside(self, revision: int) -> tuple[int | None, int | None]:
-        """The revisions nearest to *revision*, before and after it, in which something was declared or decided."""
+        """Returns the revisions nearest to *revision*, before and after it, in which something was declared or decided."""
 
     def told(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
-        """The events of these revisions, but for actions of the types *without*, in order."""
+        """Returns the events of these revisions, but for actions of the types *without*, in order."""
 
     def of_workflow(self, id: str, upto: int) -> tuple[Event, ...]:
-        """The log of one workflow up to revision *upto*, in order."""
+        """Returns the log of one workflow up to revision *upto*, in order."""
+
+    def queues(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
+        """Returns how the gangs of the workflows *ids* were queued and released up to revision *upto*, in order."""
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        """How the workflows *ids* were submitted and moved up to revision *upto*, in order; not their groups and tasks."""
+        """Returns how the workflows *ids* were submitted and moved up to revision *upto*, in order; not their groups and tasks."""

@@ -33,7 +33,7 @@ PIECE = 64 * 1024
 """Bytes of a file in one line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
 """Files of backends in the data folder beside the database, from which they resume."""
-LEFT_OUT = frozenset({schema.leader.name, schema.browser_sessions.name, schema.checkpoints.name})
+LEFT_OUT = frozenset({schema.leader.name, schema.browser_sessions.name, schema.checkpoints.name, schema.waiting.name})
 """Which server leads is true only for the moment; who signed out is not to be signed in again by a backup; and checkpoints are
 written anew.
 """

@@ -16,7 +16,7 @@ from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import GangRow
 from runrig.ports.past import Declared
-from runrig.store import schema
+from runrig.store import schema, waiting
 from runrig.store.codec import decode, dumps, encode, loads
 
 _PARTS = {"flavors": tuple[Flavor, ...], "cohorts": tuple[Cohort, ...], "pools": tuple[Pool, ...]}
@@ -159,3 +159,4 @@ def forget(connection: Connection, until: float) -> None:
         same = and_(~gone, _CHECKPOINT.cluster_at == row.cluster_at)
         connection.execute(update(schema.checkpoints).where(same).values(cluster_at=row.revision))
     connection.execute(delete(schema.checkpoints).where(gone))
+    waiting.forget(connection, None if row is None else row.revision)

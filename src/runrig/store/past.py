@@ -1,21 +1,24 @@
 """The past in the database: checkpoints, and the part of the log between them that moves a ledger."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, fields, replace
 from typing import Any, get_args
 
 from sqlalchemy import Connection, Select, Text, and_, cast, func, insert, or_, select, true
 
-from runrig.domain.plan import Decision, Declaration, Preempt, Submit, WorkflowMove
+from runrig.domain.gangs import Gang, GangState, PodSet
+from runrig.domain.plan import Decision, Declaration, Preempt, Queue, Release, Submit, Unqueue, WorkflowMove
 from runrig.domain.records import Event, GangRow
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
-from runrig.ports.past import Checkpoint, Declared, Growth, Moment, Standing
+from runrig.ports.past import NOBODY, Checkpoint, Declared, Growth, Moment, Present, Queued, Standing
 from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
+from runrig.store import waiting as who_waited
 from runrig.store.checkpoints import cluster_of, gangs_of, packed_cluster, packed_gangs
+from runrig.store.codec import decode, loads
 from runrig.store.filters import filters
-from runrig.store.reading import Reader
+from runrig.store.reading import Reader, as_stored
 from runrig.store.retention import counts
 from runrig.store.rows import KINDS, event_of
 from runrig.store.transactions import Transactions
@@ -26,16 +29,24 @@ _WORKFLOW = schema.workflows.c
 _DECISIONS = tuple(each.__name__ for each in get_args(Decision))
 _STEPS = (*_DECISIONS, *(each.__name__ for each in get_args(Declaration)))
 _NUMBERS = tuple(_CHECKPOINT[each.name] for each in fields(Checkpoint))
+_GANG = schema.gangs.c
+_WAITS = _GANG.state == GangState.PENDING
+_AT_ONCE = 1_000
+"""Gangs that are read at a time."""
 _ROW_BYTES = 60
 """The least that an event takes beside its action."""
 
 
 class SqlPast:
-    """`ports.past.PastStore`.  The cluster of the checkpoint that was read or written last is kept, because most have the same."""
+    """`ports.past.PastStore`.
+
+    The cluster of the checkpoint that was read or written last is kept, because most have the same.
+    """
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
         self._cluster: tuple[int, Declared] = (-1, Declared((), (), (), ()))
+        self._wholes = who_waited.Wholes()
 
     # ------------------------------------------------------------ checkpoints
 
@@ -55,7 +66,7 @@ class SqlPast:
             row = connection.execute(select(*_NUMBERS).order_by(order).limit(1)).one_or_none()
         return None if row is None else Checkpoint(*row)
 
-    def base(self, revision: int, *, than: int = -1) -> Standing | None:
+    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> Standing | None:
         newest = (
             select(_CHECKPOINT.revision, _CHECKPOINT.time, _CHECKPOINT.cluster_at, _CHECKPOINT.gangs)
             .where(_CHECKPOINT.revision <= revision, _CHECKPOINT.revision > than)
@@ -67,8 +78,9 @@ class SqlPast:
             if row is None:
                 return None
             declared = self._declared(connection, row.cluster_at)
+            queued = self._wholes.waiting(connection, row.revision) if waiting else NOBODY
         gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
-        return Standing(row.revision, row.time, declared, gangs)
+        return Standing(row.revision, row.time, declared, gangs, queued)
 
     def growth(self, after: int, upto: int | None = None) -> Growth | None:
         new = _EVENT.revision > after if upto is None else and_(_EVENT.revision > after, _EVENT.revision <= upto)
@@ -87,32 +99,40 @@ class SqlPast:
             preempted = tuple(connection.execute(taken).scalars())
         return Growth(after, revision, time, decisions, size + _ROW_BYTES * events, preempted)
 
-    def now(self) -> Standing | None:
+    def now(self) -> Present | None:
         with self._transactions.reading() as connection:
             revision = connection.execute(select(schema.meta.c.revision)).scalar_one()
             newest = select(_EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
             time = connection.execute(newest).scalar_one_or_none()
             if time is None:
                 return None
-            read = Reader(connection).records
-            flavors = sorted(read("Flavor"), key=lambda flavor: (flavor.position, flavor.name))
-            declared = Declared(tuple(flavors), read("Node"), read("Cohort"), read("Pool"))
-            gangs: tuple[GangRow, ...] = read("GangRow")
-        return Standing(revision, time, declared, gangs)
+            reader = Reader(connection)
+            flavors = sorted(reader.records("Flavor"), key=lambda flavor: (flavor.position, flavor.name))
+            cohorts, pools = reader.records("Cohort"), reader.records("Pool")
+            declared = Declared(tuple(flavors), reader.records("Node"), cohorts, pools)
+            gangs: tuple[GangRow, ...] = reader.records("GangRow", or_(~_WAITS, _GANG.refused != ""))
+            queued, whole = _queued(connection, reader)
+            return Present(revision, time, declared, gangs, queued, whole, _asked(connection))
 
-    def write(self, checkpoint: Checkpoint, standing: Standing, most: int | None) -> int:
+    def write(self, checkpoint: Checkpoint, present: Present, most: int | None) -> int:
         with self._transactions.reading() as connection:
-            cluster_at = connection.execute(_NEWEST_CLUSTER).scalar_one_or_none()
-            same = cluster_at is not None and self._declared(connection, cluster_at) == standing.declared
-        cluster = None if same else packed_cluster(standing.declared)
-        gangs = packed_gangs(standing.gangs, [node.name for node in standing.declared.nodes])
-        size = len(gangs) + len(cluster or b"")
+            newest = connection.execute(_NEWEST).one_or_none()
+            cluster_at = None if newest is None else newest.cluster_at
+            same = cluster_at is not None and self._declared(connection, cluster_at) == present.declared
+            paid = who_waited.bytes_since(connection)
+        cluster = None if same else packed_cluster(present.declared)
+        gangs = packed_gangs(present.gangs, [node.name for node in present.declared.nodes])
+        queued = who_waited.packed_queued(present.queued)
+        # A whole is at most twice the changes since the last: they have paid for it.
+        size = len(gangs) + len(cluster or b"") + (max(0, len(queued) - 2 * paid) if present.whole else 3 * len(queued))
         if most is not None and size > most:
             return size
         kept = {"cluster_at": cluster_at if same else checkpoint.revision, "cluster": cluster, "gangs": gangs}
+        part = (checkpoint.revision, present.whole, len(present.queued), queued)
         with self._transactions.writing() as connection:
-            if connection.execute(_NEWEST_CLUSTER).scalar_one_or_none() == cluster_at:  # retention may have been faster
+            if connection.execute(_NEWEST).one_or_none() == newest:  # retention may have been faster
                 connection.execute(insert(schema.checkpoints).values({**asdict(checkpoint), **kept}))
+                connection.execute(insert(schema.waiting).values(part))
         return size
 
     def _declared(self, connection: Connection, cluster_at: int) -> Declared:
@@ -134,6 +154,12 @@ class SqlPast:
 
     def of_workflow(self, id: str, upto: int) -> tuple[Event, ...]:
         return self._events(_EVENT.workflow == id, _EVENT.revision <= upto, counts())
+
+    def queues(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
+        kinds, known = [each.__name__ for each in (Queue, Unqueue, Release)], list(ids)
+        parts = (known[at : at + _AT_ONCE] for at in range(0, len(known), _AT_ONCE))
+        upto_then = _EVENT.revision <= upto, _EVENT.kind.in_(kinds)
+        return tuple(event for part in parts for event in self._events(_EVENT.workflow.in_(part), *upto_then))
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
         kinds = [each.__name__ for each in (Submit, *get_args(WorkflowMove))]
@@ -193,7 +219,48 @@ class SqlPast:
             return tuple(of_row(row) for row in connection.execute(statement).mappings())
 
 
-_NEWEST_CLUSTER = select(_CHECKPOINT.cluster_at).order_by(_CHECKPOINT.revision.desc()).limit(1)
+def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:
+    """Who waits, as of `Present`, and whether these are all."""
+    last = connection.execute(_NEWEST).one_or_none()
+    since = _EVENT.revision > (-1 if last is None else last.revision)
+    decided = select(_EVENT.workflow).where(since, _EVENT.kind.in_(_DECISIONS)).distinct().order_by(_EVENT.workflow)
+    changed = () if last is None else tuple(connection.execute(decided).scalars())
+    if whole := last is None or who_waited.is_whole_due(connection, len(changed)):
+        return _by_workflow(_all_that_wait(reader)), whole
+    parts = (changed[at : at + _AT_ONCE] for at in range(0, len(changed), _AT_ONCE))
+    found = (row for part in parts for row in reader.records("GangRow", _WAITS, _GANG.workflow.in_(part)))
+    return {**dict.fromkeys(changed, ()), **_by_workflow(found)}, whole
+
+
+def _all_that_wait(reader: Reader) -> Iterator[GangRow]:
+    """Some at a time: whoever else needs the interpreter has it in between."""
+    last = ""
+    while True:
+        behind = select(_GANG.id).where(_WAITS, _GANG.id > last).order_by(_GANG.id).limit(_AT_ONCE)
+        rows = reader.records("GangRow", _GANG.id.in_(behind))
+        yield from rows
+        if len(rows) < _AT_ONCE:
+            return
+        last = rows[-1].gang.id
+
+
+def _by_workflow(rows: Iterable[GangRow]) -> dict[str, tuple[Gang, ...]]:
+    found: dict[str, tuple[Gang, ...]] = {}
+    for row in rows:
+        gang = replace(row.gang, refused="") if row.gang.refused else row.gang
+        found[gang.workflow] = (*found.get(gang.workflow, ()), gang)
+    return found
+
+
+def _asked(connection: Connection) -> tuple[tuple[tuple[PodSet, ...], int], ...]:
+    """As of `Present`."""
+    sets = as_stored(_GANG.pod_sets, connection.dialect.name)
+    waiting_or_promised = _GANG.state.in_((GangState.PENDING, GangState.NOMINATED))
+    counted = select(sets, func.count()).where(waiting_or_promised).group_by(sets)
+    return tuple((decode(tuple[PodSet, ...], loads(text)), gangs) for text, gangs in connection.execute(counted))
+
+
+_NEWEST = select(_CHECKPOINT.revision, _CHECKPOINT.cluster_at).order_by(_CHECKPOINT.revision.desc()).limit(1)
 _FIRST = select(_EVENT.revision, _EVENT.time).order_by(_EVENT.revision, _EVENT.seq).limit(1)
 _LAST = select(_EVENT.revision, _EVENT.time).order_by(_EVENT.revision.desc(), _EVENT.seq.desc()).limit(1)
 

@@ -83,10 +83,11 @@ def _seconds(stored: datetime | str) -> float | None:
 @cache
 def _stored(table: Table, dialect: str) -> Select[Any]:
     """All columns, as they are stored; nested values as text."""
-    return select(*(_as_stored(column, dialect).label(column.name) for column in table.columns))
+    return select(*(as_stored(column, dialect).label(column.name) for column in table.columns))
 
 
-def _as_stored(column: Any, dialect: str) -> Any:
+def as_stored(column: Any, dialect: str) -> Any:
+    """*column* as its database keeps it: nested values and words as text."""
     match column.type:
         case Encoded():
             return type_coerce(column, String) if dialect == "sqlite" else cast(column, Text)

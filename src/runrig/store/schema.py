@@ -32,7 +32,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words, plain_json
 
-HEAD = "0014"
+HEAD = "0015"
 """The newest migration, which makes these tables."""
 
 metadata = MetaData(
@@ -257,6 +257,16 @@ checkpoints = Table(
     Column("preempted", WHOLE, nullable=False),
 )
 
+# Who waited at a checkpoint (`store.waiting`).  *whole*: all; else those decided about since the row before.  *workflows*: how many.
+waiting = Table(
+    "waiting",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("whole", Boolean, nullable=False),
+    Column("workflows", WHOLE, nullable=False),
+    Column("gangs", LargeBinary, nullable=False),
+)
+
 # What people said about revisions that they made; most say nothing.
 notes = Table(
     "notes",
@@ -268,10 +278,7 @@ notes = Table(
 
 # The highest number of a workflow's name among what was pruned: numbers are never given twice.
 past_numbers = Table(
-    "past_numbers",
-    metadata,
-    Column("name", Words, primary_key=True),
-    Column("number", WHOLE, nullable=False),
+    "past_numbers", metadata, Column("name", Words, primary_key=True), Column("number", WHOLE, nullable=False)
 )
 
 # Workflows whose row is gone, and whose events and log files are going.
@@ -366,12 +373,7 @@ access_events = Table(
 )
 
 # Secrets shared by the servers of one database: the key that signs.
-secrets = Table(
-    "secrets",
-    metadata,
-    Column("name", Words, primary_key=True),
-    Column("value", Words, nullable=False),
-)
+secrets = Table("secrets", metadata, Column("name", Words, primary_key=True), Column("value", Words, nullable=False))
 
 # ---------------------------------------------------------------- who leads
 

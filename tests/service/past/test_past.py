@@ -13,7 +13,7 @@ from runrig.domain.plan import Submit
 from runrig.engine.explain.quota_report import tree_rows
 from runrig.engine.state.state import State
 from runrig.service.past import keeper
-from runrig.service.past.standing import loaded_of, turned
+from runrig.service.past.standing import Stood, loaded_of
 from tests.exploring import tries
 from tests.service.past.told import SIGHTS, missing, told
 from tests.stores import store_url
@@ -96,14 +96,14 @@ def test_a_state_that_is_turned_is_one_that_is_loaded(chance: random.Random) -> 
         use(it, chance, Names(), steps=25, look=history.look)
         it.service.keeper.step()
         bases = [it.store.past.base(each.revision) for each in it.store.past.checkpoints()]
-        state: State | None = None
+        stood: Stood | None = None
         for base in chance.choices(bases, k=8):
             assert base is not None
-            fresh = State.load(loaded_of(base), fixed_nodes=True, topology=True)
-            if state is None or not turned(state, base):
-                state = State.load(loaded_of(base), fixed_nodes=True, topology=True)
-            assert state.rows() == fresh.rows()
-            assert sums(state) == sums(fresh)
+            fresh = State.load(loaded_of(base))
+            if stood is None or not stood.turn(base):
+                stood = Stood(base)
+            assert stood.state.rows() == fresh.rows()
+            assert sums(stood.state) == sums(fresh)
 
 
 def sums(state: State) -> Any:

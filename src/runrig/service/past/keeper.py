@@ -6,14 +6,14 @@ In a thread of its own, with connections of its own: it reads the tables, which 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
-from runrig.domain.gangs import GangState
+from runrig.domain.gangs import GangState, PodSet
 from runrig.domain.quantities import GPU
 from runrig.domain.records import GangRow
-from runrig.ports.past import Checkpoint, Growth, PastStore, Standing
-from runrig.service.queries.board import asked
+from runrig.engine.ledger.queue import Entry
+from runrig.ports.past import Checkpoint, Growth, PastStore, Present
 from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import Listener
 
@@ -25,8 +25,8 @@ PART = 50
 """The log has grown by so many times the size of a checkpoint before one is written: 2 %."""
 PAUSE_S = 2.0
 """Between two looks at what is new."""
-REST = 300.0
-"""So many times as long as a look took, and at most AGE_S, it rests: where much waits a checkpoint takes the interpreter for seconds."""
+REST = 20.0
+"""So many times as long as a look took, and at most AGE_S, it rests: others need the interpreter."""
 RETENTION_S = 60.0
 """How often to look whether retention has left no checkpoint, while nothing happens."""
 
@@ -59,12 +59,12 @@ class Keeper:
         grown = self._look(last)
         if grown is None or (last is not None and not self._is_due(grown, last)):
             return False
-        standing = self._store.now()
-        assert standing is not None, "the log has grown"
-        more = self._store.growth(grown.revision, standing.revision)
+        present = self._store.now()
+        assert present is not None, "the log has grown"
+        more = self._store.growth(grown.revision, present.revision)
         grown = grown if more is None else grown.and_then(more)
         most = None if last is None else grown.size // PART
-        size = self._store.write(checkpoint_of(standing, len(grown.preempted)), standing, most)
+        size = self._store.write(checkpoint_of(present, len(grown.preempted)), present, most)
         written = most is None or size <= most
         self._grown, self._least = (None, 0) if written else (grown, PART * size)
         return written
@@ -107,23 +107,23 @@ class Keeper:
                     self._changed.wait(RETENTION_S)
 
 
-def checkpoint_of(standing: Standing, preempted: int) -> Checkpoint:
+def checkpoint_of(present: Present, preempted: int) -> Checkpoint:
     """*preempted*: gangs since the checkpoint before."""
-    return Checkpoint(standing.revision, standing.time, *held_and_asked(standing.gangs), preempted)
+    firm, low = held(present.gangs)
+    waiting = sum(gangs * _gpus(sets, {each.name: each.count for each in sets}) for sets, gangs in present.asked)
+    return Checkpoint(present.revision, present.time, firm, low, waiting, preempted)
 
 
-def held_and_asked(gangs: Iterable[GangRow]) -> tuple[int, int, int]:
-    """GPUs held by work that may not borrow, by work that may, and asked by what waits."""
-    firm = low = waiting = 0
+def held(gangs: Iterable[GangRow | Entry]) -> tuple[int, int]:
+    """GPUs held by work that may not borrow, and by work that may."""
+    firm = low = 0
     for row in gangs:
         if row.state in (GangState.ADMITTED, GangState.STOPPING):
-            held = _held(row)
-            firm, low = (firm, low + held) if row.gang.priority.may_borrow else (firm + held, low)
-        else:
-            waiting += asked(row.gang)
-    return firm, low, waiting
+            gpus = _gpus(row.gang.pod_sets, {each.pod_set: each.count for each in row.placement})
+            firm, low = (firm, low + gpus) if row.gang.priority.may_borrow else (firm + gpus, low)
+    return firm, low
 
 
-def _held(row: GangRow) -> int:
-    per_pod = {each.name: dict(each.requests).get(GPU, 0) for each in row.gang.pod_sets}
-    return sum(each.count * per_pod[each.pod_set] for each in row.placement)
+def _gpus(sets: Iterable[PodSet], pods: Mapping[str, int]) -> int:
+    """*pods*: by pod set."""
+    return sum(pods.get(each.name, 0) * dict(each.requests).get(GPU, 0) for each in sets)

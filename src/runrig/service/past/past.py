@@ -24,7 +24,7 @@ from runrig.ports.store import Store
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.turns import Turns
 from runrig.service.past.series import Series, series
-from runrig.service.past.standing import moved
+from runrig.service.past.standing import Stood, moved
 from runrig.service.past.work import StoreThen
 from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed, FeedEvent
@@ -61,7 +61,7 @@ class Past:
         self._history = history
         self._lock = threading.Lock()
         self._turns = Turns(MOST_AT_ONCE, "looks into the past are under way")
-        self._state: State | None = None
+        self._stood: Stood | None = None
         self._looked = time.monotonic()
 
     def span(self) -> Span | None:
@@ -96,16 +96,16 @@ class Past:
     def at(self, moment: Moment) -> Iterator["Then"]:
         """Raises Unavailable if too many look back at once."""
         with self._turns.one(Leaving()), self._lock:
-            state, self._state = self._state, None  # what fails half-way is not used again
-            state = moved(
-                state,
+            stood, self._stood = self._stood, None  # what fails half-way is not used again
+            stood = moved(
+                stood,
                 self._store.past,
                 moment.revision,
                 fixed_nodes=self._backend.fixed_nodes,
                 topology=self._backend.topology,
             )
-            self._state = state
-            yield Then(self._store, self._backend, self._feed, self._history, moment, state)
+            self._stood = stood
+            yield Then(self._store, self._backend, self._feed, self._history, moment, stood.state)
             self._looked = time.monotonic()
 
     def series(self, begin: float, end: float, points: int) -> Series:
@@ -117,7 +117,7 @@ class Past:
         """Gives up what nobody has looked at for a while."""
         with self._lock:
             if time.monotonic() - self._looked > IDLE_S:
-                self._state = None
+                self._stood = None
 
 
 class Then:

@@ -5,17 +5,20 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 
-from runrig.domain.plan import DropNode, Preempt, PutNode
+from runrig.domain.gangs import Gang
+from runrig.domain.plan import DropNode, Preempt, PutNode, Queue, Release, Unqueue
 from runrig.domain.records import Event
-from runrig.engine.state.changed_rows import gang_row
+from runrig.domain.subjects import workflow_of
+from runrig.engine.ledger.queue import asked
 from runrig.engine.state.state import State
-from runrig.ports.past import Checkpoint, PastStore, Standing
-from runrig.service.past.keeper import held_and_asked
-from runrig.service.past.standing import loaded_of
+from runrig.ports.past import Checkpoint, PastStore, Waiting
+from runrig.service.past.keeper import held
+from runrig.service.past.standing import Stood
 
 EXACT = 2_000
 """Decisions up to which each counts; of more only checkpoints are told."""
 
+_OF_NODES = (PutNode, DropNode)
 Point = tuple[float, int, int, int]
 """Time, GPUs of HIGH and NORMAL, of LOW, asked by what waits."""
 
@@ -35,49 +38,60 @@ def series(store: PastStore, begin: float, end: float, points: int) -> Series:
     inside = [*before[-1:], *(each for each in known if begin < each.time <= end)] or list(known[:1])
     if not inside:
         return Series((), ())
-    grown = store.growth(inside[0].revision)
-    if grown is None or grown.decisions <= EXACT:
-        return _exact(store, inside[0], end, points)
-    last = grown if grown.time <= end else None
-    found = [_point(each) for each in inside]
-    if last is not None and (tail := store.base(last.revision)) is not None:
-        found += (point for point, _ in _folded(store, tail, last.revision, 1))
-    preempted = [(each.time, each.preempted) for each in inside[1:] if each.preempted]
-    return Series(_thinned(found, points), tuple(preempted))
+    last = store.at_time(end)
+    grown = None if last is None else store.growth(inside[0].revision, last.revision)
+    if grown is None:
+        return Series((_point(inside[0]),), ())
+    exact = grown.decisions <= EXACT
+    whole = inside[:1] if exact else inside
+    found = list(_folded(store, whole[-1], grown.revision, points if exact else 1))
+    shown = [*map(_point, whole), *(point for point, _ in found)]
+    taken = [(each.time, each.preempted) for each in whole[1:]] + [(time, gangs) for (time, *_), gangs in found]
+    return Series(tuple(shown) if exact else _thinned(shown, points), tuple(each for each in taken if each[1]))
 
 
 def _point(each: Checkpoint) -> Point:
     return each.time, each.firm, each.low, each.waiting
 
 
-def _exact(store: PastStore, first: Checkpoint, end: float, points: int) -> Series:
-    base, last = store.base(first.revision), store.at_time(end)
+def _folded(store: PastStore, first: Checkpoint, upto: int, points: int) -> Iterator[tuple[Point, int]]:
+    """Yields *points* or fewer of what followed *first*, each with the gangs that were preempted since the one before.
+
+    The state has no nodes, and of those that wait only whom a decision concerns: the others have been counted.
+    """
+    base = store.base(first.revision, waiting=False)
     assert base is not None, "it was there just now"
-    if last is None or last.revision <= base.revision:
-        return Series((_point(first),), ())
-    found = list(_folded(store, base, last.revision, points))
-    preempted = tuple((time, gangs) for (time, *_), gangs in found if gangs)
-    return Series((_point(first), *(point for point, _ in found)), preempted)
-
-
-def _folded(store: PastStore, base: Standing, upto: int, points: int) -> Iterator[tuple[Point, int]]:
-    """Yields *points* or fewer of what followed *base*, each with the gangs that were preempted since the one before."""
-    loaded = replace(loaded_of(base), nodes=())
-    state = State.load(loaded, place=False)
-    revisions = [list(same) for _, same in groupby(store.steps(after=base.revision, upto=upto), attrgetter("revision"))]
+    steps = [event for event in store.steps(after=base.revision, upto=upto) if not isinstance(event.action, _OF_NODES)]
+    concerned = sorted({id for event in steps if (id := workflow_of(event.action)) is not None})
+    waiting = _queued(store.queues(concerned, base.revision))
+    stood = Stood(replace(base, declared=replace(base.declared, nodes=()), waiting=waiting), place=False)
+    others = first.waiting - _asked(stood.state)
+    revisions = [list(same) for _, same in groupby(steps, attrgetter("revision"))]
     each = -(-len(revisions) // points) or 1
     for at in range(0, len(revisions), each):
         part = [event for revision in revisions[at : at + each] for event in revision]
-        yield _after(state, part)
+        stood.move(part, part[-1].revision)
+        firm, low = held(stood.state.ledger.placed.values())
+        preempted = sum(isinstance(event.action, Preempt) for event in part)
+        yield (part[-1].time, firm, low, others + _asked(stood.state)), preempted
 
 
-def _after(state: State, events: Sequence[Event]) -> tuple[Point, int]:
+def _queued(events: Sequence[Event]) -> Waiting:
+    """The gangs that were queued in *events*, and not released."""
+    found: dict[str, Gang] = {}
     for event in events:
-        if not isinstance(event.action, PutNode | DropNode):  # it has none
-            state.apply(event.action, event.time)
-    gangs = map(gang_row, state.ledger.entries.values())
-    firm, low, waiting = held_and_asked(gangs)
-    return (events[-1].time, firm, low, waiting), sum(isinstance(event.action, Preempt) for event in events)
+        match event.action:
+            case Queue(gang):
+                found[gang.id] = gang
+            case Release(id) | Unqueue(id):
+                found.pop(id, None)
+    return Waiting({id: (gang,) for id, gang in found.items()}, {})
+
+
+def _asked(state: State) -> int:
+    """GPUs that are asked by what waits."""
+    queues = (queue for rank in state.ledger.ranks.values() for queue in rank.by_pool.values())
+    return sum(queue.gpus for queue in queues) + sum(asked(each.gang) for each in state.ledger.nominated.values())
 
 
 def _thinned(found: Sequence[Point], points: int) -> tuple[Point, ...]:

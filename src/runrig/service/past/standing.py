@@ -1,30 +1,81 @@
-"""A state that stands as the cluster stood at some revision: the engine's own, moved by the engine's own actions."""
+"""A state as the cluster stood at some revision: the engine's own, moved by its own actions."""
+
+from collections.abc import Iterable, Iterator
 
 from runrig.domain.gangs import GangState
-from runrig.domain.plan import DropCohort, DropNode, PutCohort, PutNode, PutPool, Release, SetFlavors
-from runrig.domain.records import GangRow, Loaded
+from runrig.domain.plan import Decision, DropCohort, DropNode, PutCohort, PutNode, PutPool, Queue, Release, SetFlavors
+from runrig.domain.records import Event, GangRow, Loaded
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.changed_rows import gang_row
 from runrig.engine.state.state import State
-from runrig.ports.past import PastStore, Standing
+from runrig.ports.past import Declared, PastStore, Standing
 
 
-def moved(state: State | None, store: PastStore, revision: int, *, fixed_nodes: bool, topology: bool) -> State:
-    """A state as of *revision*, without workflows, groups and tasks; *state* itself, changed, where that is less work.
+class Stood:
+    """*state*: without workflows, groups and tasks.
+
+    As long as nothing else is said of them, gangs wait in it that *base* has waiting.  Of those that were more than waiting then, or have
+    moved since, the ids are kept.
+    """
+
+    def __init__(self, base: Standing, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
+        self.state = State.load(loaded_of(base), fixed_nodes=fixed_nodes, place=place, topology=topology)
+        self._waiting = base.waiting
+        self._moved = {row.gang.id for row in base.gangs}
+
+    def move(self, events: Iterable[Event], revision: int) -> None:
+        """Applies *events*, the declarations and decisions up to *revision*."""
+        for event in events:
+            self.state.apply(event.action, event.time)
+            if isinstance(event.action, Decision):
+                self._moved.add(event.action.gang.id if isinstance(event.action, Queue) else event.action.gang)
+        self.state.revision = revision
+        self.state.take_changes()  # nobody stores them
+
+    def turn(self, base: Standing) -> bool:
+        """Makes the state stand as *base*; False where it cannot, because it knows a pool that was not there yet.
+
+        What stays is left alone: nodes that are the same, and gangs that wait or run now as they did then.  Of those that wait only
+        the ones are looked at of which *base* may say something else.
+        """
+        state, ledger = self.state, self.state.ledger
+        if not state.pools.keys() <= {pool.name for pool in base.declared.pools}:
+            return False
+        wanted = self._wanted(base)
+        for id in [id for id, row in wanted.items() if id in ledger.entries and not _stays(ledger.entries[id], row)]:
+            ledger.apply(Release(id), base.time)
+        _declare(state, base.declared, base.time)
+        ledger.restore([row for id, row in wanted.items() if row is not None and id not in ledger.entries])
+        state.revision = base.revision
+        self._waiting, self._moved = base.waiting, {row.gang.id for row in base.gangs}
+        return True
+
+    def _wanted(self, base: Standing) -> dict[str, GangRow | None]:
+        """How each gang stood that may stand otherwise now; None: it was not there."""
+        waiting = set(base.waiting.unlike(self._waiting))
+        ids = {gang.id for workflow in waiting for gang in self._waiting.of(workflow)} | self._moved
+        there = waiting | {id.partition("/")[0] for id in ids}
+        wanted: dict[str, GangRow | None] = dict.fromkeys(sorted(ids))
+        wanted |= {
+            gang.id: GangRow(gang, GangState.PENDING)
+            for workflow in sorted(there)
+            for gang in base.waiting.of(workflow)
+        }
+        return wanted | {row.gang.id: row for row in base.gangs}
+
+
+def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: bool, topology: bool) -> Stood:
+    """What stood at *revision*: *stood* itself, changed, where that is less work.
 
     The caller knows that there is a checkpoint at or before *revision*.
     """
-    known = -1 if state is None or state.revision > revision else state.revision
+    known = -1 if stood is None or stood.state.revision > revision else stood.state.revision
     base = store.base(revision, than=known)
-    if base is not None and (state is None or not turned(state, base)):
-        loaded = loaded_of(base)
-        state = State.load(loaded, fixed_nodes=fixed_nodes, topology=topology)
-    assert state is not None, f"nothing is kept of revision {revision}"
-    for event in store.steps(after=state.revision, upto=revision):
-        state.apply(event.action, event.time)
-    state.revision = revision
-    state.take_changes()  # nobody stores them
-    return state
+    if base is not None and (stood is None or not stood.turn(base)):
+        stood = Stood(base, fixed_nodes=fixed_nodes, topology=topology)
+    assert stood is not None, f"nothing is kept of revision {revision}"
+    stood.move(store.steps(after=stood.state.revision, upto=revision), revision)
+    return stood
 
 
 def loaded_of(base: Standing) -> Loaded:
@@ -38,24 +89,21 @@ def loaded_of(base: Standing) -> Loaded:
         (),
         (),
         (),
-        base.gangs,
+        tuple(_rows(base)),
         {},
         {},
     )
 
 
-def turned(state: State, base: Standing) -> bool:
-    """Makes *state* stand as *base*; False where it cannot, because it knows a pool that was not there yet.
+def _rows(base: Standing) -> Iterator[GangRow]:
+    """Yields every gang once."""
+    known = {row.gang.id for row in base.gangs}
+    yield from base.gangs
+    yield from (GangRow(gang, GangState.PENDING) for gang in base.waiting.gangs() if gang.id not in known)
 
-    What stays is left alone: nodes that are the same, and gangs that wait or run now as they did then.
-    """
-    declared, at = base.declared, base.time
-    if not state.pools.keys() <= {pool.name for pool in declared.pools}:
-        return False
-    rows = {row.gang.id: row for row in base.gangs}
-    left = [id for id, entry in state.ledger.entries.items() if not _stays(entry, rows.get(id))]
-    for id in left:
-        state.ledger.apply(Release(id), at)
+
+def _declare(state: State, declared: Declared, at: float) -> None:
+    """Makes the cluster of *state* what *declared* says."""
     if tuple(state.flavors.values()) != declared.flavors:
         state.apply(SetFlavors(declared.flavors), at)
     cohorts = {cohort.name: cohort for cohort in declared.cohorts}
@@ -74,12 +122,10 @@ def turned(state: State, base: Standing) -> bool:
         here = state.nodes.get(node.name)
         if here is not node and here != node:
             state.apply(PutNode(node), at)
-    there = state.ledger.entries
-    state.ledger.restore([row for id, row in rows.items() if id not in there])
-    state.revision = base.revision
-    return True
 
 
 def _stays(entry: Entry, row: GangRow | None) -> bool:
-    """Whoever is nominated or stops holds what others count with, so that it is taken out and put back with them."""
-    return row is not None and row.state in (GangState.PENDING, GangState.ADMITTED) and gang_row(entry) == row
+    """A gang is taken out and put back if others count with what it holds, as with one that is nominated or stops, or if what is
+    declared meanwhile would move it, as one that was refused."""
+    known = row is not None and row.state in (GangState.PENDING, GangState.ADMITTED) and not row.gang.refused
+    return known and gang_row(entry) == row

@@ -118,7 +118,7 @@ class StoreThen:
         return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """Those of which then other things are true than now are left out only after they were read."""
+        """Rows are read as they are now; which of them a list of then leaves out is only known after that."""
         page: list[Workflow] = []
         skipped = 0
         for workflow in self._candidates(query):

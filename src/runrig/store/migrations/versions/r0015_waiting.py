@@ -1,0 +1,23 @@
+"""Who waited at a checkpoint, told by what has changed since the one before."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0015"
+down_revision = "0014"
+branch_labels = None
+depends_on = None
+
+# As in r0001.
+WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "waiting",
+        sa.Column("revision", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("whole", sa.Boolean(), nullable=False),
+        sa.Column("workflows", WHOLE, nullable=False),
+        sa.Column("gangs", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("revision", name=op.f("pk_waiting")),
+    )
