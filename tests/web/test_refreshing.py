@@ -158,7 +158,6 @@ def test_tabs_are_told_to_pause_the_longer_the_more_there_are(tmp_path: Path, mo
         for streams in (1, 100, 200):
             it.app.state.hub.streams = streams
             pauses.append([float(eve.get(path, **{HEADER: "1"}).headers[PAUSE]) for path in ("/", "/workflows")])
-        for shared, own in zip(*pauses[1:], strict=True):
-            assert own > shared
+        assert all(shared < own <= MOST_S for shared, own in pauses[1:]), "what is made for one alone costs more"
         assert pauses[0][0] <= 2.0
         assert [each[0] for each in pauses[1:]] == [100 * REQUEST_S / PART, 200 * REQUEST_S / PART]
