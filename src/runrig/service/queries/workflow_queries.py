@@ -288,10 +288,7 @@ class WorkflowQueries:
         return replace(group, passed=self._store.started_later(workflow, group.queued_time, MOST_PASSED))
 
     def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
-        """Why everything waits that waits in the pool *name*.  Raises NotFound.
-
-        Where the server answers, what it has found out stays, though something is stored meanwhile: it is some milliseconds old.
-        """
+        """Returns why each gang of the pool *name* waits: some milliseconds old where the server answers.  Raises NotFound."""
         here = partial(waiting_in, known={})
         found = self._asker.ask_steps(waiting_in, name, visibility, here=here, fresh_starts=2 * MOST_ASKED)[0]
         if isinstance(found, str):
