@@ -151,9 +151,9 @@ def check_held(state: State, whys: Whys) -> None:
     for workflow, groups in whys.items():
         for group in groups:
             entry = state.ledger.entries.get(f"{workflow}/{group.group}")
-            outside = workflow in state.held and group.status is Status.WAITING
+            outside = workflow in state.on_hold and group.status is Status.WAITING
             assert [each.code for each in group.reasons if each.code is Code.HELD] == [Code.HELD] * outside, group
-            assert not (workflow in state.held and entry is not None and entry.state in WAITING_STATES), group
+            assert not (workflow in state.on_hold and entry is not None and entry.state in WAITING_STATES), group
 
 
 def check_agreement(state: State, twin: State) -> None:

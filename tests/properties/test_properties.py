@@ -321,7 +321,7 @@ class Engine(RuleBasedStateMachine):
         """Nothing new comes, what runs ends: then everything that still passes the gate ends too."""
         for name, node in self.driver.nodes.items():
             self.driver.nodes[name] = replace(node, ready=True)
-        for name in sorted(self.driver.state.held):
+        for name in sorted(self.driver.state.on_hold):
             self.driver.attempt(holds.end_hold, name)
         self.driver.attempt(nodes_of.cordon, self.driver.state.nodes, cordoned=False)
         self.driver.edited = True

@@ -128,7 +128,8 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
 
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
-    with serving({"GET /api/v1/workflows/w/logs": "\n".join([line] * 20_000)}) as server:
+    answers = {"GET /api/v1/workflows/w/logs": "\n".join([line] * 20_000), "GET /api/v1/workflows/w": {"groups": []}}
+    with serving(answers) as server:
         logs = shlex.join(process("--server", server.url, "workflow", "logs", "w"))
         command = ["bash", "-c", f"set -o pipefail; {logs} | head -n 1"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -132,7 +132,7 @@ def test_a_cancelled_workflow_is_no_longer_held() -> None:
     world.submit("w", "a")
     hold(world, "w-1")
     world.cancel("w-1")
-    assert (world.state.held, world.state.workflows["w-1"].held_by) == (set(), None)
+    assert (world.state.on_hold, world.state.workflows["w-1"].held_by) == (set(), None)
 
 
 def test_why_says_who_holds_it_and_since_when() -> None:

@@ -32,21 +32,21 @@ class NodeCalls(Calls):
     @call
     async def cordon(self, nodes: Sequence[str]) -> "models.NodesMarked":
         """Closes *nodes*: they take no new pods, and keep those that they have.  Raises NotFound."""
-        return await self._mark("cordon", nodes)
+        return await self._mark(path("nodes") + ":cordon", nodes)
 
     @call
     async def uncordon(self, nodes: Sequence[str]) -> "models.NodesMarked":
         """Opens *nodes* that were cordoned here.  Raises NotFound."""
-        return await self._mark("uncordon", nodes)
+        return await self._mark(path("nodes") + ":uncordon", nodes)
 
     @call
     async def drain(self, nodes: Sequence[str], *, force: bool = False) -> "models.NodesDrained":
         """Cordons *nodes* and stops the LOW work there, which is queued again.  *force*: HIGH and NORMAL work too.  Raises NotFound."""
         body = {"nodes": list(nodes), "force": force}
-        return await self._ask(models.NodesDrained, Request("POST", "/api/v1/nodes:drain", body=body))
+        return await self._ask(models.NodesDrained, Request("POST", path("nodes") + ":drain", body=body))
 
-    async def _mark(self, how: str, nodes: Sequence[str]) -> "models.NodesMarked":
-        return await self._ask(models.NodesMarked, Request("POST", f"/api/v1/nodes:{how}", body={"nodes": list(nodes)}))
+    async def _mark(self, address: str, nodes: Sequence[str]) -> "models.NodesMarked":
+        return await self._ask(models.NodesMarked, Request("POST", address, body={"nodes": list(nodes)}))
 
     @stream
     async def flavors(self) -> AsyncGenerator["models.Flavor", None]:

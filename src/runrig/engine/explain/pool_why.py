@@ -81,7 +81,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
 def _on_hold(state: State, pool: str) -> Iterator[Held]:
     """Groups that would be in the queue if nobody held their workflows, by who holds them (law W3)."""
     found: dict[str, list[Group]] = {}
-    for workflow in sorted((state.workflows[id] for id in state.held), key=lambda each: (each.submit_time, each.id)):
+    for workflow in sorted((state.workflows[id] for id in state.on_hold), key=lambda each: (each.submit_time, each.id)):
         if workflow.pool == pool and workflow.held_by is not None:
             waiting = (each for each in state.groups_of(workflow.id) if each.status is Status.WAITING)
             found.setdefault(workflow.held_by, []).extend(each for each in waiting if not groups_before(state, each))

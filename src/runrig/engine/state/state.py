@@ -87,7 +87,7 @@ class State:
         self.unsteady: set[TaskKey] = set()
         self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
-        self.held: set[str] = set()
+        self.on_hold: set[str] = set()
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class State:
             state.ledger.put_node(node)
         state.workflows = {each.id: each for each in loaded.workflows}
         state.alive = Counter(each.pool for each in loaded.workflows if not each.status.finished)
-        state.held = {each.id for each in loaded.workflows if each.held_by is not None}
+        state.on_hold = {each.id for each in loaded.workflows if each.held_by is not None}
         state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
         for task in sorted(loaded.tasks, key=lambda each: each.key):
             state._put_task(task)
@@ -254,7 +254,7 @@ class State:
         moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
         self.alive[before.pool] -= not before.status.finished
         self.alive[moved.pool] += not moved.status.finished
-        (self.held.discard if moved.held_by is None else self.held.add)(moved.id)
+        (self.on_hold.discard if moved.held_by is None else self.on_hold.add)(moved.id)
         self._changed.workflows.add(action.workflow)
 
     def _new_attempt(self, group: Group, status: Status) -> None:
