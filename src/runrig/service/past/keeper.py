@@ -25,7 +25,7 @@ PART = 50
 """The log has grown by so many times the size of a checkpoint before one is written: 2 %."""
 PAUSE_S = 2.0
 """Between two looks at what is new."""
-REST = 20.0
+REST = 100.0
 """So many times as long as a look took, and at most AGE_S, it rests: others need the interpreter."""
 RETENTION_S = 60.0
 """How often to look whether retention has left no checkpoint, while nothing happens."""
