@@ -1,0 +1,55 @@
+"""The tables.  Values that are listed, filtered or sorted have a column of their own; nested values are JSON.
+
+Columns are named as the fields of the records that they keep (`rows`).  A change here needs a migration: a test compares the two.
+No foreign key leads to a cohort or a flavor, because a name that is not defined (yet) is legal there (law Q6).
+"""
+
+from runrig.store.schema.base import metadata
+from runrig.store.schema.cluster import cohorts, flavors, nodes, pools
+from runrig.store.schema.history import checkpoints, events, notes, past_numbers, pruned, waiting
+from runrig.store.schema.people import (
+    access_events,
+    browser_sessions,
+    credentials,
+    grants,
+    profiles,
+    secrets,
+    tokens,
+    users,
+)
+from runrig.store.schema.servers import leader, meta
+from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
+
+HEAD = "0015"
+"""The newest migration, which makes these tables."""
+
+__all__ = [
+    "HEAD",
+    "access_events",
+    "browser_sessions",
+    "checkpoints",
+    "cohorts",
+    "credentials",
+    "events",
+    "flavors",
+    "gangs",
+    "grants",
+    "groups",
+    "leader",
+    "meta",
+    "metadata",
+    "nodes",
+    "notes",
+    "past_numbers",
+    "pools",
+    "profiles",
+    "pruned",
+    "secrets",
+    "specifications",
+    "tasks",
+    "tokens",
+    "users",
+    "waiting",
+    "workflow_tags",
+    "workflows",
+]

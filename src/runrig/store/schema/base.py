@@ -1,0 +1,21 @@
+"""What all tables share."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import MetaData
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Rows that change often find room for their next version on the same page: PostgreSQL then writes no index.
+ROOM = {"fillfactor": 50}
+
+Texts = tuple[str, ...]
+Labels = Mapping[str, str]

@@ -1,0 +1,97 @@
+"""Who may do what: users, roles, tokens, sessions, and what became of them."""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Table
+
+from runrig.domain.access import AccessEventKind, Kind
+from runrig.domain.credentials import CredentialKind
+from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
+from runrig.store.schema.base import Texts, metadata
+
+# Rows are never deleted: the logs name their users.
+users = Table(
+    "users",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    Column("account", Words, index=True, unique=True),
+)
+
+# *pool*: "" is all pools, since a key has no NULL.
+grants = Table(
+    "grants",
+    metadata,
+    Column("user", Words, ForeignKey("users.name"), primary_key=True),
+    Column("kind", OneOf(Kind), primary_key=True),
+    Column("pool", Words, primary_key=True),
+    Column("granted_at", UtcDateTime, nullable=False),
+    Column("granted_by", Words, nullable=False),
+)
+
+# What people set for themselves.  `up` lets its owner speak for people without a row in users.
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("pool", Words),
+    Column("email_notification", Boolean, nullable=False),
+    Column("slack_notification", Boolean, nullable=False),
+)
+
+# Only the hash of a token is kept.  Rows are never deleted.
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("user", Words, ForeignKey("users.name"), nullable=False, index=True),
+    Column("hash", Words, nullable=False, unique=True),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+    Column("description", Prose, nullable=False, server_default=""),
+    Column("roles", Encoded(Texts)),
+)
+
+# Values are sealed by a key that is not here.  *user* may be the owner of `up`, who has no row.
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("user", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("kind", OneOf(CredentialKind), nullable=False),
+    Column("keys", Encoded(Texts), nullable=False),
+    Column("profile", Prose, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+    Column("sealed", Prose, nullable=False),
+)
+
+# Browsers that are signed in; only the hash of a cookie is kept.  *user* may be the owner of `up`, who has no row.
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("hash", Words, primary_key=True),
+    Column("user", Words, nullable=False),
+    Column("token", Words, nullable=False),
+    Column("roles", Encoded(Texts)),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime, nullable=False),
+    Column("ends_at", UtcDateTime, nullable=False),
+)
+
+# The audit trail of users, roles and tokens, kept for ever.
+access_events = Table(
+    "access_events",
+    metadata,
+    Column("number", WHOLE, primary_key=True, autoincrement=False),
+    Column("time", UtcDateTime, nullable=False),
+    Column("actor", Words, nullable=False),
+    Column("kind", OneOf(AccessEventKind), nullable=False),
+    Column("user", Words, nullable=False),
+    Column("subject", Words, nullable=False),
+    Index(None, "user", "number"),
+)
+
+# Secrets shared by the servers of one database: the key that signs.
+secrets = Table("secrets", metadata, Column("name", Words, primary_key=True), Column("value", Words, nullable=False))

@@ -1,0 +1,118 @@
+"""What was submitted, and how far it is."""
+
+from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, Table, UniqueConstraint
+
+from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, WorkflowSpec
+from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
+from runrig.store.schema.base import ROOM, Labels, Texts, metadata
+
+specifications = Table(
+    "specifications",
+    metadata,
+    Column("hash", Words, primary_key=True),
+    Column("text", Prose, nullable=False),
+    Column("template", Prose, nullable=False),
+    Column("spec", Encoded(WorkflowSpec), nullable=False),
+)
+
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("uuid", Words, nullable=False, unique=True),
+    Column("name", Words, nullable=False),
+    Column("number", WHOLE, nullable=False),
+    Column("pool", Words, ForeignKey("pools.name"), nullable=False),
+    Column("priority", OneOf(Priority), nullable=False),
+    Column("submitted_by", Words, nullable=False),
+    Column("submit_time", UtcDateTime, nullable=False),
+    Column("spec_hash", Words, ForeignKey("specifications.hash"), nullable=False),
+    Column("status", OneOf(WorkflowStatus), nullable=False),
+    Column("labels", Encoded(Labels), nullable=False),
+    Column("parent", Words),
+    Column("cancelled_by", Words),
+    Column("failure_message", Prose, nullable=False),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+    Column("held_by", Words),
+    Column("held_since", UtcDateTime),
+    UniqueConstraint("name", "number"),
+    Index(None, "submit_time"),
+    Index(None, "pool", "submit_time"),
+    Index(None, "pool", "status", "submit_time"),
+    Index(None, "submitted_by", "submit_time"),
+    Index(None, "status", "submit_time"),
+    Index(None, "end_time"),
+    Index(None, "spec_hash"),
+)
+
+# Words that people put on a workflow, also after it has ended.  The cluster's state knows nothing of them.
+workflow_tags = Table(
+    "workflow_tags",
+    metadata,
+    Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
+    Column("tag", Words, primary_key=True),
+    Index(None, "tag"),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    Column("workflow", Words, ForeignKey("workflows.id"), primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("status", OneOf(Status), nullable=False),
+    Column("attempt", WHOLE, nullable=False),
+    Column("preemptions", WHOLE, nullable=False),
+    Column("stopping", OneOf(Status)),
+    Column("failure_message", Prose, nullable=False),
+    Column("queued_time", UtcDateTime),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+    Column("refusals", WHOLE, nullable=False, server_default="0"),
+    Column("drains", WHOLE, nullable=False, server_default="0"),
+    postgresql_with=ROOM,
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("workflow", Words, primary_key=True),
+    Column("name", Words, primary_key=True),
+    Column("retry_id", WHOLE, primary_key=True),
+    Column("group", Words, nullable=False),
+    Column("spec", Words, nullable=False),
+    Column("index", WHOLE, nullable=False),
+    Column("lead", Boolean, nullable=False),
+    Column("status", OneOf(Status), nullable=False),
+    Column("node", Words),
+    Column("gpus", Encoded(tuple[int, ...], alike=True), nullable=False),
+    Column("exit_code", WHOLE),
+    Column("failure_message", Prose, nullable=False),
+    Column("start_time", UtcDateTime),
+    Column("end_time", UtcDateTime),
+    Column("restarting", Boolean, nullable=False),
+    ForeignKeyConstraint(["workflow", "group"], ["groups.workflow", "groups.name"]),
+    postgresql_with=ROOM,
+)
+
+gangs = Table(
+    "gangs",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("workflow", Words, ForeignKey("workflows.id"), nullable=False, index=True),
+    Column("pool", Words, nullable=False),
+    Column("priority", OneOf(Priority), nullable=False),
+    Column("submitted_at", UtcDateTime, nullable=False),
+    Column("pod_sets", Encoded(tuple[PodSet, ...], alike=True), nullable=False),
+    Column("attempt", WHOLE, nullable=False),
+    Column("state", OneOf(GangState), nullable=False),
+    Column("placement", Encoded(Placement), nullable=False),
+    Column("waits_for", Encoded(Texts, alike=True), nullable=False),
+    Column("admitted_at", UtcDateTime),
+    Column("preempted_by", Words),
+    Column("law", OneOf(Law)),
+    Column("refused", Prose, nullable=False, server_default=""),
+    postgresql_with=ROOM,
+)
