@@ -23,6 +23,8 @@ def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
             assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
         planned = lines(server.runrig("node", "drain", "n0", "--dry-run").out)
         assert f"stops          {low} (team, LOW, 1 GPU): waits again" in planned
+        end = "the nodes are empty when it ends;\n               --force stops it"
+        assert f"goes on        {firm} (team, NORMAL, 2 GPUs): {end}" in "\n".join(planned)
         assert planned[-1] == "Nothing is changed: runrig node drain n0"
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["Ready"]
         assert lines(server.runrig("node", "drain", "n0").out) == [

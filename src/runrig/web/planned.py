@@ -175,6 +175,7 @@ def _kinds(plan: v1.Plan) -> Iterator[Kind]:
     loses = [Item(each.gang, f"{_who(each)}: {_THEN.get(each.then, each.then)}") for each in plan.loses]
     yield from _kind(plan, "loses", "Stops", loses)
     yield from _kind(plan, "cancels", "Is cancelled", [Item(each.gang, _who(each)) for each in plan.cancels])
+    yield from _kind(plan, "stays", "Goes on to its end", [Item(each.gang, _who(each)) for each in plan.stays])
     yield from _kind(plan, "exposed", "Loses its protection", list(map(_exposed, plan.exposed)))
     never = [Item(each.gang, f"{_who(each)}: {each.why}") for each in plan.never]
     yield from _kind(plan, "never", "Never runs any more", never)

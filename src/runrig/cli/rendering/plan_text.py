@@ -72,6 +72,7 @@ def _lists(answer: Answer) -> Iterator[str]:
         ("moves", "moves", _who),
         ("stops", "loses", _loss),
         ("cancelled", "cancels", _who),
+        ("goes on", "stays", _stays),
         ("exposed", "exposed", _exposed),
         ("never again", "never", _never),
         ("drains", "drains", _drain),
@@ -107,6 +108,10 @@ def _preempted(gang: Answer) -> str:
 
 def _loss(gang: Answer) -> str:
     return f"{_who(gang)}: {_THEN.get(gang['then'], gang['then'])}"
+
+
+def _stays(gang: Answer) -> str:
+    return f"{_who(gang)}: the nodes are empty when it ends; --force stops it"
 
 
 def _exposed(excess: Answer) -> str:

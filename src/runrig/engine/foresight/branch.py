@@ -20,6 +20,7 @@ from runrig.engine.foresight.outcome import (
     excesses,
     hopeless,
     pool_rows,
+    stays,
 )
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
@@ -35,12 +36,13 @@ _STOPPED = TaskFact(Phase.ENDED, 143)
 class Edit:
     """An edit that a plan tries.  *actions*: as the command would commit them; *specs*: those that they need, by hash.
 
-    *lost*: nodes that lose their pods with it; the actions take them out of use.
+    *lost*: nodes that lose their pods with it; the actions take them out of use.  *drained*: nodes that become empty by law N2.
     """
 
     actions: tuple[Action, ...] = ()
     specs: Mapping[str, WorkflowSpec] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
+    drained: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class StateBranch:
             never=hopeless(state, nodes=nodes),
             excesses=excesses(state),
             drains=drains(state),
+            stays=stays(state, self._edit.drained),
         )
 
     def _party(self, id: str) -> Party:

@@ -62,6 +62,7 @@ class Consequences:
     *cycles*: that it took.  *starts*: run with the edit, and would wait without it; *waits*: the other way round.  *spared*: would be
     preempted without it.  *moves*: go on with some pods on other nodes.  *loses*: stop for another reason than preemption.
     *cancels*: waited and is over.  *exposed*: lose the protection of law R2.  *never*: can no longer run at all.
+    *stays*: goes on to its end on nodes that are drained.
     """
 
     revision: int
@@ -77,11 +78,12 @@ class Consequences:
     exposed: tuple[Excess, ...]
     never: tuple[Never, ...]
     drains: tuple[Drain, ...]
+    stays: tuple[Party, ...]
     pools: tuple[Change, ...]
 
     @property
     def empty(self) -> bool:
-        found = (self.starts, self.waits, self.preempted, self.spared, self.moves, self.loses, self.cancels)
+        found = (self.starts, self.waits, self.preempted, self.spared, self.moves, self.loses, self.cancels, self.stays)
         return not (any(found) or self.exposed or self.never or self.drains or self.pools)
 
 
@@ -115,6 +117,7 @@ def consequences(without: Outcome, with_it: Outcome) -> Consequences:
         exposed=tuple(_exposed(without, with_it)),
         never=tuple(Never(*found) for gang, found in with_it.never.items() if gang not in without.never),
         drains=tuple(each for name, each in with_it.drains.items() if name not in without.drains),
+        stays=with_it.stays,
         pools=tuple(_changes(without.pools, with_it.pools)),
     )
 

@@ -1,6 +1,6 @@
 """How a branch stands where it rests: values, so that two can be compared after their states are gone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Gang, GangState, Law, Placement
@@ -84,7 +84,7 @@ class Outcome:
     *ran*, *runs*: gang → where it ran at first, and runs now, None if it did not; of all that something happened to, and *parties* says
     who they are.  *began*: those that run now and were admitted meanwhile.  *stopped*: why those stopped that did, the first time.
     *moved*: gangs that go on with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can
-    never run, of those that wait.  *excesses*: by pool and resource.
+    never run, of those that wait.  *excesses*: by pool and resource.  *stays*: what keeps drained nodes from being empty.
     """
 
     revision: int
@@ -102,6 +102,7 @@ class Outcome:
     never: Mapping[str, tuple[Party, str]]
     excesses: Mapping[tuple[str, str], Excess]
     drains: Mapping[str, Drain]
+    stays: tuple[Party, ...]
 
 
 # ---------------------------------------------------------------- how a state stands
@@ -196,6 +197,12 @@ def drains(state: State) -> dict[str, Drain]:
             left = remaining(state, name)
             found[name] = Drain(name, left.workflows, left.gpus, _last_end(state, name))
     return found
+
+
+def stays(state: State, nodes: Collection[str]) -> tuple[Party, ...]:
+    """Returns the gangs that hold something on *nodes*, by id."""
+    here = {gang: entry for name in nodes for gang, entry in state.ledger.on_node.get(name, {}).items()}
+    return tuple(Party.of(entry.gang, entry.placement) for _, entry in sorted(here.items()))
 
 
 def _last_end(state: State, pool: str) -> float | None:

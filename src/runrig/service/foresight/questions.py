@@ -107,7 +107,8 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
         case OfDeletion(name, user):
             return Edit(pools.delete_pool(state, name, user=user).actions)
         case OfDrain(names, force, user):
-            return Edit(nodes.drain(state, names, user=user, force=force).plan.actions)
+            actions = nodes.drain(state, names, user=user, force=force).plan.actions
+            return Edit(actions, drained=frozenset(names))
         case OfNodes(names):
             return _without(state, names)
         case OfSubmission(parsed):

@@ -59,6 +59,7 @@ def seen(found: Consequences, visibility: Visibility) -> Seen:
             moves=shown("moves", found.moves),
             loses=shown("loses", found.loses),
             cancels=shown("cancels", found.cancels),
+            stays=shown("stays", found.stays),
             exposed=exposed,
             never=shown("never", found.never),
             drains=tuple(each for each in found.drains if visibility.sees(each.pool)),
@@ -93,6 +94,7 @@ def told(found: Consequences, alone: Callable[[str], bool]) -> Consequences:
         moves=tuple(map(party, found.moves)),
         loses=of_all(found.loses),
         cancels=tuple(map(party, found.cancels)),
+        stays=tuple(map(party, found.stays)),
         exposed=tuple(replace(each, gangs=tuple(map(party, each.gangs))) for each in found.exposed),
         never=of_all(found.never),
     )

@@ -148,7 +148,8 @@ class Plan(Shown):
 
     *changes*: as apply tells them.  *nodes*: those that it takes out of use.  *starts*: runs, and would wait otherwise; *waits*: the
     other way round.  *spared*: preempted only without the edit.  *moves*: goes on with some pods on other nodes.  *loses*: stops for
-    another cause than preemption.  *cancels*: had not started and is over.  *never*: can never run any more.  *pools*: those in which
+    another cause than preemption.  *cancels*: had not started and is over.  *stays*: goes on to its end on nodes that
+    are drained.  *never*: can never run any more.  *pools*: those in which
     anything differs.  *others*: by list, what is left out of it.
     *rests* false: it is not all; the budget of *cycles*, or of what may be looked at, had ended.
     """
@@ -167,6 +168,7 @@ class Plan(Shown):
             "moves": [],
             "loses": [],
             "cancels": [],
+            "stays": [],
             "exposed": [PlanExposed.example()],
             "never": [],
             "drains": [],
@@ -187,6 +189,7 @@ class Plan(Shown):
     moves: list[PlanGang]
     loses: list[PlanLoss]
     cancels: list[PlanGang]
+    stays: list[PlanGang]
     exposed: list[PlanExposed]
     never: list[PlanNever]
     drains: list[PlanDrain]

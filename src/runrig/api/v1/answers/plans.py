@@ -25,6 +25,7 @@ def plan(planned: Planned) -> v1.Plan:
             "moves": [_gang(each) for each in found.moves],
             "loses": [_loss(each) for each in found.loses],
             "cancels": [_gang(each) for each in found.cancels],
+            "stays": [_gang(each) for each in found.stays],
             "exposed": [
                 {name: getattr(each, name) for name in ("pool", "resource", "held", "nominal")}
                 | {"gangs": [_gang(gang) for gang in each.gangs]}
