@@ -1,22 +1,39 @@
 """The borrowing and reclaiming example of scheduling.md, with real processes on four stand-in GPUs.
 
 pool1 and pool2 have two GPUs each.  wf1 NORMAL and wf2 LOW run in pool1, wf4 NORMAL in pool2; wf3 LOW borrows the GPU that
-pool2 leaves idle; wf5 NORMAL in pool2 takes it back.  Every step is a command that a user could type, and is checked.
+pool2 leaves idle; wf5 NORMAL in pool2 takes it back.  Every step is a command that a user could type, and is checked; the reasons
+beside what happens are the server's own.
 """
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
 HERE = Path(__file__).parent
-CLUSTER = HERE.parent / "examples" / "clusters" / "two-pools.yaml"
+ROOT = HERE.parent
+CLUSTER = ROOT / "examples" / "clusters" / "two-pools.yaml"
 RUNRIG = (str(Path(sys.executable).with_name("runrig")),)
 PATIENCE_S = 20
+
+WIDTH = 80
+_COLUMNS = "   {id:6} {pool:5}  {priority:6}  {state:7}  "
+_COLORS = {"runs": "green", "waits": "yellow", "is done": "blue"}
+_STATES = {"RUNNING": "runs", "PENDING": "waits", "COMPLETED": "is done"}
+_NEXT = """\
+What to try next: the same server, to play with, and its page in a browser
+   .venv/bin/runrig up --gpus 4 --cluster examples/clusters/two-pools.yaml
+   README.md goes on from there; docs/why.md: what a workflow that waits can tell"""
 
 
 class Story:
@@ -30,110 +47,142 @@ class Story:
 
     def tell(self, text: str) -> None:
         self.step += 1
-        print(f"\n--- {self.step}. {text}", flush=True)
+        say(f"\n{self.step}  {text}", bold=True)
 
     def run(self, *words: str) -> str:
         """What the command prints; ends the story if it fails."""
         done = subprocess.run([*RUNRIG, *words], env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"\n`runrig {' '.join(words)}` ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            sys.exit(f"\n`{shlex.join(('runrig', *words))}` ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
-
-    def show(self, *words: str) -> str:
-        """Types the command and shows what it prints."""
-        print(f"\n$ runrig {' '.join(words)}")
-        output = self.run(*words)
-        print(output.rstrip(), flush=True)
-        return output
 
     def read(self, *words: str) -> Any:
         return json.loads(self.run(*words, "-t", "json"))
 
     def submit(self, name: str, pool: str, priority: str) -> str:
         """Submits the example under *name*; returns its id."""
-        until = self.folder / f"{name}.done"
-        print(
-            f"\n$ runrig workflow submit demo/work-until-told.yaml --set name={name} --pool {pool} --priority {priority}"
-        )
-        answer = self.read(
-            *("workflow", "submit", str(HERE / "work-until-told.yaml"), "--set", f"name={name}"),
-            *("--set-env", f"UNTIL={until}", "--pool", pool, "--priority", priority),
-        )
-        print(f"submitted as {answer['name']}")
+        with progress(f"{name} is submitted to {pool}"):
+            answer = self.read(
+                *("workflow", "submit", str(HERE / "work-until-told.yaml"), "--set", f"name={name}"),
+                *("--set-env", f"UNTIL={self.folder / f'{name}.done'}", "--pool", pool, "--priority", priority),
+            )
         return str(answer["name"])
 
-    def wait(self, workflow: str, status: str) -> None:
-        self.run("workflow", "wait", workflow, "--for", status, "--timeout", str(PATIENCE_S))
-        print(f"{workflow} is {status}")
+    def becomes(self, workflow: str, status: str, why: str | None = None) -> None:
+        """Waits for it, and tells it beside the reason.  *why* None: what the server answers to `runrig workflow why`."""
+        with progress(f"{workflow}: until it {_STATES[status]}"):
+            self.run("workflow", "wait", workflow, "--for", status, "--timeout", str(PATIENCE_S))
+            found = self.read("workflow", "query", workflow)
+            reason = self.why(workflow) if why is None else why
+        state = _STATES[status]
+        row = _COLUMNS.format(id=workflow, pool=found["pool"], priority=found["priority"], state=state)
+        lines = textwrap.wrap(reason, WIDTH - len(row)) or [""]
+        say((row.replace(state, click.style(state, fg=_COLORS[state])) + lines[0]).rstrip())
+        for line in lines[1:]:
+            say(" " * len(row) + line)
+
+    def why(self, workflow: str) -> str:
+        sentence = str(self.read("workflow", "why", workflow)["sentence"])
+        return sentence.partition("; ")[2]  # the rest says where it runs
+
+    def preempted(self, workflow: str) -> str:
+        """The words of the log."""
+        events = self.read("workflow", "events", workflow)
+        found: list[str] = [each["text"] for each in events if each["kind"] == "Preempt"]
+        return found[-1].removeprefix(f"{workflow} ")
 
     def let_end(self, workflow: str) -> None:
         """The process of *workflow* finds its file and ends by itself."""
         (self.folder / f"{workflow.rpartition('-')[0]}.done").touch()
-        self.wait(workflow, "COMPLETED")
+        self.becomes(workflow, "COMPLETED", self.attempts_told(workflow))
 
     def attempts(self, workflow: str) -> list[tuple[int, str]]:
         """(attempt, status) of the one task, first attempt first."""
         answer = self.read("workflow", "query", workflow)
         return sorted((task["retry_id"], task["status"]) for group in answer["groups"] for task in group["tasks"])
 
-    def pools(self) -> dict[str, tuple[int, int, int]]:
-        """Per pool: used by HIGH and NORMAL, held in total, borrowed."""
-        self.show("pool", "list", "--wide")
-        sets = self.read("pool", "list")["node_sets"]
-        return {
-            each["name"]: (each["used"], each["total"], each["borrowed"]) for nodes in sets for each in nodes["pools"]
-        }
+    def attempts_told(self, workflow: str) -> str:
+        return "in its second attempt" if len(self.attempts(workflow)) > 1 else ""
+
+    def pools(self, wanted: dict[str, tuple[int, int, int]]) -> None:
+        """Draws the GPUs of each pool.  *wanted*: per pool, what HIGH and NORMAL use, what it holds in total, what it borrows."""
+        with progress("pools"):
+            rows = [each for nodes in self.read("pool", "list")["node_sets"] for each in nodes["pools"]]
+        found = {each["name"]: (each["used"], each["total"], each["borrowed"]) for each in rows}
+        self.expect("(used, total, borrowed) per pool", found, wanted)
+        say("   GPUs   " + "   ".join(_drawn(each) for each in rows))
 
     def expect(self, what: str, found: object, wanted: object) -> None:
         if found != wanted:
             sys.exit(f"\nNOT AS IT SHOULD BE: {what} is {found!r}, and should be {wanted!r}")
-        print(f"  checked: {what}: {found}")
+
+
+def _drawn(pool: Any) -> str:
+    """One mark for each GPU: held, of those held borrowed, or idle."""
+    own, borrowed, quota = pool["total"] - pool["borrowed"], pool["borrowed"], pool["quota"]
+    idle = quota - own - pool["lent"]
+    marks = click.style("■" * own, fg="green") + click.style("■" * borrowed, fg="magenta") + "·" * idle
+    notes = [f"{borrowed} borrowed"] * bool(borrowed) + [f"{pool['lent']} lent"] * bool(pool["lent"])
+    return f"{pool['name']} {marks}{f' ({notes[0]})' if notes else ''}"
+
+
+def say(text: str = "", *, bold: bool = False) -> None:
+    plain = False if os.environ.get("NO_COLOR") else None
+    click.echo(click.style(text, bold=True) if bold else text, color=plain)
+    sys.stdout.flush()
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Shows *what* while it lasts, on a terminal."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    sys.stdout.write(f"   … {what}")
+    sys.stdout.flush()
+    try:
+        yield
+    finally:
+        sys.stdout.write("\r\x1b[K")
+        sys.stdout.flush()
 
 
 def borrow_and_reclaim(story: Story) -> None:
     """From an empty machine to five finished workflows."""
-    story.tell("wf1 NORMAL and wf2 LOW start in pool1, wf4 NORMAL in pool2")
+    story.tell("Each team works within its quota of 2 GPUs.")
     wf1, wf2, wf4 = (
         story.submit("wf1", "pool1", "NORMAL"),
         story.submit("wf2", "pool1", "LOW"),
         story.submit("wf4", "pool2", "NORMAL"),
     )
     for workflow in (wf1, wf2, wf4):
-        story.wait(workflow, "RUNNING")
-    story.expect("(used, total, borrowed) per pool", story.pools(), {"pool1": (1, 2, 0), "pool2": (1, 1, 0)})
-    story.show("workflow", "why", wf2)
+        story.becomes(workflow, "RUNNING")
+    story.pools({"pool1": (1, 2, 0), "pool2": (1, 1, 0)})
 
-    story.tell("wf3 LOW comes to pool1, which has reached its quota: it borrows the GPU that pool2 leaves idle")
+    story.tell("pool1 wants more, and pool2 leaves a GPU idle: LOW work may borrow it.")
     wf3 = story.submit("wf3", "pool1", "LOW")
-    story.wait(wf3, "RUNNING")
-    story.expect("(used, total, borrowed) per pool", story.pools(), {"pool1": (1, 3, 1), "pool2": (1, 1, 0)})
-    story.show("workflow", "why", wf3)
+    story.becomes(wf3, "RUNNING")
+    story.pools({"pool1": (1, 3, 1), "pool2": (1, 1, 0)})
 
-    story.tell(
-        "wf5 NORMAL comes to pool2, which takes its GPU back: wf3 is preempted, wf2 is not (pool1 is within its quota again)"
-    )
+    story.tell("pool2 asks for its own: wf3 has to go, wf2 stays, as it is within the quota.")
     wf5 = story.submit("wf5", "pool2", "NORMAL")
-    story.wait(wf5, "RUNNING")
-    story.wait(wf3, "PENDING")
-    story.expect("(used, total, borrowed) per pool", story.pools(), {"pool1": (1, 2, 0), "pool2": (2, 2, 0)})
+    story.becomes(wf5, "RUNNING")
+    story.becomes(wf3, "PENDING", story.preempted(wf3))
     story.expect("attempts of wf3", story.attempts(wf3), [(0, "FAILED_PREEMPTED"), (1, "SCHEDULING")])
     story.expect("attempts of wf2", story.attempts(wf2), [(0, "RUNNING")])
-    story.show("workflow", "why", wf3)
+    story.pools({"pool1": (1, 2, 0), "pool2": (2, 2, 0)})
 
-    story.tell("wf4 ends: a GPU is idle, wf3 borrows again, as its second attempt")
+    story.tell("wf4 ends, a GPU is idle again: wf3, which kept its place, is back.")
     story.let_end(wf4)
-    story.wait(wf3, "RUNNING")
+    story.becomes(wf3, "RUNNING")
     story.expect("attempts of wf3", story.attempts(wf3), [(0, "FAILED_PREEMPTED"), (1, "RUNNING")])
-    story.pools()
-    story.show("workflow", "why", wf3)
+    story.pools({"pool1": (1, 3, 1), "pool2": (1, 1, 0)})
 
-    story.tell("the rest ends too")
-    for workflow in (wf3, wf5, wf1, wf2):
+    story.tell("The rest ends too.")
+    for workflow in (wf5, wf1, wf2, wf3):
         story.let_end(workflow)
     story.expect("attempts of wf3", story.attempts(wf3), [(0, "FAILED_PREEMPTED"), (1, "COMPLETED")])
-    story.show("workflow", "list")
-    story.show("workflow", "events", wf3)
-    story.expect("(used, total, borrowed) per pool", story.pools(), {"pool1": (0, 0, 0), "pool2": (0, 0, 0)})
+    story.pools({"pool1": (0, 0, 0), "pool2": (0, 0, 0)})
 
 
 def main() -> None:
@@ -141,21 +190,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="runrig-demo-") as name:
         story = Story(Path(name))
         words = ("up", "--gpus", "4", "--port", "0", "--cluster", str(CLUSTER), "--data", str(story.folder / "data"))
-        print(f"$ runrig {' '.join(words)}", flush=True)
-        server = subprocess.Popen([*RUNRIG, *words], env=story.environment, stdout=subprocess.PIPE, text=True)
-        try:
+        say(
+            "Two teams share four GPUs. Server and processes are real, and the reasons are\nwhat `runrig workflow why` answers."
+        )
+        with progress("the server starts"):
+            server = subprocess.Popen([*RUNRIG, *words], env=story.environment, stdout=subprocess.PIPE, text=True)
             assert server.stdout is not None
             ready = server.stdout.readline()
+        try:
             if not ready:
                 sys.exit(f"the server did not start: it ended with {server.wait()}")
-            print(ready.rstrip(), flush=True)
             borrow_and_reclaim(story)
         finally:
             for flag in ("wf1", "wf2", "wf3", "wf4", "wf5"):
                 (story.folder / f"{flag}.done").touch()
             server.send_signal(signal.SIGTERM)
             server.wait()
-    print("\nAs promised: borrowed while idle, taken back when asked for, queued again, completed.")
+    say(f"\n{_NEXT}")
 
 
 if __name__ == "__main__":
