@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,10 +82,22 @@ def test_each_attempt_has_its_end_and_says_how() -> None:
     )  # fmt: skip
     assert found == (
         Attempt("train", 0, 0.0, 1.0, 3.0, "taken", "preempted"),
-        Attempt("train", 1, 4.0, 5.0, 7.0, "failed", "failed evicted"),
+        Attempt("train", 1, 4.0, 5.0, 7.0, "taken", "drained"),
         Attempt("train", 2, 8.0, 9.0, 10.0, "done", "completed"),
         Attempt("train", 3, 12.0, None, None, "runs", "waits"),
     )
+
+
+@pytest.mark.parametrize("status", [each for each in Status if each.finished and each is not Status.RESCHEDULED])
+def test_an_attempt_is_drawn_as_failed_only_if_it_did_not_end_well_and_was_not_taken(status: Status) -> None:
+    """Also one that was told to stop: the lead of a group may end all of it, and end well."""
+    begun = (Queue(gang(0)), Admit("a-1/train", ()))
+    (told,) = attempts_of(events(*begun, Stop("a-1/train", status), Release("a-1/train")))
+    (ended,) = attempts_of(events(*begun, Release("a-1/train"), MoveGroup("a-1", "train", status)))
+    taken = status in (Status.FAILED_EVICTED, Status.FAILED_PREEMPTED)
+    outcome = "done" if status is Status.COMPLETED else "taken" if taken else "failed"
+    assert (told.outcome, ended.outcome) == (outcome, outcome)
+    assert "_" not in told.said + ended.said
 
 
 def test_pools_have_colours_by_name_and_subpools_that_of_their_parent() -> None:

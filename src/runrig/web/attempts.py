@@ -11,6 +11,18 @@ from runrig.domain.records import Event
 from runrig.domain.workflows import Status
 from runrig.web.drawings import Attempt
 
+_SAID = {
+    Status.COMPLETED: ("done", "completed"),
+    Status.FAILED_BACKEND_ERROR: ("failed", "lost its place"),
+    Status.FAILED_CANCELED: ("failed", "cancelled"),
+    Status.FAILED_EVICTED: ("taken", "evicted"),
+    Status.FAILED_EXEC_TIMEOUT: ("failed", "ran too long"),
+    Status.FAILED_PREEMPTED: ("taken", "preempted"),
+    Status.FAILED_QUEUE_TIMEOUT: ("failed", "waited too long"),
+    Status.FAILED_UPSTREAM: ("failed", "a group before it failed"),
+}
+"""How an attempt is drawn that ended so, and what is said of it; "failed" otherwise.  Taken: the work itself had no fault."""
+
 
 def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
     """In the order in which they were queued."""
@@ -30,17 +42,17 @@ def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
             case Admit(gang=id):
                 change(_group(id), start=event.time, said="holds its place")
             case Preempt(gang=id):
-                change(_group(id), outcome="taken", said="preempted")
+                change(_group(id), **_ended(Status.FAILED_PREEMPTED))
             case Stop(gang=id, cause=cause) if (group := _group(id)) in last and found[last[group]].outcome == "runs":
-                change(group, outcome="failed", said=_words(cause))
+                drained = {"said": "drained"} if cause is Status.FAILED_EVICTED else {}
+                change(group, **_ended(cause) | drained)
             case Release(gang=id):
                 change(_group(id), end=event.time)
             case MoveGroup(group=group, status=status) if status.finished and group in last:
                 attempt = found[last[group]]
                 end = event.time if attempt.end is None else attempt.end
                 if attempt.outcome == "runs":
-                    good = status is Status.COMPLETED
-                    change(group, outcome="done" if good else "failed", said=_words(status), end=end)
+                    change(group, **_ended(status), end=end)
                 else:
                     change(group, end=end)
     return tuple(found)
@@ -50,5 +62,6 @@ def _group(gang: str) -> str:
     return gang.partition("/")[2]
 
 
-def _words(value: Status) -> str:
-    return value.value.lower().replace("_", " ")
+def _ended(status: Status) -> dict[str, str]:
+    outcome, said = _SAID.get(status, ("failed", status.value.lower().replace("_", " ")))
+    return {"outcome": outcome, "said": said}

@@ -125,6 +125,17 @@ def many(count: int, one: str, several: str | None = None) -> str:
     return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
 
 
+def kind_of(status: str) -> str:
+    """A class for a status of a workflow, a group or a task.  Taken: the cluster or a drain ended it, not the work itself."""
+    if status in ("PENDING", "WAITING", "SCHEDULING"):
+        return "waits"
+    if status in ("RUNNING", "INITIALIZING"):
+        return "runs"
+    if status == "COMPLETED":
+        return "done"
+    return "taken" if status in ("FAILED_PREEMPTED", "FAILED_EVICTED") else "failed"
+
+
 _environment = Environment(
     loader=PackageLoader("runrig.web"),
     autoescape=True,
@@ -134,5 +145,5 @@ _environment = Environment(
     extensions=["jinja2.ext.loopcontrols"],
 )
 _environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number, "setting": setting}
-_environment.filters["ranges"] = ranges
+_environment.filters |= {"ranges": ranges, "kind": kind_of}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

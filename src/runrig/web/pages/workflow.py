@@ -31,7 +31,7 @@ from runrig.web.folding import folded
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
-from runrig.web.rendering import html
+from runrig.web.rendering import html, kind_of
 from runrig.wire import v1
 from runrig.wire.why import ReasonAnswer
 
@@ -127,17 +127,6 @@ def _box(group: v1.TaskGroup) -> Box:
     pods = len({each.name for each in group.tasks})
     line = f"{pods} {'pod' if pods == 1 else 'pods'}" if pods else ""
     return Box(group.name, kind_of(group.status), group.status, line, tuple(group.upstream))
-
-
-def kind_of(status: str) -> str:
-    """A class for a status of a workflow, a group or a task."""
-    if status in ("PENDING", "WAITING", "SCHEDULING"):
-        return "waits"
-    if status in ("RUNNING", "INITIALIZING"):
-        return "runs"
-    if status == "COMPLETED":
-        return "done"
-    return "taken" if status == "FAILED_PREEMPTED" else "failed"
 
 
 def details(reason: ReasonAnswer) -> list[str]:
