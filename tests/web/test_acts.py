@@ -1,6 +1,7 @@
 """What is done on pages, by their forms: submitting, submitting again, restarting, cancelling."""
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -221,6 +222,9 @@ def test_a_cookie_alone_does_nothing(tmp_path: Path, path: str) -> None:
             {"Sec-Fetch-Site": "same-site"},
         ):
             assert visitor.post(path, form, **headers, Accept="*/*").status_code in (401, 403), headers
+        body, kind = urlencode(form), "application/x-www-form-urlencoded"
+        opened = visitor.http.request("GET", path, content=body, headers={"Content-Type": kind, "Accept": "text/html"})
+        assert opened.status_code == 200, "what a request without a second secret carries is not read"
         assert (_ids(it), it.desk.service.feed.newest()) == before
         assert visitor.get(path).headers.get("content-encoding") is None, "a page with a secret is not zipped"
 

@@ -25,7 +25,9 @@ Fields = Mapping[str, str]
 
 
 async def sent(request: Request) -> Fields:
-    """The fields of a form, the last value of each, with lines that end as in a file.  Raises InvalidInput."""
+    """The fields of a form, the last value of each, with lines that end as in a file; none where a form is opened.  Raises InvalidInput."""
+    if request.method == "GET":  # whatever it carries: the guard asks for the second secret of what is posted alone
+        return {}
     try:
         found = parse_qs(
             (await request.body()).decode("ascii"), max_num_fields=MOST_FIELDS, keep_blank_values=True, errors="strict"
@@ -87,17 +89,16 @@ class Done:
 
     def __init__(self) -> None:
         self._keys = Keys()
-        self._done: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    async def once(self, user: str, key: str, do: Callable[[], Awaitable[object]], then: str) -> Response:
-        """Does *do* unless *user* had it done under *key*, and sends the browser to *then*."""
+    async def once(self, user: str, key: str, do: Callable[[], Awaitable[str]]) -> Response:
+        """Does *do* unless *user* had it done under *key*, and sends the browser to the address that it gave."""
         async with self._keys.turn(f"{user} {key}"):
             if (user, key) not in self._done:
-                await do()
-                self._done[user, key] = None
+                self._done[user, key] = await do()
                 if len(self._done) > MOST_DONE:
                     self._done.popitem(last=False)
-        return RedirectResponse(then, 303)
+            return RedirectResponse(self._done[user, key], 303)
 
 
 def done_of(request: Request) -> Done:

@@ -1,6 +1,5 @@
 """Edits of pools, each shown by a plan before it is made, and the question what another guarantee would do."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -13,21 +12,19 @@ from runrig.api.failures import status_of
 from runrig.api.permissions import About, Asker, Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers import pools as as_pools
-from runrig.api.v1.plans import planned
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, Queueing, gpus_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.foresight.questions import OfDeletion, OfEdit, OfSubpool, Question
+from runrig.service.foresight.questions import OfDeletion, OfEdit, OfSubpool
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
-from runrig.web import forms
-from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, sent
-from runrig.web.pages.acts import problem_shown
+from runrig.web.asking import NOBODY_WAITS, answered, form, form_shown, in_thread, plan_of
+from runrig.web.forms import Fields, sent, sentence
 from runrig.web.pages.parts import Asked
-from runrig.web.planned import told
+from runrig.web.planned import Told
 from runrig.web.pool_form import edit_of, lines, mentioned, settings_now, share, share_now
 from runrig.web.rendering import html, moment
 
@@ -36,7 +33,6 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 _EDIT = [needs(Permission.CHANGE_POOL, named("name"))]
 _SUBPOOLS = [needs(Permission.CHANGE_SUBPOOLS, named("name"))]
 _DELETE = [needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)]
-NOBODY_WAITS = 499
 
 
 def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
@@ -65,33 +61,6 @@ def _address(name: str) -> str:
     return f"/pool/{quote(name, safe='')}"
 
 
-# ---------------------------------------------------------------- one way for all three
-
-
-async def _answered(
-    request: Request,
-    service: Service,
-    asker: Asker,
-    fields: Fields,
-    *,
-    question: Callable[[], Question],
-    do: Callable[[], object],
-    draw: Callable[..., Response],
-    then: str,
-) -> Response:
-    """The plan of *question*; or *do*, if it is the plan that was said yes to.  *draw*: the page with the form."""
-    try:
-        if is_to_be_done(fields):
-            once = done_of(request).once
-            return await once(asker.identity.user, key_of(fields), partial(run_in_threadpool, do), then)
-        plan = await planned(request, service, asker, asker.identity.user, question)
-    except RunrigError as error:
-        return await run_in_threadpool(draw, error=error)
-    if plan is None:
-        return Response(status_code=NOBODY_WAITS)
-    return await run_in_threadpool(draw, plan=told(plan), shown=forms.tag_of(fields))
-
-
 def _shown(
     request: Request,
     service: Service,
@@ -100,15 +69,14 @@ def _shown(
     view: PoolView,
     *,
     error: RunrigError | None = None,
-    plan: Any = None,
-    shown: str = "",
+    plan: Told | None = None,
     **values: Any,
 ) -> Response:
     """*error* Changed: it says who changed the pool, and the form is about what there is by now."""
     if isinstance(error, Changed):
         error = Changed(_changed(service, view.pool.name))
-    more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan, "shown": shown}
-    return problem_shown(request, service, template, known, error, **more)
+    more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}
+    return form_shown(request, service, template, known, error=error, **more)
 
 
 def _changed(service: Service, name: str) -> str:
@@ -125,12 +93,7 @@ def _expected(fields: Fields) -> frozenset[str]:
 # ---------------------------------------------------------------- settings
 
 
-@router.get("/pool/{name}/edit", dependencies=_EDIT)
-def show_edit(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    return _edit(request, service, asker, name, {})
-
-
-@router.post("/pool/{name}/edit", dependencies=_EDIT)
+@form(router, "/pool/{name}/edit", dependencies=_EDIT)
 async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
     fields = await sent(request)
     user, expected = asker.identity.user, _expected(fields)
@@ -144,15 +107,16 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
         check_promise(asker, name, mentioned(found))
         return found
 
-    return await _answered(
+    def do() -> None:
+        service.declarations.update_pool(name, wanted(), user=user, expected=expected)
+
+    return await answered(
         request,
-        service,
         asker,
         fields,
-        question=lambda: OfEdit(name, wanted()),
-        do=lambda: service.declarations.update_pool(name, wanted(), user=user, expected=expected),
         draw=partial(_edit, request, service, asker, name, fields),
-        then=_address(name),
+        do=in_thread(do, _address(name)),
+        look=plan_of(request, service, asker, lambda: OfEdit(name, wanted())),
     )
 
 
@@ -188,12 +152,7 @@ def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
 # ---------------------------------------------------------------- a new subpool
 
 
-@router.get("/pool/{name}/subpool", dependencies=_SUBPOOLS)
-def show_subpool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    return _subpool(request, service, asker, name, {})
-
-
-@router.post("/pool/{name}/subpool", dependencies=_SUBPOOLS)
+@form(router, "/pool/{name}/subpool", dependencies=_SUBPOOLS)
 async def create_subpool(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
     fields = await sent(request)
     short = fields.get("name", "").strip()
@@ -203,15 +162,16 @@ async def create_subpool(request: Asked, service: Serving, asker: Asking, name: 
             raise InvalidInput.one(f"write the name behind {name}{SUBPOOL_DELIMITER}", "name")
         return share(fields.get("quota", "").strip())
 
-    return await _answered(
+    def do() -> None:
+        service.subpools.create(name, short, amount(), user=asker.identity.user)
+
+    return await answered(
         request,
-        service,
         asker,
         fields,
-        question=lambda: OfSubpool(name, short, amount()),
-        do=lambda: service.subpools.create(name, short, amount(), user=asker.identity.user),
         draw=partial(_subpool, request, service, asker, name, fields),
-        then=_address(f"{name}{SUBPOOL_DELIMITER}{short}"),
+        do=in_thread(do, _address(f"{name}{SUBPOOL_DELIMITER}{short}")),
+        look=plan_of(request, service, asker, lambda: OfSubpool(name, short, amount())),
     )
 
 
@@ -233,30 +193,23 @@ def _subpool(request: Request, service: Service, asker: Asker, name: str, fields
 # ---------------------------------------------------------------- the end of a pool
 
 
-@router.get("/pool/{name}/delete", dependencies=_DELETE)
-async def show_deletion(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    return await _deleted(request, service, asker, name, {})
-
-
-@router.post("/pool/{name}/delete", dependencies=_DELETE)
+@form(router, "/pool/{name}/delete", dependencies=_DELETE)
 async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    return await _deleted(request, service, asker, name, await sent(request))
-
-
-async def _deleted(request: Request, service: Service, asker: Asker, name: str, fields: Fields) -> Response:
-    user, expected = asker.identity.user, _expected(fields)
-    parent = name.partition(SUBPOOL_DELIMITER)[0]
+    """The form is opened with its plan: there is nothing to type."""
+    fields, user = await sent(request), asker.identity.user
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
-    looked_at = {"tag": tag_of(view.pool)}
-    return await _answered(
+    parent = name.partition(SUBPOOL_DELIMITER)[0]
+
+    def do() -> None:
+        service.declarations.delete_pool(name, user=user, expected=_expected(fields))
+
+    return await answered(
         request,
-        service,
         asker,
-        fields or looked_at,
-        question=lambda: OfDeletion(name, user),
-        do=lambda: service.declarations.delete_pool(name, user=user, expected=expected),
+        fields or {"tag": tag_of(view.pool)},
         draw=partial(_shown, request, service, "delete.html", (), view),
-        then=_address(parent) if parent != name else "/",
+        do=in_thread(do, _address(parent) if parent != name else "/"),
+        look=plan_of(request, service, asker, lambda: OfDeletion(name, user)),
     )
 
 
@@ -281,16 +234,14 @@ async def what_if(
         return await run_in_threadpool(draw, plan=None, problem="")
     wanted = OfEdit(name, PoolEdit(quota=f"{slider['flavor']}={slider['value']}"))
     try:
-        plan = await planned(request, service, asker, asker.identity.user, lambda: wanted)
+        found = await plan_of(request, service, asker, lambda: wanted)()
     except RunrigError as error:
-        page = await run_in_threadpool(draw, plan=None, problem=forms.sentence(error.message))
+        page = await run_in_threadpool(draw, plan=None, problem=sentence(error.message))
         page.status_code = status_of(error)
         return page
-    return (
-        Response(status_code=NOBODY_WAITS)
-        if plan is None
-        else await run_in_threadpool(draw, plan=told(plan), problem="")
-    )
+    if found is None:
+        return Response(status_code=NOBODY_WAITS)
+    return await run_in_threadpool(draw, problem="", **found)
 
 
 def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, Any]:

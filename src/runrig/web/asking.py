@@ -1,0 +1,104 @@
+"""A form on a page: opened, answered by what it would do, said yes to, and done once."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from runrig.api.failures import headers_of, status_of
+from runrig.api.permissions import Asker
+from runrig.api.v1.plans import planned
+from runrig.domain.errors import RunrigError
+from runrig.service.foresight.questions import Question
+from runrig.service.service import Service
+from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, new_key, problems_of, secret_of, tag_of
+from runrig.web.planned import told
+from runrig.web.rendering import html
+
+NOBODY_WAITS = 499
+
+Look = Callable[[], Awaitable[Mapping[str, Any] | None]]
+"""Finds what a form would do, as values of its page; None: whoever asked has left.  Raises what the act itself raises."""
+
+
+def form(router: APIRouter, path: str, **more: Any) -> Callable[..., Any]:
+    """A route that shows a form, and takes its answer."""
+    return router.api_route(path, methods=["GET", "POST"], **more)
+
+
+async def answered(
+    request: Request,
+    asker: Asker,
+    fields: Fields,
+    *,
+    draw: Callable[..., Response],
+    do: Callable[[], Awaitable[str]],
+    look: Look | None = None,
+) -> Response:
+    """The page with a form, or what came of it.
+
+    *fields*: what was sent; none: the form is opened.  *look*: what it would do is shown first, and done once somebody has said yes
+    to just that; None: the form itself says so.  *do*: the act, and the address at which the browser goes on.  *draw*: the page, with
+    the values of *look* and *shown*, or with *error*.
+    """
+    try:
+        if not fields:
+            return await run_in_threadpool(draw)
+        if look is None or is_to_be_done(fields):
+            return await done_of(request).once(asker.identity.user, key_of(fields), do)
+        found = await look()
+    except RunrigError as error:
+        return await run_in_threadpool(draw, error=error)
+    if found is None:
+        return Response(status_code=NOBODY_WAITS)
+    return await run_in_threadpool(draw, shown=tag_of(fields), **found)
+
+
+def plan_of(request: Request, service: Service, asker: Asker, question: Callable[[], Question]) -> Look:
+    """The plan for *question*, which is made in another thread."""
+
+    async def look() -> Mapping[str, Any] | None:
+        plan = await planned(request, service, asker, asker.identity.user, question)
+        return None if plan is None else {"plan": told(plan)}
+
+    return look
+
+
+def in_thread(do: Callable[[], object], then: str) -> Callable[[], Awaitable[str]]:
+    """*do*, which waits, in a thread; the browser goes on at *then*."""
+
+    async def done() -> str:
+        await run_in_threadpool(do)
+        return then
+
+    return done
+
+
+def form_shown(
+    request: Request,
+    service: Service,
+    template: str,
+    known: tuple[str, ...] = (),
+    *,
+    error: RunrigError | None = None,
+    shown: str = "",
+    **values: Any,
+) -> Response:
+    """A page with a form, and what is wrong with what was typed, if anything is.
+
+    It has a secret in it, and a new key, so that what was typed anew is done anew.  *known*: its fields.
+    """
+    page = html(
+        request,
+        template,
+        status=200 if error is None else status_of(error),
+        secret=True,
+        csrf=secret_of(request, service),
+        key=new_key(),
+        shown=shown,
+        wrong={} if error is None else problems_of(error, known),
+        **values,
+    )
+    page.headers.update({} if error is None else headers_of(error))
+    return page
