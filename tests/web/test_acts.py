@@ -15,7 +15,15 @@ from tests.web.visitor import Site, fields_of, site, words_of
 from tests.worlds.service import one_task
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
-ACTS = ("/workflow/a-1/cancel", "/workflow/a-1/again", "/workflow/f-1/restart", "/submit")
+ACTS = (
+    "/workflow/a-1/cancel",
+    "/workflow/a-1/again",
+    "/workflow/f-1/restart",
+    "/workflow/a-1/hold",
+    "/workflow/a-1/release",
+    "/workflow/a-1/reassign",
+    "/submit",
+)
 FILE = one_task("mine")
 
 

@@ -103,7 +103,8 @@ class Elements(HTMLParser):
 def fields_of(page: str) -> dict[str, str]:
     """What the form on *page* would send if nobody touched it: hidden fields and what was typed, without the buttons."""
     elements = Elements(page)
-    found = {str(each["name"]): each.get("value") or "" for each in elements.named("input") if each.get("name")}
+    inputs = [each for each in elements.named("input") if each.get("type") != "checkbox" or "checked" in each]
+    found = {str(each["name"]): each.get("value") or "" for each in inputs if each.get("name")}
     for kind in ("textarea", "select"):
         for name, inner in re.findall(rf'<{kind}[^>]* name="([^"]*)"[^>]*>(.*?)</{kind}>', page, re.DOTALL):
             chosen = re.search(r"<option selected>(.*?)</option>", inner)

@@ -4,13 +4,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from runrig.domain.errors import NotFound
+from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import PoolState
+from runrig.domain.quantities import GPU
 from runrig.domain.workflows import Task
 from runrig.engine.explain import report
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import flavors_of
 from runrig.service.queries.visibility import Visibility
+
+_HOLDS = (GangState.ADMITTED, GangState.STOPPING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,42 @@ class NodeView:
     pools: tuple[str, ...]
     shared_by: int
     tainted: bool
+
+
+def check_node(state: State, name: str) -> None:
+    """Raises NotFound."""
+    if name not in state.nodes:
+        raise NotFound(f"there is no node {name!r:.80}: `runrig resource list` lists them all")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """A gang that holds something of a node.  *gang*, *pool*: "" if the asker may not see it.  *gpus*: of that node.
+
+    *stops*: it was told to stop; else it goes on to its end.
+    """
+
+    gang: str
+    pool: str
+    priority: str
+    gpus: int
+    stops: bool
+
+
+def work_on(state: State, name: str, visibility: Visibility) -> Iterator[NodeWork]:
+    """Yields the gangs that hold something of the node *name*, by id, those that are seen first.  O(pods of the gangs there)."""
+    held = [entry for _, entry in sorted(state.ledger.on_node.get(name, {}).items()) if entry.state in _HOLDS]
+    for entry in sorted(held, key=lambda each: not visibility.sees(each.gang.pool)):
+        gang = entry.gang
+        seen = visibility.sees(gang.pool)
+        gpus = sum(
+            share.count * dict(pod_set.requests).get(GPU, 0)
+            for assignment, pod_set in zip(entry.placement, gang.pod_sets, strict=True)
+            for share in assignment.shares
+            if share.node == name
+        )
+        stops = entry.state is GangState.STOPPING
+        yield NodeWork(gang.id if seen else "", gang.pool if seen else "", gang.priority.value, gpus, stops)
 
 
 ANOTHER = ("", "")

@@ -17,7 +17,7 @@ from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
-from runrig.service.queries.nodes import NodeView, Picture, users_of
+from runrig.service.queries.nodes import NodeView, NodeWork, Picture, check_node, users_of, work_on
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Readable
 
@@ -193,11 +193,16 @@ class ResourceQueries:
     def node(self, name: str, visibility: Visibility = ALL) -> NodeView:
         """Raises NotFound."""
         with self._transactor.reading() as state:
-            if name not in state.nodes:
-                raise NotFound(f"there is no node {name!r}: `runrig resource list` lists them all")
+            check_node(state, name)
             picture = Picture(state, [name], users_of(state))
         (view,) = picture.views(visibility)
         return view
+
+    def work_on(self, node: str, visibility: Visibility = ALL) -> tuple[NodeWork, ...]:
+        """The gangs that hold something of a node.  Raises NotFound."""
+        with self._transactor.reading() as state:
+            check_node(state, node)
+            return tuple(work_on(state, node, visibility))
 
     def pool_names(self, visibility: Visibility = ALL) -> tuple[str, ...]:
         """All that ever were, by name."""

@@ -1,6 +1,6 @@
-"""Forms of workflows: submit, submit again, restart, cancel.  Each asks first."""
+"""Forms of workflows: submit, submit again, restart, cancel, hold, release, move, reprioritise.  Each asks first."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from runrig.service.service import Service
 from runrig.web.asking import Look, answered, form, form_shown
 from runrig.web.forms import Fields, key_of, sent
 from runrig.web.pages.parts import Asked
+from runrig.web.planned import Turn
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -29,6 +30,8 @@ _TYPED = ("file", "values", "strings", "environment", "label")
 """The fields of a new submission besides pool and priority."""
 CHANGE = [needs(Permission.CHANGE_WORKFLOW, of_workflow("id"))]
 _ENDED_WELL = "COMPLETED"
+_NOT_STARTED = ("WAITING", "SCHEDULING")
+_ON_NODES = ("INITIALIZING", "RUNNING")
 
 
 def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
@@ -36,12 +39,24 @@ def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[st
     if not whole:
         return []
     address = workflow_address(shown.id)
-    found = [] if shown.end_time else [(f"{address}/cancel", "Cancel")]
+    found = [(f"{address}/{name}", words) for name, words in _while_it_lives(shown)]
     if has_file:
         failed = shown.end_time is not None and shown.status != _ENDED_WELL
         found += [(f"{address}/restart", "Restart")] if failed else []
         found += [(f"{address}/again", "Submit again")]
     return found
+
+
+def _while_it_lives(shown: v1.Workflow) -> Iterator[tuple[str, str]]:
+    if shown.end_time is not None:
+        return
+    yield "cancel", "Cancel"
+    if shown.held_by is not None:
+        yield "release", "Release"
+    elif any(each.status in _NOT_STARTED for each in shown.groups):
+        yield "hold", "Hold"
+    if not any(each.status in _ON_NODES for each in shown.groups):
+        yield "reassign", "Move or reprioritise"
 
 
 # ---------------------------------------------------------------- submit
@@ -241,3 +256,89 @@ def stops(of: v1.Workflow) -> Mapping[str, int]:
 
 def workflow_address(id: str) -> str:
     return f"/workflow/{quote(id, safe='')}"
+
+
+# ---------------------------------------------------------------- hold, release, move, reprioritise
+
+
+@form(router, "/workflow/{id}/hold", dependencies=CHANGE)
+async def hold(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+    says = (
+        "What of it has not started leaves the queue and keeps its submit time. It blocks nobody, and nothing of it starts until it is "
+        "released. What runs goes on."
+    )
+    return await _sure(request, service, asker, id, service.arrivals.hold, "hold", says)
+
+
+@form(router, "/workflow/{id}/release", dependencies=CHANGE)
+async def release(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+    says = "It is queued again, at the place of its submit time."
+    return await _sure(request, service, asker, id, service.arrivals.release, "release", says)
+
+
+async def _sure(
+    request: Request, service: Service, asker: Asker, id: str, act: Callable[..., Awaitable[str]], name: str, says: str
+) -> Response:
+    def draw(**more: Any) -> Response:
+        address = workflow_address(shown_workflow(service, asker, id).id)
+        does = f"{name.capitalize()} {id}"
+        return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=name, **more)
+
+    async def do() -> str:
+        return workflow_address(await act(id, user=asker.identity.user))
+
+    return await answered(request, asker, await sent(request), draw=draw, do=do)
+
+
+@form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
+async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
+    """Another pool, another priority, or both, of what has not started."""
+    fields = await sent(request)
+    user = asker.identity.user
+
+    def wanted() -> dict[str, Any]:
+        """The pool is asked about only if it is another one: who owns a workflow need not be let into its pool any more."""
+        pool = fields.get("pool")
+        if pool == shown_workflow(service, asker, id).pool:
+            pool = None
+        else:
+            check_pool(asker, fields)
+        return {"user": user, "pool": pool, "priority": priority_of(fields)}
+
+    def verdict() -> Mapping[str, Any]:
+        gangs = service.submissions.check_reassignment(id, **wanted())
+        found = as_answers.dry_run(service.dry_runs.of(gangs, asker.visibility)) if gangs else None
+        return {"verdict": found}
+
+    async def do() -> str:
+        return workflow_address(await service.arrivals.reassign(id, **await run_in_threadpool(wanted)))
+
+    draw = partial(_reassign, request, service, asker, id, fields)
+    return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, verdict))
+
+
+def _reassign(
+    request: Request,
+    service: Service,
+    asker: Asker,
+    id: str,
+    fields: Fields,
+    *,
+    verdict: v1.WorkflowDryRun | None = None,
+    **more: Any,
+) -> Response:
+    of = shown_workflow(service, asker, id)
+    typed = {"pool": of.pool, "priority": of.priority} | dict(fields)
+    return form_shown(
+        request,
+        service,
+        "reassign.html",
+        ("pool", "priority"),
+        it=of,
+        typed=typed,
+        pools=sorted({of.pool, *asker.submits_to()}),
+        priorities=PRIORITIES,
+        turns=(("Pool", Turn(of.pool, typed["pool"])), ("Priority", Turn(of.priority, typed["priority"]))),
+        verdict=verdict,
+        **more,
+    )

@@ -1,20 +1,17 @@
-"""A pool, and a node."""
+"""A pool."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Asker, Asking, Seeing, named, needs
+from runrig.api.permissions import Asker, Asking, named, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import pools as as_pools
 from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import format_quantity
 from runrig.ports.store import WorkflowQuery
-from runrig.service.past.past import Then
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.queries.visibility import Visibility
@@ -78,16 +75,3 @@ def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status
     )
     now = service.workflow_queries.now()
     return [entry(each, now) for each in found]
-
-
-@router.get("/node/{name}", dependencies=[needs(Permission.READ_CLUSTER)])
-def node(request: Asked, service: Serving, visibility: Seeing, name: str, at: At = "") -> Response:
-    with looking(request, service, at) as (views, bar):
-        if isinstance(views, Then):
-            views.bring_to(name)
-        view = views.queries.node(name, visibility)
-    amounts = [
-        (resource, format_quantity(resource, amount), format_quantity(resource, view.free.get(resource, 0)))
-        for resource, amount in sorted(view.node.resources.items())
-    ]
-    return html(request, "node.html", it=view, conditions=conditions(view), amounts=amounts, bar=bar)

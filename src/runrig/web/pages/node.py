@@ -1,0 +1,127 @@
+"""A node, and how it is closed, opened and emptied."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+
+from runrig.api.permissions import Asker, Asking, needs
+from runrig.api.routing import Route, Serving
+from runrig.api.shown.nodes import conditions
+from runrig.domain.access import Permission
+from runrig.domain.gangs import Priority
+from runrig.domain.quantities import format_quantity
+from runrig.service.foresight.questions import OfDrain
+from runrig.service.past.past import Then
+from runrig.service.queries.nodes import NodeView, NodeWork
+from runrig.service.service import Service
+from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
+from runrig.web.forms import sent
+from runrig.web.pages.parts import Asked
+from runrig.web.pages.past import At, looking
+from runrig.web.rendering import html, many
+
+router = APIRouter(route_class=Route, include_in_schema=False)
+
+_CHANGE = [needs(Permission.CHANGE_CLUSTER)]
+
+
+@router.get("/node/{name}", dependencies=[needs(Permission.READ_CLUSTER)])
+def node(request: Asked, service: Serving, asker: Asking, name: str, at: At = "") -> Response:
+    with looking(request, service, at) as (views, bar):
+        if isinstance(views, Then):
+            views.bring_to(name)
+        view = views.queries.node(name, asker.visibility)
+        work = views.queries.work_on(name, asker.visibility)
+    amounts = [
+        (resource, format_quantity(resource, amount), format_quantity(resource, view.free.get(resource, 0)))
+        for resource, amount in sorted(view.node.resources.items())
+    ]
+    return html(
+        request,
+        "node.html",
+        it=view,
+        conditions=conditions(view),
+        amounts=amounts,
+        work=work,
+        closed=closed(view, work),
+        acts=[] if at else acts_on(view, work, asker),
+        bar=bar,
+    )
+
+
+def acts_on(view: NodeView, work: Sequence[NodeWork], asker: Asker) -> list[tuple[str, str]]:
+    """Lists the acts that somebody may do to a node, as (address, words)."""
+    if not asker.may(Permission.CHANGE_CLUSTER):
+        return []
+    cordoned = view.node.cordoned
+    found = ["uncordon" if cordoned else "cordon"]
+    if not cordoned or any(not each.stops for each in work):
+        found.append("drain")
+    return [(f"{_address(view.node.name)}/{each}", each.capitalize()) for each in found]
+
+
+def closed(view: NodeView, work: Sequence[NodeWork]) -> str:
+    """What a node that was cordoned here waits for until it is empty; "" if it was not."""
+    if not view.node.cordoned:
+        return ""
+    stopping = sum(each.stops for each in work)
+    waits = [
+        f"{many(count, 'group')} {'has' if count == 1 else 'have'} {done}"
+        for count, done in ((len(work) - stopping, "ended"), (stopping, "stopped"))
+        if count
+    ]
+    what = "drained: it takes no new pods, and LOW work stops" if stopping else "cordoned: it takes no new pods"
+    return f"It is {what}. It is empty{' once ' + ' and '.join(waits) if waits else ''}."
+
+
+def _address(name: str) -> str:
+    return f"/node/{quote(name, safe='')}"
+
+
+# ---------------------------------------------------------------- cordon, uncordon, drain
+
+
+@form(router, "/node/{name}/cordon", dependencies=_CHANGE)
+async def cordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    says = "It takes no new pods, and keeps those that it has, until somebody uncordons it or it leaves the cluster."
+    return await _marked(request, service, asker, name, "cordon", says)
+
+
+@form(router, "/node/{name}/uncordon", dependencies=_CHANGE)
+async def uncordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    says = "It takes new pods again, if the cluster lets it."
+    return await _marked(request, service, asker, name, "uncordon", says)
+
+
+async def _marked(request: Request, service: Service, asker: Asker, name: str, how: str, says: str) -> Response:
+    def draw(**more: Any) -> Response:
+        address = _address(service.queries.node(name, asker.visibility).node.name)
+        does = f"{how.capitalize()} {name}"
+        return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=how, **more)
+
+    act = partial(service.nodes.cordon, [name], user=asker.identity.user, cordoned=how == "cordon")
+    return await answered(request, asker, await sent(request), draw=draw, do=in_thread(act, _address(name)))
+
+
+@form(router, "/node/{name}/drain", dependencies=_CHANGE)
+async def drain(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
+    """The form is opened with the plan of a drain that is not forced."""
+    fields, user = await sent(request), asker.identity.user
+    force = bool(fields.get("force"))
+    return await answered(
+        request,
+        asker,
+        fields or {"step": "check"},
+        draw=partial(_drain, request, service, asker, name, force=force),
+        do=in_thread(partial(service.nodes.drain, [name], user=user, force=force), _address(name)),
+        look=plan_of(request, service, asker, lambda: OfDrain((name,), force, user)),
+    )
+
+
+def _drain(request: Request, service: Service, asker: Asker, name: str, **more: Any) -> Response:
+    work = service.queries.work_on(name, asker.visibility)
+    stays = [each for each in work if not (each.stops or each.priority == Priority.LOW.value)]
+    return form_shown(request, service, "drain.html", name=name, stays=stays, **{"plan": None} | more)

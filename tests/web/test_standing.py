@@ -1,0 +1,202 @@
+"""Pages of what is closed or held: a workflow on hold, moved, or reprioritised; a node that is cordoned, drained and opened."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from tests.web.test_acts import settle
+from tests.web.visitor import Elements, Site, Visitor, fields_of, site, words_of
+
+
+@contextmanager
+def waiting(folder: Path) -> Iterator[Site]:
+    """a-1 runs, and b-1 waits for it."""
+    with site(folder) as it:
+        it.desk.submit("a", gpus=2)
+        it.desk.submit("b", gpus=2)
+        it.desk.service.settle()
+        yield it
+
+
+def acts_of(page: str) -> set[str]:
+    return {str(each["href"]).rpartition("/")[2] for each in Elements(page).named("a") if "data-act" in each}
+
+
+# ---------------------------------------------------------------- workflows
+
+
+def test_a_workflow_is_held_says_by_whom_and_is_released(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        visitor = it.visitor()
+        assert acts_of(visitor.page("/workflow/a-1")) == {"cancel", "again"}
+        assert acts_of(visitor.page("/workflow/b-1")) == {"cancel", "hold", "reassign", "again"}
+        answer = visitor.fill("/workflow/b-1/hold")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/workflow/b-1")
+        held = visitor.page("/workflow/b-1")
+        assert acts_of(held) == {"cancel", "release", "reassign", "again"}
+        assert "on hold by ann since 2027-01-15 08:00:02" in words_of(held)
+        assert visitor.fill("/workflow/b-1/release").status_code == 303
+        assert "on hold" not in words_of(visitor.page("/workflow/b-1"))
+
+
+def test_what_cannot_be_held_or_released_is_said_to_be_so(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        visitor = it.visitor()
+        for path, said in (
+            ("/workflow/a-1/hold", "all of a-1 has started"),
+            ("/workflow/b-1/release", "b-1 is not held"),
+            ("/workflow/a-1/reassign", "a-1 has started"),
+        ):
+            typed = {"priority": "LOW"} if path.endswith("reassign") else {}
+            answer = visitor.fill(path, **typed)
+            assert (answer.status_code, said in words_of(answer.text)) == (409, True), words_of(answer.text)
+
+
+def test_a_move_is_looked_at_before_it_is_sent(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        visitor = it.visitor()
+        path = "/workflow/b-1/reassign"
+        shown = visitor.fill(path, pool="pool2", priority="LOW")
+        said = words_of(shown.text)
+        assert "Pool: pool1 → pool2 Priority: NORMAL → LOW b-1 would start now on n0." in said
+        before = it.desk.store.head("b-1")
+        assert (before.pool, before.priority) == ("pool1", Priority.NORMAL)
+        other = visitor.confirm(path, shown.text, priority="HIGH")
+        assert (other.status_code, "Priority: NORMAL → HIGH" in words_of(other.text)) == (200, True)
+        assert visitor.confirm(path, shown.text).headers["location"] == "/workflow/b-1"
+        after = it.desk.store.head("b-1")
+        assert (after.pool, after.priority) == ("pool2", Priority.LOW)
+
+
+def test_a_move_that_the_gate_refuses_or_that_changes_nothing_is_not_offered(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        it.desk.submit("c", priority=Priority.LOW, gpus=3)
+        it.desk.service.settle()
+        visitor = it.visitor()
+        for id, typed, status, said in (
+            ("c-1", {"priority": "NORMAL"}, 400, "3 of default/gpu"),
+            ("b-1", {}, 409, "is in pool pool1 with priority NORMAL already"),
+            ("b-1", {"pool": "nowhere"}, 404, "there is no pool 'nowhere'"),
+            ("b-1", {"priority": "URGENT"}, 422, "choose a priority from the list"),
+        ):
+            answer = visitor.fill(f"/workflow/{id}/reassign", **typed)
+            found = (answer.status_code, said in words_of(answer.text), 'value="send"' in answer.text)
+            assert found == (status, True, False), words_of(answer.text)
+
+
+def test_an_owner_moves_nothing_into_a_pool_of_others(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        bob = it.person("bob", "pool1-user")
+        shown = bob.fill("/submit", file="workflow: {name: mine, tasks: [{name: t, image: i, command: [c]}]}")
+        assert bob.confirm("/submit", shown.text).status_code == 303
+        refused = bob.fill("/workflow/mine-1/reassign", pool="pool2")
+        assert (refused.status_code, "there is no pool 'pool2'" in words_of(refused.text)) == (404, True)
+        assert bob.get("/workflow/b-1/hold").status_code == 403
+        assert bob.get("/workflow/b-1/reassign").status_code == 403
+
+
+# ---------------------------------------------------------------- nodes
+
+
+@contextmanager
+def busy(folder: Path) -> Iterator[Site]:
+    """On n0 firm-1 and low-1 run, the latter in a pool of its own; n1 is empty."""
+    nodes = (Node("n0", {"gpu": 3}), Node("n1", {"gpu": 2}))
+    with site(folder, nodes=nodes) as it:
+        it.desk.service.nodes.cordon(["n1"], user="ann", cordoned=True)
+        it.desk.submit("firm", "pool1", gpus=2)
+        it.desk.submit("low", "pool2", Priority.LOW)
+        it.desk.service.settle()
+        it.desk.later(1)
+        it.desk.service.nodes.cordon(["n1"], user="ann", cordoned=False)
+        assert (it.desk.status("firm-1"), it.desk.status("low-1")) == ("RUNNING", "RUNNING")
+        yield it
+
+
+def test_a_node_is_cordoned_and_opened(tmp_path: Path) -> None:
+    with busy(tmp_path) as it:
+        visitor = it.visitor()
+        assert acts_of(visitor.page("/node/n0")) == {"cordon", "drain"}
+        assert visitor.fill("/node/n0/cordon").headers["location"] == "/node/n0"
+        page = visitor.page("/node/n0")
+        assert acts_of(page) == {"uncordon", "drain"}
+        said = "It is cordoned: it takes no new pods. It is empty once 2 groups have ended."
+        assert said in words_of(page)
+        assert visitor.fill("/node/n0/uncordon").status_code == 303
+        assert "cordoned" not in words_of(visitor.page("/node/n0"))
+
+
+def test_a_drain_says_first_who_stops_and_forces_only_if_told_so(tmp_path: Path) -> None:
+    with busy(tmp_path) as it:
+        visitor = it.visitor()
+        opened = visitor.page("/node/n0/drain")
+        assert "HIGH and NORMAL work goes on to its end: firm-1 ." in words_of(opened)
+        assert "low-1 (pool2, LOW, 1 GPU" in words_of(opened).partition("What it would do")[2]
+        assert "firm-1" not in words_of(opened).partition("What it would do")[2]
+        forced = visitor.confirm("/node/n0/drain", opened, force="yes")
+        assert (forced.status_code, it.desk.status("firm-1")) == (200, "RUNNING")
+        assert "firm-1 (pool1, NORMAL, 2 GPUs" in words_of(forced.text).partition("What it would do")[2]
+        assert "HIGH and NORMAL work stops too: firm-1 ." in words_of(forced.text)
+        assert visitor.confirm("/node/n0/drain", opened).headers["location"] == "/node/n0"
+        page = visitor.page("/node/n0")
+        said = "It is drained: it takes no new pods, and LOW work stops. It is empty once 1 group has ended and 1 group has stopped."
+        assert said in words_of(page)
+        settle(it)
+        assert "firm-1" in visitor.page("/node/n0")
+        assert "low-1" not in words_of(visitor.page("/node/n0"))
+        forced = visitor.fill("/node/n0/drain", force="yes")
+        assert visitor.confirm("/node/n0/drain", forced.text).status_code == 303
+        settle(it)
+        assert "It is empty." in words_of(visitor.page("/node/n0"))
+        assert acts_of(visitor.page("/node/n0")) == {"uncordon"}
+
+
+def test_the_page_of_then_says_what_ran_on_the_node_then(tmp_path: Path) -> None:
+    with busy(tmp_path) as it:
+        it.desk.service.keeper.step()
+        visitor, then = it.visitor(), it.desk.revision
+        opened = visitor.page("/node/n0/drain")
+        visitor.confirm("/node/n0/drain", opened)
+        settle(it)
+        page = visitor.page(f"/node/n0?at={then}")
+        assert ("low-1" in words_of(page), "drained" in words_of(page), acts_of(page)) == (True, False, set())
+
+
+@pytest.mark.parametrize("act", ["cordon", "uncordon", "drain"])
+def test_only_an_admin_finds_the_buttons_of_a_node(tmp_path: Path, act: str) -> None:
+    with busy(tmp_path) as it:
+        ann, eve = it.visitor(), it.person("eve", "pool1-admin")
+        form = fields_of(ann.page(f"/node/n0/{act}")) | {"step": "send", "csrf": fields_of(eve.page("/me"))["csrf"]}
+        before = it.desk.revision
+        assert acts_of(eve.page("/node/n0")) == set()
+        assert eve.get(f"/node/n0/{act}").status_code == 403
+        assert eve.post(f"/node/n0/{act}", form).status_code == 403
+        assert it.desk.revision == before
+        assert "of another pool" in words_of(eve.page("/node/n0"))
+        assert "low-1" not in eve.page("/node/n0")
+
+
+@pytest.mark.parametrize("act", ["cordon", "uncordon", "drain"])
+def test_a_node_that_is_not_there_is_said_to_be_so(tmp_path: Path, act: str) -> None:
+    with busy(tmp_path) as it:
+        answer = it.visitor().get(f"/node/n9/{act}")
+        assert (answer.status_code, "There is no node 'n9'" in words_of(answer.text)) == (404, True)
+
+
+def sent_twice(visitor: Visitor, path: str, page: str) -> list[str]:
+    return [visitor.confirm(path, page).headers["location"] for _ in range(2)]
+
+
+def test_what_is_sent_twice_is_done_once(tmp_path: Path) -> None:
+    with busy(tmp_path) as it:
+        it.desk.submit("b", gpus=2)
+        it.desk.service.settle()
+        visitor = it.visitor()
+        for path, typed in (("/workflow/b-1/hold", None), ("/workflow/b-1/reassign", {"priority": "LOW"})):
+            page = visitor.page(path) if typed is None else visitor.fill(path, **typed).text
+            assert sent_twice(visitor, path, page) == ["/workflow/b-1"] * 2
+        assert sent_twice(visitor, "/node/n0/drain", visitor.page("/node/n0/drain")) == ["/node/n0"] * 2
