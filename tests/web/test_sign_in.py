@@ -16,13 +16,14 @@ from runrig.api.app import create_app
 from runrig.domain.access import BrowserSession, role_named
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
+from runrig.service.access.accounts import hash_of
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.provider import Provider
 from runrig.service.access.oidc.sign_ins import SignedIn, SignIns
 from runrig.web.install import install
 from tests.api.client import PORT, URL
 from tests.patience import until
-from tests.provider.access import settings
+from tests.provider.access import Signing, settings
 from tests.provider.running import Browser, Running, provider, returned
 from tests.web.visitor import Elements, Visitor
 from tests.worlds.service import desk
@@ -281,8 +282,36 @@ def test_a_session_that_may_not_go_on_ends(it: Place, why: str, monkeypatch: pyt
     elif why in ("restart", "idle"):
         it.access.browsers._sessions[before.hash] = ends_soon(before, it.access, -1)
     assert it.roles(visitor) is None
-    assert visitor.get("/login").status_code == 200
+    assert visitor.get("/login").status_code == (303 if why == "restart" else 200)
     assert it.roles(visitor) is None
+
+
+def opened(it: Place, name: str) -> Visitor:
+    """The browser of somebody who signed in on a command line, which keeps the refresh token, and then said `runrig open`."""
+    signing = Signing(it.access, it.access.sign_ins.spec, it.shift)
+    token = signing.sign_in(Browser(name)).token
+    visitor = it.visitor()
+    answer = visitor.http.post("/api/v1/browser-codes", headers={"Authorization": f"Bearer {token}"})
+    assert visitor.sign_in(answer.json()["code"]).status_code == 303
+    return visitor
+
+
+def test_a_session_of_runrig_open_begins_anew_at_the_provider_and_then_goes_on(it: Place, running: Running) -> None:
+    visitor = opened(it, "alice")
+    assert it.roles(visitor) == ["pool1-user"]
+    assert visitor.get("/login").status_code == 200, "as long as it is good nobody is sent away"
+    (before,) = it.access.browsers._sessions.values()
+    it.access.browsers._sessions[before.hash] = ends_soon(before, it.access, -1)
+    running.groups(alice=["heads"])
+    answer = visitor.get("/workflows?pool=pool1")
+    answer = visitor.get(answer.headers["location"])
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login/oidc?next=%2Fworkflows%3Fpool%3Dpool1")
+    came_back = Browser("alice").open(visitor.get(answer.headers["location"]).headers["location"], BACK)
+    assert "0;url=/workflows?pool=pool1" in visitor.get(came_back.removeprefix(URL)).text
+    assert it.roles(visitor) == ["pool1-admin", "viewer"]
+    hash = hash_of(str(visitor.http.cookies[f"runrig-{PORT}"]))
+    it.access.browsers._sessions[hash] = ends_soon(it.access.browsers._sessions[hash], it.access, -1)
+    assert (visitor.get("/login").headers["location"], it.roles(visitor)) == ("/", ["pool1-admin", "viewer"])
 
 
 def test_many_who_come_back_at_once_ask_the_provider_once(it: Place, monkeypatch: pytest.MonkeyPatch) -> None:

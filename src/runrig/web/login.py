@@ -2,7 +2,7 @@
 
 import hmac
 from typing import Annotated
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -29,10 +29,15 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 
 @router.get("/login", dependencies=[OPEN])
 def show_login(request: Asked, service: Serving, next: Annotated[str, Query()] = "/") -> Response:
-    """A session that waits for the provider of identities goes on here, and the browser goes back to where it came from."""
+    """A session that waits for the provider of identities goes on here, and the browser goes back to where it came from.
+
+    One that cannot go on begins anew by way of the provider, without a click where that knows the browser.
+    """
     cookie = browsers.cookie(request.headers, request.app.state.scheme)
     if cookie is not None and service.access.browsers.goes_on(cookie):
         return RedirectResponse(inside(next), 303)
+    if cookie is not None and service.access.in_browsers is not None and service.access.browsers.begins_anew(cookie):
+        return RedirectResponse(f"/login/oidc?{urlencode({'next': inside(next)})}", 303)
     return shown_login(request, next)
 
 

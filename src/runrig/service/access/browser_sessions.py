@@ -179,6 +179,17 @@ class BrowserSessions:
             return False
         return True
 
+    def begins_anew(self, cookie: str) -> bool:
+        """True if the session behind *cookie* has ended only because nothing of it is kept by which the provider could be asked again.
+
+        It began with a sign-in on a command line, which keeps the refresh token, or before a restart.
+        """
+        session, now = self._sessions.get(hash_of(cookie)), self._accounts.now()
+        if session is None or session.roles is None or session.hash in self._renewals:
+            return False
+        idle_s, age_s = now - self._seen_at(session), now - session.created_at
+        return session.ends_at <= now and idle_s < IDLE_S and age_s < LONGEST_S
+
     def _go_on(self, session: BrowserSession, now: float) -> None:
         """Asks the provider in a thread, before the session ends: no request waits for it."""
         renewal = self._renewals.get(session.hash)
