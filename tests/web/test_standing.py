@@ -38,9 +38,30 @@ def test_a_workflow_is_held_says_by_whom_and_is_released(tmp_path: Path) -> None
         assert (answer.status_code, answer.headers["location"]) == (303, "/workflow/b-1")
         held = visitor.page("/workflow/b-1")
         assert acts_of(held) == {"cancel", "release", "reassign", "again"}
-        assert "on hold by ann since 2027-01-15 08:00:02" in words_of(held)
+        assert "on hold" in words_of(held)
+        assert "b-1 waits: it is held by ann since 2027-01-15 08:00:02 UTC" in words_of(held)
         assert visitor.fill("/workflow/b-1/release").status_code == 303
         assert "on hold" not in words_of(visitor.page("/workflow/b-1"))
+
+
+TWO_GROUPS = """
+workflow:
+  name: steps
+  groups:
+  - {name: first, tasks: [{name: one, image: any, command: [c], duration: 1000}]}
+  - {name: then, tasks: [{name: two, image: any, command: [c], inputs: [{task: one}]}]}
+"""
+
+
+def test_a_workflow_that_runs_says_that_the_rest_of_it_is_held(tmp_path: Path) -> None:
+    with site(tmp_path) as it:
+        it.desk.submit("steps", text=TWO_GROUPS)
+        it.desk.service.settle()
+        visitor = it.visitor()
+        assert acts_of(visitor.page("/workflow/steps-1")) == {"cancel", "hold", "again"}
+        assert visitor.fill("/workflow/steps-1/hold").status_code == 303
+        page = words_of(visitor.page("/workflow/steps-1"))
+        assert ("RUNNING" in page, "on hold by ann since 2027-01-15 08:00:01" in page) == (True, True)
 
 
 def test_what_cannot_be_held_or_released_is_said_to_be_so(tmp_path: Path) -> None:
@@ -200,3 +221,24 @@ def test_what_is_sent_twice_is_done_once(tmp_path: Path) -> None:
             page = visitor.page(path) if typed is None else visitor.fill(path, **typed).text
             assert sent_twice(visitor, path, page) == ["/workflow/b-1"] * 2
         assert sent_twice(visitor, "/node/n0/drain", visitor.page("/node/n0/drain")) == ["/node/n0"] * 2
+
+
+# ---------------------------------------------------------------- numbers and words
+
+
+def test_what_is_held_on_closed_nodes_hides_no_room_on_open_ones(tmp_path: Path) -> None:
+    with busy(tmp_path) as it:
+        it.desk.service.nodes.cordon(["n0"], user="ann", cordoned=True)
+        visitor = it.visitor()
+        page = words_of(visitor.page("/"))
+        assert "GPUs held 3 of 5 HIGH, NORMAL 2 LOW 1 Free 2" in page
+        assert "Nodes 2 1 takes nothing new" in page
+        assert "2 nodes, 3 of 5 GPUs held; 1 node takes nothing new" in words_of(visitor.page("/map"))
+
+
+def test_what_is_to_be_typed_is_code_and_all_else_is_text(tmp_path: Path) -> None:
+    with waiting(tmp_path) as it:
+        page = it.visitor().get("/workflow/nothing-1").text
+        assert "<code>runrig workflow list</code>" in page
+        page = it.visitor().get("/workflow/%3Cb%3E%60%3Ci%3E").text
+        assert ("<b>" in page, "<i>" in page, "&lt;b&gt;" in page) == (False, False, True)

@@ -19,7 +19,7 @@ from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
 MODULES = (files, login, sign_in, overview, map, workflows, workflow, acts, pool, node, edits, me, live, past)
-_TITLES = {403: "Not allowed", 404: "Not there", 503: "Not now", 429: "Too often"}
+_TITLES = {403: "Not allowed", 404: "Not there", 422: "Not understood", 503: "Not now", 429: "Too often"}
 
 
 def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from runrig import __version__
 from runrig.domain.access import Identity
@@ -125,6 +126,14 @@ def many(count: int, one: str, several: str | None = None) -> str:
     return f"{number(count)} {one if count == 1 else several or f'{one}s'}"
 
 
+def commands(text: str) -> Markup:
+    """*text* with what stands in backticks as code: what is to be typed."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(each) if at % 2 else each for at, each in enumerate(parts))
+
+
 def kind_of(status: str) -> str:
     """A class for a status of a workflow, a group or a task.  Taken: the cluster or a drain ended it, not the work itself."""
     if status in ("PENDING", "WAITING", "SCHEDULING"):
@@ -145,5 +154,5 @@ _environment = Environment(
     extensions=["jinja2.ext.loopcontrols"],
 )
 _environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number, "setting": setting}
-_environment.filters |= {"ranges": ranges, "kind": kind_of}
+_environment.filters |= {"ranges": ranges, "kind": kind_of, "commands": commands}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

@@ -88,9 +88,10 @@ def _note(view: CohortView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """GPUs, but for *gangs*, which wait, and *nodes*.  *capacity*: of nodes that take new pods; *closed*: nodes that take none."""
+    """GPUs, but for *gangs*, which wait, and *nodes*.  *free*: on nodes that take new pods; *closed*: nodes that take none."""
 
-    capacity: int
+    gpus: int
+    free: int
     held: int
     firm: int
     low: int
@@ -99,23 +100,22 @@ class Figures:
     nodes: int
     closed: int
 
-    @property
-    def free(self) -> int:
-        return max(0, self.capacity - self.held)
-
 
 def figures_of(board: Board) -> Figures:
     holding = [each for each in board.gangs if each.state is not GangState.NOMINATED]
     amounts = [(each.priority, sum(share.amount for share in each.shares)) for each in holding]
     low = sum(amount for priority, amount in amounts if priority == "LOW")
     held = sum(amount for _, amount in amounts)
+    closed = {node.name for node in board.nodes if not node.open}
+    on_closed = sum(share.amount for each in holding for share in each.shares if share.node in closed)
     return Figures(
-        capacity=sum(node.gpus for node in board.nodes if node.open),
+        gpus=sum(node.gpus for node in board.nodes),
+        free=max(0, sum(node.gpus for node in board.nodes if node.open) - held + on_closed),
         held=held,
         firm=held - low,
         low=low,
         gangs=sum(each.gangs for each in board.queued),
         asked=sum(each.gpus for each in board.queued),
         nodes=len(board.nodes),
-        closed=sum(not node.open for node in board.nodes),
+        closed=len(closed),
     )
