@@ -10,6 +10,7 @@ from runrig.domain.plan import MoveWorkflow
 from runrig.domain.records import Event
 from runrig.domain.workflows import Workflow
 from runrig.ports.store import WorkflowQuery
+from runrig.service.runtime.retention import DAYS, Retention
 from tests.api.client import URL
 from tests.web.visitor import Site, fields_of, site, words_of
 from tests.worlds.service import one_task
@@ -335,3 +336,25 @@ def test_an_empty_server_shows_how_to_begin_and_a_busy_one_does_not(tmp_path: Pa
         assert "There is no pool to which you may submit" in it.person("eve", "pool1-viewer").page("/")
         busy(it)
         assert "hello.yaml" not in it.visitor().page("/")
+
+
+@pytest.mark.parametrize("left", ["nothing", "on hold", "without GPUs"])
+def test_a_server_is_empty_again_once_all_has_ended_and_was_pruned(tmp_path: Path, left: str) -> None:
+    with site(tmp_path) as it:
+        busy(it)
+        visitor, days = it.visitor(), DAYS * 86_400
+        it.desk.service.submissions.cancel("a-1", user="ann")
+        settle(it)
+        it.desk.time[0] += days - 100
+        if left != "nothing":
+            text = one_task("left", duration=days)
+            it.desk.submit("left", text=text.replace("{gpu: 1}", "{}") if left == "without GPUs" else text)
+        if left == "on hold":
+            it.desk.service.submissions.hold("left-1", user="ann")
+        it.desk.service.settle()
+        it.desk.time[0] += 200
+        retention = Retention(it.desk.store, it.desk.backend, it.desk.service.clock, DAYS, it.desk.service.metrics)
+        while retention.step():
+            pass
+        assert _ids(it) == ["left-1"] * (left != "nothing")
+        assert ("hello.yaml" in visitor.page("/")) == (left == "nothing")

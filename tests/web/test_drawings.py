@@ -54,6 +54,12 @@ def test_a_graph_goes_from_left_to_right() -> None:
     assert str(graph([])).count("<g ") == 0
 
 
+def test_a_note_that_a_box_has_no_room_for_is_drawn_narrower() -> None:
+    for status, line, narrower in (("FAILED_EXEC_TIMEOUT", "1 pod", True), ("FAILED_CANCELED", "8 pods", False)):
+        drawn = str(graph([Box("main", "failed", status, line)]))
+        assert (f"{status} · {line}" in drawn, 'textLength="148"' in drawn) == (True, narrower), status
+
+
 def test_attempts_are_thin_while_they_wait() -> None:
     attempt = Attempt("train", 0, 0.0, 25.0, 75.0, "taken", "preempted")
     assert str(times(attempt, 0.0, 100.0)) == (

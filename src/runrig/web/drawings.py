@@ -85,6 +85,8 @@ def _round(value: float) -> float:
 # ---------------------------------------------------------------- a graph
 
 BOX_W, BOX_H, GAP_X, GAP_Y = 168, 54, 40, 14
+NOTE_FITS = 24
+"""Characters of a status in capitals that a box has room for; more are drawn narrower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +141,11 @@ def _line(one: tuple[int, int], other: tuple[int, int]) -> str:
 
 def _box(box: Box, column: int, row: int) -> str:
     x, y = column * (BOX_W + GAP_X) + 1, row * (BOX_H + GAP_Y) + 1
+    note = _cut(f"{box.status} · {box.line}" if box.line else box.status, 32)
+    narrower = f' textLength="{BOX_W - 20}" lengthAdjust="spacingAndGlyphs"' if len(note) > NOTE_FITS else ""
     texts = (
         f'<text class="name" x="{x + 12}" y="{y + 22}">{escape(_cut(box.name, 20))}<title>{escape(box.name)}</title></text>'
-        f'<text class="note" x="{x + 12}" y="{y + 41}">{escape(_cut(f"{box.status} · {box.line}" if box.line else box.status, 28))}</text>'
+        f'<text class="note" x="{x + 12}" y="{y + 41}"{narrower}>{escape(note)}</text>'
     )
     return (
         f'<g class="box {escape(box.kind)}"><rect x="{x}" y="{y}" width="{BOX_W}" height="{BOX_H}" rx="6"/>'

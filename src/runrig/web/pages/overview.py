@@ -11,6 +11,7 @@ from runrig.api.v1.answers.events import cluster_event
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
@@ -67,8 +68,14 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
         "cards": cards[:MOST_CARDS],
         "more": len(waiting) > MOST_POOLS or len(cards) > MOST_CARDS,
         "others": queued.get("", 0),
-        "empty": not (board.gangs or board.queued),
+        "empty": not (board.gangs or board.queued or _lives(views, visibility)),
     }
+
+
+def _lives(views: Views, visibility: Visibility) -> bool:
+    """Whether there is work that holds no GPUs and stands in no queue: it is on hold, or needs none."""
+    found, _ = views.workflow_queries.workflows(WorkflowQuery(statuses=("PENDING", "RUNNING"), limit=1), visibility)
+    return bool(found)
 
 
 def _first_pool(service: Service, asker: Asker) -> str:
