@@ -51,6 +51,8 @@ class Large:
             "/pool/language",
             "/pool/language--pretrain",
             "/node/gpu-00003",
+            "/node/gpu-00018/drain",
+            f"/workflow/{self.waits}/reassign",
             "/me",
             "/submit",
             "/pool/language/edit",

@@ -189,6 +189,51 @@ def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
         watched.is_content()
 
 
+def test_what_waits_is_held_and_released_and_a_node_closed_and_opened_without_script(
+    mine: Lab, chromium: Browser
+) -> None:
+    node = mine.server.json("resource", "list")["resources"][0]["hostname"]
+    with looking(mine, chromium, java_script_enabled=False) as watched:
+        page = watched.goto("/workflow/waits-1")
+        for act in ("Hold", "Release"):
+            page.get_by_role("link", name=f"{act}…").click()
+            press(page, f"{act} waits-1")
+            page.wait_for_url("**/workflow/waits-1")
+            held = mine.server.json("workflow", "query", "waits-1")["held_by"]
+            assert (held is not None) == (act == "Hold")
+            expect(page.locator("#head .badge", has_text="on hold")).to_have_count(int(act == "Hold"))
+        page = watched.goto(f"/node/{node}")
+        for act in ("Cordon", "Uncordon"):
+            page.get_by_role("link", name=f"{act}…").click()
+            press(page, f"{act} {node}")
+            page.wait_for_url(f"**/node/{node}")
+            expect(page.locator("#head .badge", has_text="Cordoned")).to_have_count(int(act == "Cordon"))
+        watched.is_content()
+
+
+def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mine: Lab, chromium: Browser) -> None:
+    node = mine.server.json("resource", "list")["resources"][0]["hostname"]
+    with looking(mine, chromium) as watched:
+        page = watched.goto("/workflow/waits-1")
+        page.get_by_role("link", name="Move or reprioritise…").click()
+        box = page.get_by_role("dialog")
+        box.get_by_label("Priority").select_option("LOW")
+        press(page, "See what it would do")
+        expect(box.locator("#planned")).to_contain_text("NORMAL → LOW", timeout=PATIENCE_MS)
+        box.get_by_role("link", name="Back").click()
+        expect(box).to_be_hidden()
+        page = watched.goto(f"/node/{node}")
+        page.get_by_role("link", name="Drain…").click()
+        expect(box.locator("#planned")).to_contain_text("low-1", timeout=PATIENCE_MS)
+        expect(box.locator("#planned")).not_to_contain_text("runs-1")
+        box.get_by_label("Stop HIGH and NORMAL work too").check()
+        press(page, f"Drain {node}")
+        expect(box.locator("#planned")).to_contain_text("runs-1", timeout=PATIENCE_MS)
+        watched.is_content()
+    assert mine.server.json("workflow", "query", "waits-1")["priority"] == "NORMAL"
+    assert [status(mine, id) for id in ("runs-1", "low-1")] == ["RUNNING", "RUNNING"]
+
+
 def test_the_command_of_an_empty_server_does_what_it_says(tmp_path: Path, chromium: Browser) -> None:
     with up(tmp_path / "data", "--gpus", "1") as server:
         it = Lab(server, tmp_path, server.said.split(" at ")[1].split(" ")[0])
