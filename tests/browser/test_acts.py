@@ -225,10 +225,11 @@ def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mi
         page = watched.goto(f"/node/{node}")
         page.get_by_role("link", name="Drain…").click()
         expect(box.locator("#planned")).to_contain_text("low-1", timeout=PATIENCE_MS)
-        expect(box.locator("#planned")).not_to_contain_text("runs-1")
+        expect(box.locator("#planned")).to_contain_text("Goes on to its end")
         box.get_by_label("Stop HIGH and NORMAL work too").check()
         press(page, f"Drain {node}")
-        expect(box.locator("#planned")).to_contain_text("runs-1", timeout=PATIENCE_MS)
+        expect(box.locator("#planned")).not_to_contain_text("Goes on to its end", timeout=PATIENCE_MS)
+        expect(box.locator("#planned")).to_contain_text("runs-1")
         watched.is_content()
     assert mine.server.json("workflow", "query", "waits-1")["priority"] == "NORMAL"
     assert [status(mine, id) for id in ("runs-1", "low-1")] == ["RUNNING", "RUNNING"]

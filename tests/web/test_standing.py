@@ -155,13 +155,14 @@ def test_a_drain_says_first_who_stops_and_forces_only_if_told_so(tmp_path: Path)
     with busy(tmp_path) as it:
         visitor = it.visitor()
         opened = visitor.page("/node/n0/drain")
-        assert "HIGH and NORMAL work goes on to its end: firm-1 ." in words_of(opened)
-        assert "low-1 (pool2, LOW, 1 GPU" in words_of(opened).partition("What it would do")[2]
-        assert "firm-1" not in words_of(opened).partition("What it would do")[2]
+        said = words_of(opened).partition("What it would do")[2]
+        assert "Stops low-1 (pool2, LOW, 1 GPU" in said
+        assert "Goes on to its end firm-1 (pool1, NORMAL, 2 GPUs)" in said
         forced = visitor.confirm("/node/n0/drain", opened, force="yes")
         assert (forced.status_code, it.desk.status("firm-1")) == (200, "RUNNING")
-        assert "firm-1 (pool1, NORMAL, 2 GPUs" in words_of(forced.text).partition("What it would do")[2]
-        assert "HIGH and NORMAL work stops too: firm-1 ." in words_of(forced.text)
+        said = words_of(forced.text).partition("What it would do")[2]
+        assert "Stops firm-1 (pool1, NORMAL, 2 GPUs" in said
+        assert "Goes on to its end" not in said
         assert visitor.confirm("/node/n0/drain", opened).headers["location"] == "/node/n0"
         page = visitor.page("/node/n0")
         said = "It is drained: it takes no new pods, and LOW work stops. It is empty once 1 group has ended and 1 group has stopped."

@@ -11,7 +11,6 @@ from runrig.api.permissions import Asker, Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.api.shown.nodes import conditions
 from runrig.domain.access import Permission
-from runrig.domain.gangs import Priority
 from runrig.domain.quantities import format_quantity
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
@@ -122,6 +121,5 @@ async def drain(request: Asked, service: Serving, asker: Asking, name: str) -> R
 
 
 def _drain(request: Request, service: Service, asker: Asker, name: str, **more: Any) -> Response:
-    work = service.queries.work_on(name, asker.visibility)
-    stays = [each for each in work if not (each.stops or each.priority == Priority.LOW.value)]
-    return form_shown(request, service, "drain.html", name=name, stays=stays, **{"plan": None} | more)
+    it = service.queries.node(name, asker.visibility).node
+    return form_shown(request, service, "drain.html", name=it.name, **{"plan": None} | more)
