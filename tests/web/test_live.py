@@ -3,16 +3,22 @@
 import asyncio
 import http.client
 import json
+import socket
+import threading
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 
+from runrig.api import connections
 from runrig.api.app import create_app
+from runrig.api.crowd import Crowd, Door
 from runrig.api.pulse import Pulse
+from runrig.api.staying import STILL_S
 from runrig.domain.access import role_named
 from runrig.service.queries.visibility import ALL
 from runrig.service.service import Service
@@ -260,6 +266,61 @@ def test_who_does_not_read_costs_nothing_and_is_told_to_begin_anew(
             assert kept <= 3
 
 
+SMALL = 4096
+"""Bytes that the system keeps for a socket, so that some dozens of messages fill what is between server and client."""
+
+
+@contextmanager
+def small_sockets(it: Desk) -> Iterator[tuple[int, FastAPI]]:
+    """The server as it is served, but for the size of its sockets; who takes nothing for a second is cut off."""
+    guests = Crowd()
+    with Door(guests, socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        listener.bind((HERE, 0))
+        port = listener.getsockname()[1]
+        app = create_app(it.service, port=port)
+        install(app, it.service)
+        server = uvicorn.Server(connections.config(app, crowd=guests, read_timeout_s=1.0, lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started)
+            yield port, app
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE_S)
+
+
+def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it is told, the server keeps little for it; then its stream ends, and its place is free again."""
+    monkeypatch.setattr(live, "LOOK_S", 0.0)
+    with desk(tmp_path) as it, small_sockets(it) as (port, app), socket.socket() as client:
+        hub, access = app.state.hub, it.service.access
+        access.users.create("root", [role_named("admin")], actor="ann")
+        cookie = access.browsers.enter(access.tokens.create("root", "t", None, actor="root").text, HERE)
+        client.settimeout(PATIENCE_S)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        client.connect((HERE, port))
+        head = f"GET /page/live HTTP/1.1\r\nHost: {HERE}:{port}\r\nCookie: runrig-{port}={cookie}\r\n\r\n"
+        client.sendall(head.encode())
+        assert client.recv(12) == b"HTTP/1.1 200"
+        until(lambda: hub.streams == 1)
+        told = [0]
+
+        def told_more() -> None:
+            it.submit(f"w{told[0]}")
+            it.service.settle()
+            told[0] += 1
+
+        until(lambda: hub.streams == 0, pause=told_more)
+        assert told[0] < 5_000
+        kept = 0
+        with suppress(ConnectionError):
+            while said := client.recv(65536):
+                kept += len(said)
+        assert kept < 16 * SMALL
+
+
 def test_what_changed_after_the_page_was_drawn_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is drawn between two looks: what the next look finds is told as a whole."""
     with streams(tmp_path, monkeypatch) as it:
@@ -306,3 +367,11 @@ def test_messages_are_rarer_the_more_pages_are_live(tmp_path: Path) -> None:
         for hub.streams in (1, 50, 100, 200):
             paces.append(hub.pace_s)
         assert paces == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_a_withdrawn_right_is_noticed_within_a_minute(tmp_path: Path) -> None:
+    """By each stream that is open, however many there are."""
+    with desk(tmp_path) as it:
+        hub = live.Hub(it.service)
+        hub.streams = live.MOST_STREAMS
+        assert STILL_S + hub.pace_s <= 60
