@@ -1,6 +1,7 @@
 """The past is told as it was told when it was the present: for random histories, from checkpoint and log, to each level of sight."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ from runrig.engine.explain.quota_report import tree_rows
 from runrig.engine.state.state import State
 from runrig.service.past import keeper
 from runrig.service.past.standing import Stood, loaded_of
+from runrig.service.queries.visibility import ALL
 from tests.exploring import tries
 from tests.service.past.told import SIGHTS, missing, told
 from tests.stores import store_url
@@ -110,3 +112,18 @@ def sums(state: State) -> Any:
     """What a ledger works out: the tree, and what is free on each node."""
     rooms = {name: (room.free, room.gpus) for name, room in state.ledger.nodes.by_name.items()}
     return tree_rows(state), rooms, state.ledger.nodes.capacity
+
+
+def test_what_is_drawn_of_one_time_is_not_told_of_another(tmp_path: Path) -> None:
+    """Looks share what they draw: nodes come, go and are closed between these."""
+    with desk(tmp_path, nodes=NODES, cluster=None) as it:
+        expected = {}
+        for nodes in (NODES, NODES[:-1], (*NODES[1:], replace(NODES[0], ready=False)), NODES):
+            it.backend.show(*nodes)
+            it.service.settle()
+            it.service.keeper.step()
+            expected[it.revision] = it.service.boards.board(ALL)
+        assert len({board.nodes for board in expected.values()}) == 3
+        for revision in [*expected, *reversed(expected)]:
+            with it.service.past.at(it.service.past.moment(revision)) as then:
+                assert then.boards.board(ALL) == expected[revision]

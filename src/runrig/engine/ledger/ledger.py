@@ -29,7 +29,7 @@ from runrig.domain.plan import (
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
-from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank
+from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank, bucket_key
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
 from runrig.engine.ledger.standing import Standing
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
@@ -99,8 +99,11 @@ class Ledger(Accounts):
                 self._try_again(self.entries[gang])
 
     def restore(self, rows: Iterable[GangRow]) -> None:
-        """Takes the gangs of *rows* as they stood.  Nominated ones come last: their targets must be there, or are not waited for."""
-        rows = sorted(rows, key=lambda row: row.gang.id)
+        """Takes the gangs of *rows* as they stood.  Nominated ones come last: their targets must be there, or are not waited for.
+
+        In the order of submission, so that those that wait come to the end of their queues.
+        """
+        rows = sorted(rows, key=lambda row: (row.gang.submitted_at, row.gang.id))
         for row in rows:
             self._queue(row.gang)
             if row.state in (GangState.ADMITTED, GangState.STOPPING):
@@ -116,7 +119,7 @@ class Ledger(Accounts):
                 self._nominate(self.entries[row.gang.id], row.placement, still_there)
 
     def _queue(self, gang: Gang) -> None:
-        entry = self.entries[gang.id] = Entry(gang)
+        entry = self.entries[gang.id] = Entry(gang, self.pending.get(bucket_key(gang)))
         self._wait(entry)
 
     def _wait(self, entry: Entry) -> None:

@@ -184,6 +184,11 @@ def asked(gang: Gang) -> int:
     return sum(each.count * amount for each in gang.pod_sets for kind, amount in each.requests if kind == GPU)
 
 
+def bucket_key(gang: Gang) -> BucketKey:
+    shape = tuple([(each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets])
+    return BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
+
+
 class PoolQueue:
     """All that waits in one pool with one rank.  *times*: when each was submitted, sorted: who is ahead is found without looking at any.
 
@@ -293,15 +298,11 @@ class Entry:
         "waits_for",
     )
 
-    def __init__(self, gang: Gang) -> None:
+    def __init__(self, gang: Gang, bucket: Bucket | None = None) -> None:
+        """*bucket*: where others of its key wait already."""
         self.gang = gang
         self.state = GangState.PENDING
-        shape = tuple(
-            (each.count, each.min_count, each.requests, each.platform, each.topology) for each in gang.pod_sets
-        )
-        self.bucket = Bucket(
-            BucketKey(gang.pool, not gang.priority.may_borrow, gang.priority.rank, shape, bool(gang.refused))
-        )
+        self.bucket = bucket or Bucket(bucket_key(gang))
         self.placement: Placement = ()
         self.request: Request = ()
         self.waits_for: tuple[str, ...] = ()

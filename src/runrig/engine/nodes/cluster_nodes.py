@@ -61,14 +61,14 @@ class ClusterNodes:
             for flavor, (usable, registered) in cache.takes.items():
                 registered[at] = node.flavor == flavor and self.tolerated(node)
                 usable[at] = registered[at] and node.open
-        self._journal.note(node.name)
+        self._journal.note((node.name,))
         return emptied
 
     def drop(self, name: str) -> Node:
         node = self.by_name.pop(name).node
         self._count(node, -1)
         self._caches = {}
-        self._journal.note(name)
+        self._journal.note((name,))
         return node
 
     def _count(self, node: Node, sign: int) -> None:
@@ -139,12 +139,14 @@ class ClusterNodes:
 
     def hold(self, shares: Iterable[NodeShare], requests: Requests, layer: int, *, give_back: bool = False) -> None:
         """Takes the room of the pods of *shares* in *layer*, or gives it back.  Nodes that are gone are skipped."""
-        sign, room_of, note = -1 if give_back else 1, self.by_name.get, self._journal.note
+        sign, room_of = -1 if give_back else 1, self.by_name.get
+        noted: list[str] = []
         for share in shares:
             room = room_of(share.node)
             if room is not None:
                 room.hold(requests, sign * share.count, layer)
-                note(share.node)
+                noted.append(share.node)
+        self._journal.note(noted)
 
     def take_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:

@@ -1,6 +1,6 @@
 """What is free on one node: amounts per resource and indices of GPUs; and a journal of the nodes that changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
@@ -76,11 +76,11 @@ class Journal:
     def end(self) -> int:
         return self._start + len(self._names)
 
-    def note(self, name: str) -> None:
+    def note(self, names: Iterable[str]) -> None:
         if len(self._names) >= self.MOST:
             self._start += len(self._names)
             self._names = []
-        self._names.append(name)
+        self._names.extend(names)
 
     def since(self, position: int) -> dict[str, None] | None:
         """The names noted since *position*, each once; None if they are no longer kept."""

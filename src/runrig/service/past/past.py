@@ -62,6 +62,7 @@ class Past:
         self._lock = threading.Lock()
         self._turns = Turns(MOST_AT_ONCE, "looks into the past are under way")
         self._stood: Stood | None = None
+        self._boards: Boards | None = None
         self._looked = time.monotonic()
 
     def span(self) -> Span | None:
@@ -105,7 +106,10 @@ class Past:
                 topology=self._backend.topology,
             )
             self._stood = stood
-            yield Then(self._store, self._backend, self._feed, self._history, moment, stood.state)
+            boards, self._boards = self._boards, None
+            then = Then(self._store, self._backend, self._feed, self._history, moment, stood.state, boards)
+            yield then
+            self._boards = then.boards
             self._looked = time.monotonic()
 
     def series(self, begin: float, end: float, points: int) -> Series:
@@ -117,14 +121,21 @@ class Past:
         """Gives up what nobody has looked at for a while."""
         with self._lock:
             if time.monotonic() - self._looked > IDLE_S:
-                self._stood = None
+                self._stood = self._boards = None
 
 
 class Then:
-    """What a service answers, as of *moment*.  For one thread, while `Past.at` lasts."""
+    """What a service answers, as of *moment*.  For one thread, while `Past.at` lasts.  *boards*: those of the look before."""
 
     def __init__(
-        self, store: Store, backend: Backend, feed: Feed, history: History, moment: Moment, state: State
+        self,
+        store: Store,
+        backend: Backend,
+        feed: Feed,
+        history: History,
+        moment: Moment,
+        state: State,
+        boards: Boards | None,
     ) -> None:
         self.moment = moment
         self.backend_name = backend.name
@@ -134,7 +145,7 @@ class Then:
         self._store = StoreThen(store, moment, state)
         self.stored = moment.revision
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # nothing is: it has been
-        self.boards = Boards(self)
+        self.boards = Boards(self, boards)
         self.queries = ResourceQueries(self)
         self.topology = Topology(self)
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self)

@@ -103,18 +103,19 @@ class Source(Readable, Protocol):
 class Boards:
     """Keeps the last look, and what was made of it: each look costs what has changed since, and what waits.  Thread-safe.
 
-    What a commit changes is noted with it; nobody looks through the state for it but the first who asks.
+    What a commit changes is noted with it; nobody looks through the state for it but the first who asks.  *before*: of another source,
+    and no longer used: what it drew is not drawn again where it is the same.
     """
 
-    def __init__(self, transactor: Source) -> None:
+    def __init__(self, transactor: Source, before: "Boards | None" = None) -> None:
         self._transactor = transactor
         self._keeping = threading.Lock()
         self._noted: dict[str, Held | None] | None = None
         """Gangs that have changed since the last look, as they are now; None: nobody notes them.  Under the server's lock."""
         self._declared = True
         self._held: dict[str, Held] | None = None
-        self._last: Look | None = None
-        self._drawn = Drawn()
+        self._last: Look | None = None if before is None else before._last
+        self._drawn: Drawn = Drawn() if before is None else before._drawn
         transactor.when_stored = self._note
 
     def look(self) -> Look:
