@@ -143,14 +143,14 @@ def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     assert home.said("user", "enable", "bob") == "enabled user bob (roles: pool1-user)"
     history = [line.split("  ")[1:] for line in home.said("user", "history", "bob").splitlines()[2:]]
     assert [[cell.strip() for cell in line if cell.strip()] for line in history] == [
-        ["root", "bob", "user enabled"],
-        ["root", "bob", "user disabled"],
+        ["root", "bob", "user enabled", "-"],
+        ["root", "bob", "user disabled", "-"],
         ["root", "bob", "token revoked", "laptop"],
         ["root", "bob", "role revoked", "viewer"],
         ["root", "bob", "role granted", "viewer"],
         ["root", "bob", "token created", "laptop"],
         ["root", "bob", "role granted", "pool1-user"],
-        ["root", "bob", "user created"],
+        ["root", "bob", "user created", "-"],
     ]
 
 

@@ -1,5 +1,7 @@
 """`runrig cohort`: the tree, the page of one cohort, and what is asked of the server."""
 
+# ruff: noqa: E501 - tables are as wide as they are
+
 from typing import Any
 
 import pytest
@@ -41,14 +43,14 @@ def test_cohort_list_draws_the_tree_with_pools_as_leaves() -> None:
         root=node("", kind="root", balances={"default/gpu": balance(nominal=4)}),
     )
     assert listed(answer) == [
-        "Name             Kind                 Resource        Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Limits",
-        "---------------  -------------------  --------------  -------  -------  ----  -----  --------  ----  --------  ------------------",
-        "(cluster)        root                 default/gpu     4        8        4     6      0         2     10        none",
-        "├─ org           cohort (only named)  -               -        -        -     -      -         -     -         -",
-        "│  └─ research   cohort               default/gpu     0        8        4     6      0         2     10        borrows 0, lends 2",
-        "                                      default/memory  1Ti      1Ti      0     0      0         0     512Gi     none",
-        "│     └─ vision  pool                 default/gpu     8        8        4     6      0         2     10        none",
-        "└─ alone         pool                 default/gpu     8        8        4     6      0         2     10        none",
+        "Name             Kind                 Resource        Quota  Subtree  Guaranteed used  Preemptible used  Borrowed  Lent  Headroom  Limits",
+        "---------------  -------------------  --------------  -----  -------  ---------------  ----------------  --------  ----  --------  ------------------",
+        "(cluster)        root                 default/gpu     4      8        4                2                 0         2     10        none",
+        "├─ org           cohort (only named)  -               -      -        -                -                 -         -     -         -",
+        "│  └─ research   cohort               default/gpu     0      8        4                2                 0         2     10        borrows 0, lends 2",
+        "                                      default/memory  1Ti    1Ti      0                0                 0         0     512Gi     none",
+        "│     └─ vision  pool                 default/gpu     8      8        4                2                 0         2     10        none",
+        "└─ alone         pool                 default/gpu     8      8        4                2                 0         2     10        none",
     ]  # fmt: skip
 
 
@@ -94,9 +96,9 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
         "Children  batch, vision",
         "Weight    1",
         "",
-        "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Drawn  Local  Balance  Potential  Limits",
-        "-----------  -------  -------  ----  -----  --------  ----  --------  -----  -----  -------  ---------  ------",
-        "default/gpu  8        8        4     6      0         2     10        0      0      2        16         none",
+        "Resource     Quota  Subtree  Guaranteed used  Preemptible used  Borrowed  Lent  Headroom  Drawn  Local  Balance  Potential  Limits",
+        "-----------  -----  -------  ---------------  ----------------  --------  ----  --------  -----  -----  -------  ---------  ------",
+        "default/gpu  8      8        4                2                 0         2     10        0      0      2        16         none",
     ]
 
 

@@ -201,9 +201,9 @@ def test_a_pool_is_shown_with_its_balances() -> None:
         "Weight         1",
         f"Overview       {server.url}/pool/vision",
         "",
-        "Resource     Nominal  Subtree  Used  Total  Borrowed  Lent  Headroom  Limits",
-        "-----------  -------  -------  ----  -----  --------  ----  --------  ------",
-        "default/gpu  8        8        4     6      0         2     10        none",
+        "Resource     Quota  Subtree  Guaranteed used  Preemptible used  Borrowed  Lent  Headroom  Limits",
+        "-----------  -----  -------  ---------------  ----------------  --------  ----  --------  ------",
+        "default/gpu  8      8        4                2                 0         2     10        none",
     ]
 
 

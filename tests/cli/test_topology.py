@@ -146,7 +146,7 @@ def test_what_fits_stands_behind_and_in_all_below() -> None:
         (False, 72, "   └─ r10  3      1         2/24       ████▒▒~xxx·  train-1 8, +6"),
         (False, 68, "   └─ r10  3      1         2/24       ████████▒▒▒▒~~xxxxxxxx··"),
         (True, 80, "   └─ r10  3      1         2/24       ██████▒▒▒~~xxxxxx··  0    1          6"),
-        (True, 20, "   └─ r10  3      1         2/24       ███▒▒~xxx·  0    1          6"),
+        (True, 20, "   └─ r10  2/24       ███▒▒~xxx·  0    1          6"),
     ],
 )
 def test_the_page_is_as_wide_as_the_terminal_and_bars_never_too_short_to_read(

@@ -326,20 +326,33 @@ def test_cancel_takes_either_ids_or_a_filter(args: tuple[str, ...]) -> None:
 def test_workflow_list_is_a_table() -> None:
     """The GPUs of a workflow that runs with fewer pods are those that run."""
     entries = [
-        entry("train-3", gpus=12, gpus_asked=17),
-        entry("train-2", status="PENDING", priority="LOW", gpus=4, gpus_asked=4, why=v1.WorkflowHeadline.example()),
+        entry("train-3", gpus=12, gpus_asked=17, nodes=3),
+        entry(
+            "train-2",
+            status="PENDING",
+            priority="LOW",
+            gpus=4,
+            gpus_asked=4,
+            queued_s=62.0,
+            duration_s=None,
+            node=None,
+            nodes=0,
+            why=v1.WorkflowHeadline.example(),
+        ),
         entry("train-1", submitted_by="bob", gpus=None, gpus_asked=None),
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
-        "User   Workflow ID  Submit Time          Status   Priority  Pool    GPUs      Why",
-        "-----  -----------  -------------------  -------  --------  ------  --------  ---------------------------------",
-        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  -",
-        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         quota: vision has 2 left, needs 4",
+        "User   Workflow ID  Submitted            Status   Priority  Pool    GPUs      Waited  Duration  Node or reason",
+        "-----  -----------  -------------------  -------  --------  ------  --------  ------  --------  ---------------------------------",
+        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  0.1s    12s       n00 and 2 more",
+        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -         quota: vision has 2 left, needs 4",
         "there are more: --count 4 or --offset 2 shows them",
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
-    assert lines(done.out)[2:] == ["bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -     -"]
+    assert lines(done.out)[2:] == [
+        "bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -     0.1s    12s       n00"
+    ]
 
 
 def test_workflow_list_asks_page_after_page() -> None:
@@ -400,10 +413,10 @@ def test_query_shows_every_attempt() -> None:
         "Duration     12s",
         "Overview     http://127.0.0.1:8700/workflow/train-1",
         "",
-        "Task  Retry  Status       Exit Code  Node  GPUs  Start                Duration  Message",
-        "----  -----  -----------  ---------  ----  ----  -------------------  --------  ----------------",
-        "main  0      RESCHEDULED  3006       n00   1     2026-01-31 12:00:00  1m05s     preempted by x-1",
-        "main  1      SCHEDULING   -          -     -     -                    -",
+        "Task  Attempt  Status       Exit Code  Node  GPUs  Started              Duration  Message",
+        "----  -------  -----------  ---------  ----  ----  -------------------  --------  ----------------",
+        "main  0        RESCHEDULED  3006       n00   1     2026-01-31 12:00:00  1m05s     preempted by x-1",
+        "main  1        SCHEDULING   -          -     -     -                    -",
     ]
 
 

@@ -31,11 +31,22 @@ class Done:
         return json.loads(self.out)
 
 
-def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """One command line in this process, with no server, token or zone but those of *env*."""
+class Terminal(io.StringIO):
+    """What a command prints, which it takes for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "", width: int | None = None) -> Done:
+    """One command line in this process, with no server, token or zone but those of *env*.
+
+    *width*: stdout is a terminal of so many columns, without colours; None: a file.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
     clean |= {"RUNRIG_DATA": "/nonexistent", **(env or {})}
-    out, err = io.StringIO(), io.StringIO()
+    clean |= {} if width is None else {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
+    out, err = Terminal() if width is not None else io.StringIO(), io.StringIO()
     text_in = io.TextIOWrapper(io.BytesIO(stdin.encode()))
     with (
         patch.dict(os.environ, clean, clear=True),

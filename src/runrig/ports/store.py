@@ -249,6 +249,10 @@ class WorkflowReads(Protocol):
         All of them until it is admitted, then those that it was admitted with (law A3).
         """
 
+    def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
+        """Returns the first node by name and how many nodes there are on which attempts run that have not ended, by workflow, in one
+        query; nothing for a workflow without any."""
+
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         """How many groups of its pool have started *since*, though they were submitted after *than*, with its priority or a lower one.
 

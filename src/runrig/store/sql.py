@@ -56,6 +56,11 @@ _PODS = (
     .where(or_(_GROUP.attempt == 0, _TASK.end_time.is_(None), _TASK.end_time > _GROUP.queued_time))
     .group_by(_TASK.workflow, _TASK.spec)
 )
+_NODES = (
+    select(_TASK.workflow, func.min(_TASK.node), func.count(_TASK.node.distinct()))
+    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
+    .group_by(_TASK.workflow)
+)
 _NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
 _ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
 _ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
@@ -212,10 +217,19 @@ class SqlStore:
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}
+        if not ids:
+            return found
         with self.transactions.reading() as connection:
             for workflow, task, pods in connection.execute(_PODS, {"ids": sorted(ids)}):
                 found.setdefault(workflow, {})[task] = pods
         return found
+
+    def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
+        if not ids:
+            return {}
+        with self.transactions.reading() as connection:
+            found = connection.execute(_NODES, {"ids": sorted(ids)})
+            return {workflow: (first, count) for workflow, first, count in found}
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         behind = [each for each in Priority if each.rank <= than.priority.rank]

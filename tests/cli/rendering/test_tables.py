@@ -11,47 +11,58 @@ import pytest
 from runrig.cli.commands.watch import picture
 from runrig.cli.printed import workflows as printed
 from runrig.cli.rendering import times
-from runrig.cli.rendering.tables import Table, drawn, plain
+from runrig.cli.rendering.tables import Column, Table, drawn, fitting, folded, plain
 from tests.cli.canned_server import entry, page, pool, serving, task, workflow
 from tests.worlds.command_line import process
 
 
 def test_columns_are_as_wide_as_what_people_see() -> None:
-    table = Table(("A", "B"), [("模型", "1"), ("e\u0301", "22")], sums=("", "23"))
+    table = Table((Column("A"), Column("B")), [("模型", "1"), ("e\u0301", "22")], sums=("", "23"))
     assert plain(table) == ["A     B", "----  --", "模型  1", "e\u0301     22", "----  --", "      23"]
 
 
-def test_a_terminal_that_is_too_narrow_folds_the_widest_columns() -> None:
-    table = Table(("Name", "Message"), [("模型模型", "no room for all pods"), ("b", "-")], sums=("sum", "2"))
-    assert [click.unstyle(line) for line in drawn(table, 20)] == [
+def on_screen(table: Table, width: int) -> list[str]:
+    return [click.unstyle(line) for line in drawn(table, width)]
+
+
+def test_sentences_take_lines_as_short_as_their_longest_word_and_names_are_whole() -> None:
+    columns = (Column("Name"), Column("Message", prose=True))
+    rows = [("模型模型", "no room for all 24 pods of pretraining-2026"), ("b", "-")]
+    assert on_screen(Table(columns, rows, sums=("sum", "2")), 34) == [
         "Name      Message",
-        "────────  ──────────",
-        "模型模型  no room",
-        "          for all",
-        "          pods",
+        "────────  ────────────────────────",
+        "模型模型  no room for all 24 pods",
+        "          of pretraining-2026",
         "b         -",
-        "────────  ──────────",
+        "────────  ────────────────────────",
         "sum       2",
     ]
+    assert on_screen(Table(columns, rows), 10) == on_screen(Table(columns, rows), 34)
 
 
-def test_a_table_that_yields_loses_columns_in_order_and_cuts_one_but_never_an_id() -> None:
-    columns, rows = ("Who", "Id", "Time", "Why"), [("ann", "train-1", "13:00:00", "quota: vision has 7 left, needs 24")]
-    table = Table(columns, rows, yields=("Time", "Who"), cut="Why")
+def test_a_word_that_is_longer_than_its_line_is_whole() -> None:
+    assert folded("on gpu-worker-17 of rack-1", 10) == ["on", "gpu-worker-17", "of rack-1"]
 
-    def row(width: int) -> str:
-        return click.unstyle(drawn(table, width)[-1])
 
-    assert row(58) == "ann  train-1  13:00:00  quota: vision has 7 left, needs 24"
-    assert row(57) == "ann  train-1  13:00:00  quota: vision has 7 left, needs…"
-    assert row(47) == "ann  train-1  quota: vision has 7 left, needs…"
-    assert row(40) == "train-1  quota: vision has 7 left, need…"
-    assert row(8) == "train-1  quo…"
-    assert plain(table)[-1].endswith("needs 24")
+def test_the_most_important_columns_have_room_first_and_empty_ones_last() -> None:
+    columns = (Column("Who", 1), Column("Id"), Column("Time", 0), Column("Why", 3), Column("Node", 2))
+    table = Table(columns, [("ann", "train-1", "13:00:00", "-", "n00"), ("bo", "t-2", "13:00:01", "", "n17")])
+
+    def shown(width: int) -> list[str]:
+        return list(fitting(table, width).names)
+
+    assert shown(33) == ["Who", "Id", "Time", "Why", "Node"]
+    assert shown(32) == ["Who", "Id", "Time", "Node"]
+    assert shown(27) == ["Who", "Id", "Why", "Node"]
+    assert shown(22) == ["Who", "Id", "Node"]
+    assert shown(17) == ["Id", "Node"]
+    assert shown(12) == ["Who", "Id"]
+    assert shown(11) == shown(1) == ["Id"]
+    assert plain(table)[-1] == "bo   t-2      13:00:01       n17"
 
 
 def test_statuses_have_colours_unless_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(("Status", "Name"), [("FAILED_CANCELED", "RUNNINGS")])
+    table = Table((Column("Status"), Column("Name")), [("FAILED_CANCELED", "RUNNINGS")])
     assert drawn(table, 80)[2] == "\x1b[31mFAILED_CANCELED\x1b[0m  RUNNINGS"
     monkeypatch.setenv("NO_COLOR", "1")
     assert drawn(table, 80) == ["Status           Name", "───────────────  ────────", "FAILED_CANCELED  RUNNINGS"]
@@ -66,7 +77,7 @@ def test_the_picture_shows_the_last_attempt_of_each_task_and_why_it_waits() -> N
     answer = printed.workflow(workflow("PENDING", *tasks, end_time="2026-01-31T13:00:00.25Z"), "http://there")
     lines = picture(answer, "waits \x1b[2Jfor [bold]room[/bold]", 120)
     assert [click.unstyle(line).split() for line in lines if "─" not in line] == [
-        ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "1h00m", "pool", "vision,", "NORMAL"],
+        ["train-1", "PENDING", "━" * 12, "1", "of", "2", "tasks", "12s", "pool", "vision,", "NORMAL"],
         ["waits", "for", "[bold]room[/bold]"],
         ["Task", "Status", "Node", "GPUs", "Duration", "Message"],
         ["a", "COMPLETED", "n00", "1", "59s"],
@@ -129,4 +140,5 @@ def test_a_span_without_an_end_goes_on() -> None:
     now = datetime(2026, 1, 31, 12, 0, 30, tzinfo=UTC)
     assert times.between("2026-01-31T12:00:00", None, now=now) == 30
     assert times.between(None, None, now=now) is None
+    assert times.between("2026-01-31T12:00:00", "2026-01-31T12:00:05", now=now) == 5
     assert times.local("soon") == "-"

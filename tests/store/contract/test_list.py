@@ -113,6 +113,25 @@ def test_pods_are_those_of_the_latest_attempt_of_their_group(store: Store) -> No
     assert store.pods(()) == {}
 
 
+def test_nodes_are_those_of_attempts_that_have_not_ended(store: Store) -> None:
+    fill(store)
+    it = workflow("train", 9, pool="team--a")
+    tasks = tuple(
+        Task(it.id, f"a-{index}", retry, "g", "a", index, False, Status.RUNNING, end_time=end_time, node=node)
+        for index, retry, end_time, node in (
+            (0, 0, T0 + 4, "n0"),
+            (0, 1, None, "n3"),
+            (1, 0, None, "n2"),
+            (2, 0, None, "n2"),
+            (3, 0, None, None),
+        )
+    )
+    group = Group(it.id, "g", Status.RUNNING, queued_time=T0)
+    make_commit(6, (), put(it), put(group), *(put(each) for each in tasks)).to(store)
+    assert store.nodes([it.id, "nothing-1"]) == {it.id: ("n2", 2)}
+    assert store.nodes(()) == {}
+
+
 def test_those_that_started_later_are_of_its_pool_behind_it_and_have_started_since(store: Store) -> None:
     """Ended ones count too; who is before it by submission, by priority or in another pool does not, nor who started before *since*."""
     fill(store)

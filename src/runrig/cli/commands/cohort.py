@@ -30,7 +30,8 @@ def cohort() -> None:
 def list_cohorts(session: Session) -> None:
     """The quota tree, pools as its leaves, with what each node has, holds, borrows and lends.
 
-    Used is held by HIGH and NORMAL, Total by all; Headroom is what a node may still use, limits at all levels applied.
+    Guaranteed used is held by HIGH and NORMAL, Preemptible used by LOW; Headroom is what a node may still use, limits at all levels
+    applied.
     """
     answer = quota_tree(session.client.get(path("quota-tree")))
     if session.show(answer):

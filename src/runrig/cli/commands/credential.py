@@ -11,12 +11,13 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.domain.errors import InvalidInput
 
 ROUTE = "/api/v1/credentials"
+_COLUMNS = (Column("Name"), Column("Type", 1), Column("Keys", prose=True), Column("For", 2), Column("Changed", 0))
 TYPES = ("GENERIC", "REGISTRY", "DATA")
 
 
@@ -39,7 +40,7 @@ def list_credentials(session: Session) -> None:
         (each["name"], each["type"], ", ".join(each["keys"]), each["profile"] or "-", times.local(_naive(each)))
         for each in found
     ]
-    show(Table(("Name", "Type", "Keys", "For", "Changed"), rows))
+    show(Table(_COLUMNS, rows))
     if lost := [each["name"] for each in found if each["lost"]]:
         say(sanitize.line(f"without their values since a restore, to be set again: {', '.join(lost)}"))
 

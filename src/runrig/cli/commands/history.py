@@ -11,7 +11,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import pools
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
@@ -21,6 +21,22 @@ Entry = Mapping[str, Any]
 _DEFAULT_FLAVOR = "default"
 _NONE = "none"
 _FIELDS = {"nominal": "quota"}
+_CHANGES = (
+    Column("Time"),
+    Column("By", 1),
+    Column("Pool", 2),
+    Column("What", 0, prose=True),
+    Column("Changes", prose=True),
+)
+_THEN = (
+    Column("Pool"),
+    Column("State", 3),
+    Column("GPU Quota", 2),
+    Column("Flavor/Resource"),
+    Column("Quota"),
+    Column("Borrowing Limit", 1),
+    Column("Lending Limit", 0),
+)
 
 
 class WholeSecond(Moment):
@@ -91,7 +107,7 @@ def _table(entries: list[Entry]) -> Table:
         )
         for entry in entries
     ]
-    return Table(("Time", "By", "Pool", "What", "Changes"), rows)
+    return Table(_CHANGES, rows)
 
 
 def _who(entry: Entry) -> str:
@@ -163,7 +179,6 @@ def show_at(session: Session, name: str, at: str) -> None:
 
 def _quotas(shown: list[Mapping[str, Any]]) -> Table:
     """A row per pool and resource.  The unallocated part of a parent is shown in GPUs."""
-    columns = ("Pool", "State", "GPU Quota", "Flavor/Resource", "Quota", "Borrowing Limit", "Lending Limit")
     rows = []
     for pool in shown:
         whole = pool["quota"] == pool["unallocated"]
@@ -172,7 +187,7 @@ def _quotas(shown: list[Mapping[str, Any]]) -> Table:
             resource = place.partition("/")[2]
             limits = [_shown(resource, quota.get(each)) for each in ("nominal", "borrowing_limit", "lending_limit")]
             rows.append((pool["name"], pool["state"], gpus, place, *limits))
-    return Table(columns, rows)
+    return Table(_THEN, rows)
 
 
 def _places(pool: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

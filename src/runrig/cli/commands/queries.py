@@ -1,6 +1,7 @@
 """`runrig workflow list`, `query`, `events` and `spec`: what is known of workflows."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
 from runrig.domain.workflow_status import WorkflowStatus
@@ -117,8 +118,21 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
         say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
 
 
+_LISTED = (
+    Column("User", 4),
+    Column("Workflow ID"),
+    Column("Submitted", 0),
+    Column("Status", 9),
+    Column("Priority", 1),
+    Column("Pool", 5),
+    Column("GPUs", 6),
+    Column("Waited", 3),
+    Column("Duration", 2),
+    Column("Node or reason", 8, prose=True),
+)
+
+
 def table_of(entries: list[dict[str, Any]]) -> Table:
-    columns = ("User", "Workflow ID", "Submit Time", "Status", "Priority", "Pool", "GPUs", "Why")
     rows = [
         (
             workflow["user"],
@@ -128,22 +142,19 @@ def table_of(entries: list[dict[str, Any]]) -> Table:
             workflow["priority"],
             workflow.get("pool") or "-",
             _gpus(workflow),
-            workflow["why"]["headline"] if workflow["why"] else "-",
+            times.span(workflow["queued_time"]),
+            times.span(workflow["duration"]),
+            workflow["why"]["headline"] if workflow["why"] else _nodes(workflow),
         )
         for workflow in entries
     ]
-    waits = any(workflow["why"] for workflow in entries)
-    alone = len({workflow["user"] for workflow in entries}) == 1
-    yields = (
-        *(() if waits else ("Why",)),
-        *(("User",) if alone else ()),
-        "Priority",
-        "Submit Time",
-        "User",
-        "GPUs",
-        "Pool",
-    )
-    return Table(columns, rows, yields=yields, cut="Why" if waits else None)
+    return Table(_LISTED, rows)
+
+
+def _nodes(workflow: Mapping[str, Any]) -> str:
+    """``n00 and 3 more``."""
+    node, nodes = workflow["node"], workflow["nodes"]
+    return "-" if node is None else node if nodes == 1 else f"{node} and {nodes - 1:,} more"
 
 
 def _gpus(workflow: Mapping[str, Any]) -> str:
@@ -165,7 +176,13 @@ def query(session: Session, id: str) -> None:
         return
     facts(_header(answer))
     say("")
-    show(Table(_TASK_COLUMNS, [task_row(task) for group in answer["groups"] for task in group["tasks"]]))
+    now = as_of(answer)
+    show(Table(_TASK_COLUMNS, [task_row(task, now) for group in answer["groups"] for task in group["tasks"]]))
+
+
+def as_of(answer: Mapping[str, Any]) -> datetime:
+    """When the workflow *answer* was as it says, by the clock of the server."""
+    return times.as_of(answer["submit_time"], answer["queued_time"], answer["duration"])
 
 
 def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
@@ -198,11 +215,21 @@ def _pods(pods: Mapping[str, Any]) -> str:
     return f"{pods['task']}: {got}{pods['asked']} (at least {pods['least']})"
 
 
-_TASK_COLUMNS = ("Task", "Retry", "Status", "Exit Code", "Node", "GPUs", "Start", "Duration", "Message")
+_TASK_COLUMNS = (
+    Column("Task"),
+    Column("Attempt", 1),
+    Column("Status"),
+    Column("Exit Code", 4),
+    Column("Node", 5),
+    Column("GPUs", 2),
+    Column("Started", 0),
+    Column("Duration", 3),
+    Column("Message", 6, prose=True),
+)
 
 
-def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
-    """One attempt of a task as the cells of `query` and `watch`."""
+def task_row(task: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+    """One attempt of a task as the cells of `query` and `watch`; *now*: by the server's clock."""
     exit_code = task["exit_code"]
     return (
         task["name"],
@@ -212,7 +239,7 @@ def task_row(task: Mapping[str, Any]) -> tuple[str, ...]:
         task["node_name"] or "-",
         str(len(task.get("gpus") or ()) or "-"),
         times.local(task["start_time"]),
-        times.span(times.between(task["start_time"], task["end_time"])),
+        times.span(times.between(task["start_time"], task["end_time"], now=now)),
         task["failure_message"] or "",
     )
 

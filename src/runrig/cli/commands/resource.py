@@ -10,12 +10,22 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import nodes as printed
 from runrig.cli.printed.addresses import page
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
 Node = Mapping[str, Any]
 _AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))
+_COLUMNS = (
+    Column("Node"),
+    Column("State", 4),
+    Column("Flavor", 3),
+    Column("Pools", 0, prose=True),
+    Column("GPUs"),
+    Column("CPU", 2),
+    Column("Memory", 1),
+)
+_HOLDERS = (Column("GPU"), Column("Workflow"), Column("Task", 0))
 
 
 @click.group(epilog=examples("runrig resource list", "runrig resource info n00"))
@@ -57,7 +67,6 @@ def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] =
 
 
 def _table(nodes: Sequence[Node], *, free: bool) -> Table:
-    columns = ("Node", "State", "Flavor", "Pools", *(name for name, _ in _AMOUNTS))
     rows = [
         (
             node["hostname"],
@@ -68,7 +77,7 @@ def _table(nodes: Sequence[Node], *, free: bool) -> Table:
         )
         for node in nodes
     ]
-    return Table(columns, rows)
+    return Table(_COLUMNS, rows)
 
 
 def _state(node: Node) -> str:
@@ -111,7 +120,7 @@ def info(session: Session, node: str) -> None:
     )
     if node_answer["gpus"]:
         say("")
-        show(Table(("GPU", "Workflow", "Task"), [_holder(at, gpu) for at, gpu in enumerate(node_answer["gpus"])]))
+        show(Table(_HOLDERS, [_holder(at, gpu) for at, gpu in enumerate(node_answer["gpus"])]))
 
 
 def _taint(taint: Mapping[str, str]) -> str:

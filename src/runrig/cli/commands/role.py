@@ -7,7 +7,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
@@ -37,7 +37,7 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
         say("no roles")
         return
     rows = [(each["user"], each["role"], times.local(each["granted_at"]), each["granted_by"]) for each in roles]
-    show(Table(("User", "Role", "Granted", "By"), rows))
+    show(Table((Column("User"), Column("Role"), Column("Granted", 1), Column("By", 0)), rows))
 
 
 @role.command("grant", epilog=examples("runrig role grant alice vision-user", "runrig role grant root admin"))

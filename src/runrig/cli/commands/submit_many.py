@@ -9,7 +9,7 @@ import click
 
 from runrig.cli.printed import workflows
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.rendering.tables import Table, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.failure import FileProblems, document, located
 from runrig.cli.transport.files import shown
 from runrig.cli.transport.session import Session
@@ -113,7 +113,7 @@ def report(session: Session, files: Sequence[str], results: Sequence[Result], *,
 
 def _print(good: Sequence[tuple[str, dict[str, Any]]], done: str) -> None:
     if done == "submitted" and good:
-        show(Table(("File", "Workflow ID"), [(shown(file), each["name"]) for file, each in good]))
+        show(Table((Column("File"), Column("Workflow ID")), [(shown(file), each["name"]) for file, each in good]))
     for file, each in good:
         if done != "submitted":
             say(f"# {shown(file)}\n" + each["spec"].rstrip("\n"))

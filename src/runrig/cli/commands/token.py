@@ -13,10 +13,20 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed.access import row
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say, warn
-from runrig.cli.rendering.tables import Table, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
+_COLUMNS = (
+    Column("Name"),
+    Column("User", 4),
+    Column("State", 5),
+    Column("Created", 0),
+    Column("Expires", 3),
+    Column("Last used", 2),
+    Column("Roles", 1, prose=True),
+    Column("Description", 1, prose=True),
+)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 
@@ -70,7 +80,7 @@ def list_tokens(session: Session, user: str | None, ended: bool) -> None:
         (each["name"], each["user"], each["state"], *_times(each), _gives(each), each["description"])
         for each in answer["tokens"]
     ]
-    show(Table(("Name", "User", "State", "Created", "Expires", "Last used", "Roles", "Description"), rows))
+    show(Table(_COLUMNS, rows))
 
 
 def _gives(each: Mapping[str, Any]) -> str:

@@ -11,9 +11,12 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import access
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+
+_COLUMNS = (Column("User"), Column("State", 1), Column("Roles", prose=True), Column("Created", 0))
+_HISTORY = (Column("Time"), Column("By", 0), Column("User", 3), Column("What"), Column("Which", 2))
 
 
 @click.group(epilog=examples("runrig user list", "runrig user create alice --role vision-user"))
@@ -32,7 +35,7 @@ def list_users(session: Session) -> None:
         say("no users")
         return
     rows = [(each["name"], _state(each), _roles(each), times.local(each["created_at"])) for each in answer["users"]]
-    show(Table(("User", "State", "Roles", "Created"), rows))
+    show(Table(_COLUMNS, rows))
 
 
 @user.command("show", epilog=examples("runrig user show alice"))
@@ -96,10 +99,10 @@ def history(session: Session, name: str | None, limit: int) -> None:
         say("nothing was changed")
         return
     rows = [
-        (times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"])
+        (times.local(each["time"]), each["actor"], each["user"], each["what"], each["subject"] or "-")
         for each in answer["events"]
     ]
-    show(Table(("Time", "By", "User", "What", "Which"), rows))
+    show(Table(_HISTORY, rows))
 
 
 def _tell(session: Session, found: Mapping[str, Any], what: str) -> None:

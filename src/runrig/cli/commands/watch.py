@@ -1,27 +1,35 @@
 """`runrig workflow watch`: a live picture on a terminal, a line per change elsewhere; ends with the workflow."""
 
+import os
 import time
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import click
 
 from runrig.cli import completing
 from runrig.cli.commands.follow import ENDED_OTHERWISE, ending, finished
-from runrig.cli.commands.queries import task_row
+from runrig.cli.commands.queries import as_of, task_row
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, drawn, folded, on_terminal, styled, terminal
+from runrig.cli.rendering.tables import Column, Table, columns_of, drawn, folded, on_terminal, styled, terminal
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
 
 _POLL_S = 0.5
 _BAR = 24
 """Characters of the bar."""
-_COLUMNS = ("Task", "Status", "Node", "GPUs", "Duration", "Message")
+_COLUMNS = (
+    Column("Task"),
+    Column("Status"),
+    Column("Node", 3),
+    Column("GPUs", 1),
+    Column("Duration", 2),
+    Column("Message", 4, prose=True),
+)
 _SHOWN = (0, 2, 4, 5, 7, 8)
 Answer = Mapping[str, Any]
 
@@ -61,7 +69,7 @@ def _tell(views: Iterator[tuple[Answer, str]]) -> Answer:
         for subject, line in _news(answer, why):
             if told.get(subject) != line:
                 told[subject] = line
-                say(f"{datetime.now(UTC).astimezone():%H:%M:%S}  {line}")
+                say(f"{as_of(answer).astimezone():%H:%M:%S}  {line}")
     return answer
 
 
@@ -88,11 +96,21 @@ def _draw(views: Iterator[tuple[Answer, str]]) -> Answer:
     for answer, why in views:
         size = terminal()
         lines = picture(answer, why, size.columns)
-        shown = lines if finished(answer) else lines[: size.lines - 1]  # nothing above the terminal can be drawn over
+        # Nothing above the terminal can be drawn over; a name that is wider than the terminal takes several lines of it.
+        shown = lines if finished(answer) else _that_fit(lines, size)
         up = f"\x1b[{height}A" if height else ""
         click.echo(f"{up}\r\x1b[J" + "\n".join(shown))
-        height = len(shown)
+        height = sum(_lines_taken(line, size.columns) for line in shown)
     return answer
+
+
+def _that_fit(lines: Sequence[str], size: os.terminal_size) -> Sequence[str]:
+    taken = accumulate(_lines_taken(line, size.columns) for line in lines)
+    return [line for line, height in zip(lines, taken, strict=True) if height < size.lines]
+
+
+def _lines_taken(line: str, width: int) -> int:
+    return max(1, -(-columns_of(click.unstyle(line)) // width))
 
 
 def picture(answer: Answer, why: str, width: int) -> list[str]:
@@ -100,7 +118,7 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
     # A later attempt stands for the ones before it.
     current = {task["name"]: task for group in answer["groups"] for task in group["tasks"]}
     done = sum(task["status"] in ("COMPLETED", "RESCHEDULED") for task in current.values())
-    elapsed = times.span(times.between(answer["submit_time"], answer["end_time"]))
+    elapsed = times.span(answer["queued_time"] + (answer["duration"] or 0))
     bar = "━" * (_BAR * done // max(1, len(current)))
     head: list[tuple[str, dict[str, Any]]] = [
         (answer["name"], {"bold": True}),
@@ -112,7 +130,8 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
     ]
     while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # a second line could not be drawn over
         head.pop()
-    rows = [tuple(sanitize.line(task_row(task)[at]) for at in _SHOWN) for task in current.values()]
+    now = as_of(answer)
+    rows = [tuple(sanitize.line(task_row(task, now)[at]) for at in _SHOWN) for task in current.values()]
     message = answer.get("failure_message") or why
     said = [styled(line, fg="yellow") for line in folded(sanitize.line(message), width)] if message else []
     first = "  ".join(styled(sanitize.line(text), **how) for text, how in head)

@@ -59,7 +59,10 @@ def listed(entry: Answer, url: str) -> dict[str, Any]:
         **_where(id, url),
         "error_logs": _link(url, id, "/logs", stream="stderr"),
         **_NOT_HERE,
-        **{name: entry[name] for name in ("pool", "priority", "labels", "gpus", "gpus_asked", "why", "held_by")},
+        **{
+            name: entry[name]
+            for name in ("pool", "priority", "labels", "gpus", "gpus_asked", "node", "nodes", "why", "held_by")
+        },
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig.cli.rendering import balances
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, facts, show
+from runrig.cli.rendering.tables import Column, Table, facts, show
 
 Node = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def show_tree(answer: Mapping[str, Any]) -> None:
     for name, node in [(ROOT, answer["root"]), *_drawn(answer["cohorts"])]:
         lines = balances.rows(node["balances"]) or [("-",) * len(balances.COLUMNS)]
         rows += [((name, _kind(node)) if at == 0 else ("", "")) + line for at, line in enumerate(lines)]
-    show(Table(("Name", "Kind", *balances.COLUMNS), rows))
+    show(Table((Column("Name"), Column("Kind", 2), *balances.COLUMNS), rows))
     notes = [note for node in (answer["root"], *answer["cohorts"]) for note in _notes(node)]
     notes += [f"quotas exceed capacity by {balances.shown(*each)}" for each in _overpromised(answer)]
     if notes:

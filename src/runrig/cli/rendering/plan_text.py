@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, folded, show
+from runrig.cli.rendering.tables import Column, Table, folded, show
 from runrig.cli.rendering.times import local
 
 Answer = Mapping[str, Any]
@@ -15,6 +15,16 @@ MOST_NAMED = 10
 """Lines of one list."""
 
 _INDENT = 14
+_COLUMNS = (
+    Column("Pool"),
+    Column("Quota", 6),
+    Column("Guaranteed used", 4),
+    Column("Held", 1),
+    Column("Free of quota", 3),
+    Column("Waiting", 5),
+    Column("Never again", 2),
+)
+_FIELDS = ("quota", "used", "total", "available", "waiting")
 _LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 _THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
 
@@ -47,16 +57,15 @@ def _table(answer: Answer) -> Table:
     never: dict[str, int] = {}
     for each in answer["never"]:
         never[each["pool"]] = never.get(each["pool"], 0) + 1
-    columns = ("Pool", "Quota", "Used", "Total", "Available", "Waiting", "Never again")
     rows = [
-        (each["pool"], *(_turned(each, name) for name in columns[1:-1]), str(never.get(each["pool"], "-")))
+        (each["pool"], *(_turned(each, field) for field in _FIELDS), str(never.get(each["pool"], "-")))
         for each in answer["pools"]
     ]
-    return Table(columns, rows)
+    return Table(_COLUMNS, rows)
 
 
-def _turned(pool: Answer, column: str) -> str:
-    old, new = (pool[when][column.lower()] for when in ("before", "after"))
+def _turned(pool: Answer, field: str) -> str:
+    old, new = (pool[when][field] for when in ("before", "after"))
     return str(new) if old == new else f"{old} -> {new}"
 
 

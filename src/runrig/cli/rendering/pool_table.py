@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runrig.cli.rendering.tables import Table
+from runrig.cli.rendering.tables import Column, Table
 
 Pool = Mapping[str, Any]
 ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
-_NAMES = ("Pool", "Status", "Subpool State")
-_WIDE = ("Total", "Borrowed", "Lent", "Capacity")
-_WIDTHS = {"Pool": 14, "Status": 13}
+_NAMES = (Column("Pool", least=14), Column("Status", 3, least=13), Column("Subpool State", 1))
+_USED = (Column("GPU Quota", 9, prose=True), Column("Used", 7), Column("Available"))
+_FREE = (Column("Quota Free", 9), Column("Capacity Free", 7))
+_WIDE = (Column("Total", 6), Column("Borrowed", 5), Column("Lent", 4), Column("Capacity", 2))
 
 
 def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) -> Table:
@@ -23,20 +24,18 @@ def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) 
         for pool in node_set["pools"]
         if archived or pool["state"] != ARCHIVED
     }
-    columns = _NAMES + (("Quota Free", "Capacity Free") if free else ("GPU Quota", "Used", "Available"))
     tops = [pool for pool in pools.values() if pool["parent"] not in pools]
     return Table(
-        columns + (_WIDE if wide else ()),
+        _NAMES + (_FREE if free else _USED) + (_WIDE if wide else ()),
         [_row(prefix, pool, free=free, wide=wide) for prefix, pool in _tree(pools)],
         _sums(answer["resource_sum"], pools, tops, free=free, wide=wide) if len(tops) > 1 else None,
-        _WIDTHS,
     )
 
 
 def of_subpools(pools: Sequence[Pool]) -> Table:
     """A row per subpool, as `pool list` shows it."""
     rows = [_row("", pool, free=False, wide=False) for pool in pools]
-    return Table((*_NAMES, "GPU Quota", "Used", "Available"), rows, None, _WIDTHS)
+    return Table(_NAMES + _USED, rows)
 
 
 def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:

@@ -3,11 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.cli.rendering.output import say
-from runrig.cli.rendering.tables import Table, show
+from runrig.cli.rendering.tables import Column, Table, show
 from runrig.domain.quantities import FlavorResource, format_quantity
 from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, Pending, TreeNode
 
-_TREE = ("Name", "Kind", "Resource", "Nominal", "Used", "Available", "Borrowed")
+_TREE = (
+    Column("Name"),
+    Column("Kind", 0),
+    Column("Resource"),
+    Column("Nominal", 2),
+    Column("Used"),
+    Column("Available", 3),
+    Column("Borrowed", 1),
+)
+_QUEUE, _REASON = Column("Queue", 1), Column("Reason", prose=True)
+_ADMITTED = (Column("Admitted"), _QUEUE, Column("Pods", prose=True), Column("Flavors", 0, prose=True))
+_PREEMPTED = (Column("Preempted"), _QUEUE, Column("By"), _REASON)
+_PENDING = (Column("Pending"), _QUEUE, Column("State", 0), _REASON)
+_JOB = Column("Written into the Job", prose=True)
 _WHY = {
     "PRIORITY": "it has a higher priority in the same pool (law R1)",
     "RECLAIM": "its pool takes back what was borrowed (law R2)",
@@ -123,28 +136,26 @@ def _tell_cycle(number: int, cycle: Cycle, news: list[tuple[str, ...]]) -> None:
     say(f"\nCycle {number}{when}: {_summary(cycle)}")
     if cycle.admitted:
         rows = [_started(each) for each in cycle.admitted]
-        _show(*_with_jobs(("Admitted", "Queue", "Pods", "Flavors"), rows, [each.job for each in cycle.admitted]))
+        _show(*_with_jobs(_ADMITTED, rows, [each.job for each in cycle.admitted]))
     if cycle.preempted:
         rows = [(each.workload, each.queue, each.by, _why(each.reason)) for each in cycle.preempted]
-        _show(*_with_jobs(("Preempted", "Queue", "By", "Reason"), rows, [each.job for each in cycle.preempted]))
+        _show(*_with_jobs(_PREEMPTED, rows, [each.job for each in cycle.preempted]))
     if news:
-        _show(("Pending", "Queue", "State", "Reason"), news)
+        _show(_PENDING, news)
 
 
-def _show(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def _show(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> None:
     say("")
     show(Table(columns, rows))
 
 
 def _with_jobs(
-    columns: tuple[str, ...], rows: list[tuple[str, ...]], jobs: Sequence[Mapping[str, object] | None]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    columns: tuple[Column, ...], rows: list[tuple[str, ...]], jobs: Sequence[Mapping[str, object] | None]
+) -> tuple[tuple[Column, ...], list[tuple[str, ...]]]:
     """Another column for what is written into the job behind each row, if there is one behind any."""
     if all(job is None for job in jobs):
         return columns, rows
-    return (*columns, "Written into the Job"), [
-        (*row, "-" if job is None else _fields(job)) for row, job in zip(rows, jobs, strict=True)
-    ]
+    return (*columns, _JOB), [(*row, "-" if job is None else _fields(job)) for row, job in zip(rows, jobs, strict=True)]
 
 
 def _fields(job: Mapping[str, object]) -> str:

@@ -1,22 +1,21 @@
-"""Tables: plain text that scripts can cut when piped; on a terminal coloured, and folded to its width."""
+"""Tables: plain text of full width when piped; on a terminal coloured, and without the columns that have no room there."""
 
 import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import click
 
 from runrig.cli.rendering import sanitize
 
+T = TypeVar("T")
 _GAP = "  "
-_NARROWEST = 4
-"""Characters below which no column is folded: a terminal that is narrower yet folds it itself."""
-_LEAST_CUT = 30
-"""A column whose cells may be cut keeps so much, as long as others can go."""
+_NARROWEST_PROSE = 24
+"""Characters that a column of sentences keeps while others can go."""
 _COLOURS = {
     "ONLINE": "green",
     "ACTIVE": "green",
@@ -33,19 +32,33 @@ _COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Columns, rows of as many cells, and a last row of sums.  *widths*: minimum widths of columns, in characters.
+class Column:
+    """*importance*: on a terminal that is too narrow, columns with more have room first, of equals the left one; None stays always.
 
-    On a terminal that is too narrow columns go in the order of *yields*, if there are any; nothing is folded then, and cells of the
-    column *cut* end in an ellipsis.
+    *prose*: its cells are sentences, which take several lines where there is no room, broken at spaces only.  *least*: its width in
+    characters, if its cells need no more.
     """
 
-    columns: tuple[str, ...]
+    name: str
+    importance: int | None = None
+    prose: bool = False
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns, rows of as many cells, and a last row of sums.
+
+    Names are never folded or cut: what is still too wide without all columns that may go runs over.
+    """
+
+    columns: tuple[Column, ...]
     rows: Sequence[tuple[str, ...]]
     sums: tuple[str, ...] | None = None
-    widths: Mapping[str, int] = field(default_factory=dict)
-    yields: tuple[str, ...] = ()
-    cut: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
 
 
 def styled(text: str, **how: Any) -> str:
@@ -67,74 +80,103 @@ def terminal() -> os.terminal_size:
 
 
 def show(table: Table) -> None:
-    """Prints *table* as suits stdout."""
+    """Prints *table* as suits stdout; on a terminal also which columns had no room."""
     clean_table = replace(table, rows=[_cells(row) for row in table.rows])
-    lines = drawn(clean_table, terminal().columns) if on_terminal() else plain(clean_table)
-    click.echo("\n".join(lines))
+    if not on_terminal():
+        click.echo("\n".join(plain(clean_table)))
+        return
+    width = terminal().columns
+    click.echo("\n".join(drawn(clean_table, width)))
+    shown = fitting(clean_table, width).names
+    if gone := [name for name in table.names if name not in shown]:
+        for line in folded(f"no room for {', '.join(gone)}: widen the terminal, or pipe it", width):
+            click.echo(styled(line, dim=True))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
-    """Prints names and values, one pair per line, without values that are None."""
+    """Prints names and values, one pair per line, without values that are None; a terminal gets long values in lines below each other."""
     known = [(name, sanitize.line(value)) for name, value in pairs if value is not None]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
-        click.echo(f"{name:{width}}{_GAP}{value}".rstrip())
+        lines = folded(value, max(1, terminal().columns - width - len(_GAP))) if on_terminal() else [value]
+        for at, line in enumerate(lines):
+            click.echo(f"{'' if at else name:{width}}{_GAP}{line}".rstrip())
 
 
 def plain(table: Table) -> list[str]:
     """Left-aligned columns two spaces apart, the header underlined; no line ends in spaces."""
     widths = _widths(table)
     dashes = tuple("-" * width for width in widths)
-    lines = [table.columns, dashes, *table.rows]
+    lines = [table.names, dashes, *table.rows]
     if table.sums:
         lines += [dashes, table.sums]
     return [_GAP.join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in lines]
 
 
 def drawn(table: Table, width: int) -> list[str]:
-    """The same for a terminal of *width* columns: it yields, or its widest columns are folded until it fits; statuses have colours."""
-    if table.yields:
-        table = _yielding(table, width)
-    widths = _widths(table)
-    room = width - len(_GAP) * (len(widths) - 1)
-    widest = max(widths, default=0)
-    while not table.yields and widest > _NARROWEST and sum(min(each, widest) for each in widths) > room:
-        widest -= 1
-    widths = [min(each, widest) for each in widths]
+    """The same for a terminal of *width* columns: what has no room goes, sentences take several lines, statuses have colours."""
+    table = fitting(table, width)
+    widths = _narrowed(table, width)
     rule = styled(_GAP.join("─" * each for each in widths), dim=True)
-    lines = [*_row(table.columns, widths, bold=True), rule]
+    lines = [*_row(table.names, widths, bold=True), rule]
     for row in table.rows:
         lines += _row(row, widths)
     return [*lines, rule, *_row(table.sums, widths, bold=True)] if table.sums else lines
 
 
-def _yielding(table: Table, width: int) -> Table:
-    """*table* without the columns that have to go so that the others have room."""
-    columns, rows, yields = table.columns, table.rows, list(table.yields)
-    while True:
-        widths = _widths(replace(table, columns=columns, rows=rows))
-        at = columns.index(table.cut) if table.cut in columns else None
-        others = sum(each for place, each in enumerate(widths) if place != at) + len(_GAP) * (len(widths) - 1)
-        room = width - others
-        if at is None and room >= 0:
-            break
-        gone = next((name for name in yields if name in columns), None)
-        if at is not None and (gone is None or room >= min(widths[at], _LEAST_CUT)):
-            rows = [(*row[:at], _shortened(row[at], max(room, _NARROWEST)), *row[at + 1 :]) for row in rows]
-            break
-        if gone is None:
-            break
-        yields.remove(gone)
-        place = columns.index(gone)
-        columns = (*columns[:place], *columns[place + 1 :])
-        rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-    return replace(table, columns=columns, rows=rows)
+def fitting(table: Table, width: int) -> Table:
+    """*table* with the columns that have room on a terminal of *width* columns, the most important first; of those with nothing in
+    them the last."""
+
+    def rank(at: int) -> tuple[bool, int, int]:
+        return not _empty(table, at), table.columns[at].importance or 0, -at
+
+    may_go = [at for at, column in enumerate(table.columns) if column.importance is not None]
+    shown = [at for at in range(len(table.columns)) if at not in may_go]
+    for at in sorted(may_go, key=rank, reverse=True):
+        wider = _only(table, sorted((*shown, at)))
+        if sum(_floors(wider)) <= _room(wider, width):
+            shown.append(at)
+    return _only(table, sorted(shown))
 
 
-def _shortened(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    return next(text[:at].rstrip() for at in range(len(text), -1, -1) if _width(text[:at]) < width) + "…"
+def _empty(table: Table, at: int) -> bool:
+    return all(row[at] in ("", "-") for row in table.rows)
+
+
+def _only(table: Table, shown: Sequence[int]) -> Table:
+    """*table* with the columns at these places."""
+
+    def those(cells: Sequence[T]) -> tuple[T, ...]:
+        return tuple(cells[at] for at in shown)
+
+    return Table(those(table.columns), [those(row) for row in table.rows], table.sums and those(table.sums))
+
+
+def _room(table: Table, width: int) -> int:
+    """What is left for cells on a line of *width*."""
+    return width - len(_GAP) * (len(table.columns) - 1)
+
+
+def _floors(table: Table) -> list[int]:
+    """The least width of each column: a column of sentences can have lines as short as its longest word."""
+    return [
+        min(width, max(_NARROWEST_PROSE, *(columns_of(word) for row in table.rows for word in ("", *row[at].split()))))
+        if column.prose
+        else width
+        for at, (column, width) in enumerate(zip(table.columns, _widths(table), strict=True))
+    ]
+
+
+def _narrowed(table: Table, width: int) -> list[int]:
+    """The widths of the columns, where sentences are folded as far as they have to be, the widest first."""
+    widths, floors = _widths(table), _floors(table)
+    while sum(widths) > _room(table, width):
+        wide = max(range(len(widths)), key=lambda at: (widths[at] > floors[at], widths[at]), default=0)
+        if not widths or widths[wide] <= floors[wide]:
+            break
+        widths[wide] -= 1
+    return widths
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], **how: Any) -> list[str]:
@@ -148,29 +190,29 @@ def _row(cells: Sequence[str], widths: Sequence[int], **how: Any) -> list[str]:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """*text* in lines of *width* columns, cut at spaces where there are some."""
-    lines = []
-    while _width(text) > width:
-        cut = max(1, next(at for at in range(len(text), 0, -1) if _width(text[:at]) <= width or at == 1))
-        cut = max(text.rfind(" ", 1, cut + 1), 0) or cut
-        lines.append(text[:cut].rstrip())
-        text = text[cut:].lstrip()
-    return [*lines, text]
+    """*text* in lines of *width* columns, broken at spaces only: a longer word has a line of its own, and is whole."""
+    if columns_of(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and columns_of(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def _widths(table: Table) -> list[int]:
-    everything = [table.columns, *table.rows, *([table.sums] if table.sums else [])]
-    return [
-        max(table.widths.get(name, 0), *(_width(row[at]) for row in everything))
-        for at, name in enumerate(table.columns)
-    ]
+    everything = [table.names, *table.rows, *([table.sums] if table.sums else [])]
+    return [max(column.least, *(columns_of(row[at]) for row in everything)) for at, column in enumerate(table.columns)]
 
 
 def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sanitize.line(cell) for cell in row)
 
 
-def _width(text: str) -> int:
+def columns_of(text: str) -> int:
     """Columns on a terminal: East Asian wide characters take two, combining marks none."""
     if text.isascii():
         return len(text)
@@ -180,4 +222,4 @@ def _width(text: str) -> int:
 
 
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+    return text + " " * (width - columns_of(text))

@@ -1,6 +1,6 @@
 """Times and durations for people.  Answers carry naive UTC; people read their own clock."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from runrig.domain import spans
 
@@ -29,7 +29,14 @@ def span(seconds: float | None) -> str:
     return "-" if seconds is None else spans.span(seconds)
 
 
-def between(start: str | None, end: str | None, *, now: datetime | None = None) -> float | None:
+def as_of(submitted: str, queued_s: float, duration_s: float | None) -> datetime:
+    """When a workflow was as its answer says, by the clock of the server: now, or its end."""
+    at = moment(submitted)
+    assert at is not None
+    return at + timedelta(seconds=queued_s + (duration_s or 0.0))
+
+
+def between(start: str | None, end: str | None, *, now: datetime) -> float | None:
     """Seconds from *start* to *end*, or to *now* while there is no end; None if it has not started."""
-    first, last = moment(start), moment(end) or now or datetime.now(UTC)
+    first, last = moment(start), moment(end) or now
     return (last - first).total_seconds() if first else None

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runrig.cli.rendering import sanitize
-from runrig.cli.rendering.tables import Table, on_terminal, plain
+from runrig.cli.rendering.tables import Column, Table, fitting, on_terminal, plain
 from runrig.domain.natural_order import natural
 
 Domain = Mapping[str, Any]
@@ -22,6 +22,8 @@ MOST_APART = 20
 MOST_POOLS = 8
 
 _WIDTH_OF_A_FILE = 120
+_DOMAIN, _GPUS, _USE, _HELD_BY = Column("Domain"), Column("GPUs Free"), Column("Use"), Column("Held By")
+_NODES, _CORDONED, _BY_FLAVOR = Column("Nodes", 3), Column("Cordoned", 2), Column("By Flavor", 1)
 _NARROWEST_BAR, _WIDEST_BAR = 10, 24
 _NARROWEST_HOLDERS = 20
 _GAP = 2
@@ -139,24 +141,32 @@ def _name(domain: Domain) -> str:
 
 def _tree(rows: Sequence[Row], found: Mapping[str, Any], width: int) -> list[str]:
     """The bar and the holders get the width that other columns leave; if that is too little, only the bar does."""
-    columns: list[tuple[str, list[str]]] = [
-        ("Domain", [sanitize.line(name) for name, _ in rows]),
-        ("Nodes", [str(each["nodes"]) for _, each in rows]),
-    ]
-    if found["all"]["cordoned_nodes"]:
-        columns.append(("Cordoned", [str(each["cordoned_nodes"] or "-") for _, each in rows]))
-    columns.append(("GPUs Free", [_free(each["gpus"]) for _, each in rows]))
-    if len(found["flavors"]) > 1:
-        columns.append(("By Flavor", [_by_flavor(each) for _, each in rows]))
-    behind = [(name, [str(each["gangs"][field]) for _, each in rows]) for name, field in _FITS if found["all"]["gangs"]]
-    taken = sum(max(map(len, [name, *cells])) + _GAP for name, cells in columns + behind)
-    left = width - taken
+    cells = {
+        _DOMAIN: [sanitize.line(name) for name, _ in rows],
+        _NODES: [str(each["nodes"]) for _, each in rows],
+        _CORDONED: [str(each["cordoned_nodes"] or "-") for _, each in rows],
+        _GPUS: [_free(each["gpus"]) for _, each in rows],
+        _BY_FLAVOR: [_by_flavor(each) for _, each in rows],
+        _USE: ["x" * _NARROWEST_BAR for _ in rows],
+        **{
+            Column(name): [str(each["gangs"][field]) for _, each in rows]
+            for name, field in _FITS
+            if found["all"]["gangs"]
+        },
+    }
+    if not found["all"]["cordoned_nodes"]:
+        del cells[_CORDONED]
+    if len(found["flavors"]) < 2:
+        del cells[_BY_FLAVOR]
+    shown = fitting(Table(tuple(cells), list(zip(*cells.values(), strict=True))), width).columns
+    cells = {column: cells[column] for column in shown}
+    left = width - sum(max(map(len, [each.name, *cells[each]])) + _GAP for each in shown if each is not _USE)
     beside = left - _GAP - _NARROWEST_HOLDERS
     bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, beside if beside >= _NARROWEST_BAR else left))
-    columns += [("Use", [_bar(each["gpus"], bar) for _, each in rows]), *behind]
+    cells[_USE] = [_bar(each["gpus"], bar) for _, each in rows]
     if beside >= _NARROWEST_BAR:
-        columns.append(("Held By", [_holders(each, left - bar - _GAP) for _, each in rows]))
-    return plain(Table(tuple(name for name, _ in columns), list(zip(*(cells for _, cells in columns), strict=True))))
+        cells[_HELD_BY] = [_holders(each, left - bar - _GAP) for _, each in rows]
+    return plain(Table(tuple(cells), list(zip(*cells.values(), strict=True))))
 
 
 def _free(gpus: Mapping[str, int]) -> str:
@@ -223,7 +233,7 @@ def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
         (f"each in one {sanitize.line(each['key'])}", each["domains"], each["gangs"]) for each in found["levels"]
     ]
     rows = [(where, *(str(gangs[field]) for _, field in _FITS)) for where, _, gangs in places]
-    return plain(Table((what, *(name for name, _ in _FITS)), rows))
+    return plain(Table((Column(what), *(Column(name) for name, _ in _FITS)), rows))
 
 
 def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
@@ -234,7 +244,7 @@ def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
     for each in shown:
         node = each["node"]
         rows.append((sanitize.line(_name(node)), _free(node["gpus"]), sanitize.line(", ".join(each["lacks"]))))
-    lines += plain(Table(("Node", "GPUs Free", "Lacks"), rows))
+    lines += plain(Table((Column("Node"), Column("GPUs Free"), Column("Lacks")), rows))
     if left := len(apart) - len(shown):
         lines.append(f"and {left} more: --nodes shows them")
     return lines

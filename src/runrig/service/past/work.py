@@ -155,6 +155,15 @@ class StoreThen:
         pods = sorted(task.spec for key in state.groups for task in state.current_tasks(key))
         return {spec: len(list(same)) for spec, same in groupby(pods)}
 
+    def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
+        found = {id: self._nodes(id) for id in ids}
+        return {id: (min(nodes), len(nodes)) for id, nodes in found.items() if nodes}
+
+    def _nodes(self, id: str) -> set[str]:
+        state, _ = self.alone(id)
+        tasks = [task for key in state.groups for task in state.current_tasks(key)]
+        return {task.node for task in tasks if task.node is not None and task.end_time is None}
+
     def started_later(self, than: Workflow, since: float, most: int) -> int:  # noqa: ARG002
         """Rows say when a group started last, not when it had by then: nobody is said to have passed."""
         return 0

@@ -63,13 +63,15 @@ class WorkflowView:
 class Listed:
     """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *asked*: of all pods, at full count.
 
-    Both None: its specification was deleted by retention.  *headline*: why it waits; None if it does not, or nobody asked.
+    Both None: its specification was deleted by retention.  *headline*: why it waits, if it does and somebody asked.
+    *nodes*: the first by name of those on which its tasks run, and how many they are; None if none runs.
     """
 
     workflow: Workflow
     gpus: int | None
     asked: int | None
     headline: Headline | None = None
+    nodes: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +202,12 @@ class WorkflowQueries:
         """Counts pods only of workflows that may have been admitted with fewer."""
         asked_by_hash = self._asked_by({each.spec_hash for each in page})
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
-        ids = [each.id for each in page if each.spec_hash in shrinking]
-        pods = self._store.pods(ids) if ids else {}
+        pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
+        nodes = self._store.nodes([each.id for each in page if each.status is WorkflowStatus.RUNNING])
         for each in page:
             asked = asked_by_hash.get(each.spec_hash)
             gpus = None if asked is None else asked.of_pods(pods.get(each.id, {}))
-            yield Listed(each, gpus, None if asked is None else asked.total)
+            yield Listed(each, gpus, None if asked is None else asked.total, nodes=nodes.get(each.id))
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
         """Returns what each specification asks for, by hash.  Each is read only once: what a hash stands for never changes."""

@@ -278,13 +278,16 @@ class WorkflowEntry(WorkflowHead):
     """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *gpus_asked*: of all its tasks, at full
     count.  Both null: its file is no longer kept.
 
-    *why* null: nothing of it waits, or something of it runs, or it was not asked for."""
+    *why* null: nothing of it waits, or something of it runs, or it was not asked for.  *node*: the first by name of the *nodes* on which
+    its tasks run; null: none does."""
 
-    model_config = example(_ENTRY | {"gpus": 4, "gpus_asked": 6, "why": None})
+    model_config = example(_ENTRY | {"gpus": 4, "gpus_asked": 6, "why": None, "node": "n00", "nodes": 1})
 
     gpus: int | None
     gpus_asked: int | None
     why: WorkflowHeadline | None
+    node: str | None
+    nodes: int
 
 
 class WorkflowPage(Page):

@@ -47,7 +47,15 @@ def dry_run(view: DryRunView | None) -> v1.WorkflowDryRun | None:
 
 def entry(listed: Listed, now: float) -> v1.WorkflowEntry:
     why = None if listed.headline is None else _headline(listed.headline)
-    return v1.WorkflowEntry(**_head(listed.workflow, now), gpus=listed.gpus, gpus_asked=listed.asked, why=why)
+    node, nodes = listed.nodes or (None, 0)
+    return v1.WorkflowEntry(
+        **_head(listed.workflow, now),
+        gpus=listed.gpus,
+        gpus_asked=listed.asked,
+        why=why,
+        node=node,
+        nodes=nodes,
+    )
 
 
 def _headline(found: Headline) -> v1.WorkflowHeadline:
