@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Bash"]:
             text = one_task(name, 1, image="any", command=["x"], duration=3600)
             assert server.runrig("workflow", "submit", "-", "--pool", "video", stdin=text).code == 0
         assert server.runrig("workflow", "cancel", "tune-1").code == 0
+        assert server.runrig("workflow", "wait", "tune-1").code == 1  # it has ended then
         assert server.runrig("user", "create", "alice").code == 0
         yield Bash(here, server)
 
@@ -53,6 +55,7 @@ class Bash:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
         path = f"{here / 'bin'}:{clean['PATH']}"
         self.here, self.environment = here, {**clean, "PATH": path, "RUNRIG_DATA": str(server.data), "TERM": "dumb"}
+        self.environment["RUNRIG_COMPLETION_S"] = str(PATIENCE_S)  # a machine may be busy
 
     def offers(self, *words: str, env: Mapping[str, str] | None = None) -> list[str]:
         """What the loaded function completes the last of *words* to."""
@@ -73,11 +76,13 @@ class Bash:
 
 
 @contextmanager
-def typing(bash: Bash) -> Iterator["Terminal"]:
+def typing(bash: Bash, *shell: str) -> Iterator["Terminal"]:
+    """*shell*: another one."""
+    command = shell or ("bash", "--norc", "--noprofile", "-i")
     child, master = pty.fork()
     if child == 0:
         os.chdir(bash.here)
-        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], bash.environment)
+        os.execvpe(command[0], command, bash.environment)
     try:
         yield Terminal(master)
     finally:
@@ -121,6 +126,9 @@ def test_keys_that_are_pressed_in_a_terminal(bash: Bash) -> None:
         (("workflow", "cancel", "t"), ["train-1"]),
         (("workflow", "logs", "x"), []),
         (("workflow", "exec", "train-1", ""), ["main"]),
+        (("workflow", "logs", "train-1", "--task", ""), ["main"]),
+        (("workflow", "cancel", "--user", ""), ["alice"]),
+        (("user", "show", "al"), ["alice"]),
         (("why", "--pool", "v"), ["video", "vision", "vision--a", "vision--b"]),
         (("workflow", "submit", "wf.yaml", "-p", "vid"), ["video"]),
         (("pool", "show", "vision--"), ["vision--a", "vision--b"]),
@@ -140,6 +148,28 @@ def test_names_are_those_of_the_server(bash: Bash, words: tuple[str, ...], offer
     assert sorted(bash.offers(*words)) == offered
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(("line", "offered"), [("runrig why tr", ["train-1"]), ("runrig why --pool vid", ["video"])])
+def test_fish_offers_the_same(bash: Bash, line: str, offered: list[str]) -> None:
+    script = f"runrig completion fish | source; complete -C '{line}'"
+    home = bash.environment | {"HOME": str(bash.here)}
+    done = subprocess.run(["fish", "--no-config", "-c", script], env=home, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_completes_what_is_typed(bash: Bash) -> None:
+    with typing(bash, "zsh", "-f", "-i") as terminal:
+        terminal.keys(
+            'PS1="> "; autoload -U compinit; compinit -u -D; eval "$(runrig completion zsh)"; echo ready$((1 + 1))\n'
+        )
+        terminal.shows("ready2")
+        terminal.keys("runrig why tr\t")
+        terminal.shows("train-1 ")
+        terminal.keys("--po\tvis\t--b\t")
+        terminal.shows("vision--b")
+
+
 def test_a_server_that_is_not_there_is_no_error(bash: Bash) -> None:
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "http://127.0.0.1:9"}) == []
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "nonsense"}) == []
@@ -151,4 +181,5 @@ def test_a_server_that_does_not_answer_is_not_waited_for(bash: Bash) -> None:
     """It takes the connection, and says nothing as long as the test lasts: the shell goes on all the same."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        assert bash.offers("why", "t", env={"RUNRIG_SERVER": address}) == []
+        for patience in ("", "soon", "-1", "nan", "0.01"):
+            assert bash.offers("why", "t", env={"RUNRIG_SERVER": address, "RUNRIG_COMPLETION_S": patience}) == []

@@ -79,7 +79,15 @@ def _each(
     metavar="NAME",
     help="Instead of IDs: yours in this pool, without its subpools; repeat it.",
 )
-@click.option("--user", "-u", "users", multiple=True, metavar="NAME", help="Those of this user, not yours; repeat it.")
+@click.option(
+    "--user",
+    "-u",
+    "users",
+    multiple=True,
+    shell_complete=completing.users,
+    metavar="NAME",
+    help="Those of this user, not yours; repeat it.",
+)
 @click.option("--all", "-a", "all_users", is_flag=True, help="Those of all users, not only yours.")
 @click.option(
     "--status",

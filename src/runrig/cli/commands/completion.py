@@ -18,6 +18,7 @@ def completion(shell: str) -> None:
     """Print the completion script of SHELL.
 
     It completes commands, options and files, and asks the server for the names of pools, workflows, tasks, nodes, cohorts and users.
+    A server that does not answer within 0.08 s is left alone; RUNRIG_COMPLETION_S says how many seconds one that is far away has.
     """
     script = get_completion_class(shell)
     assert script is not None

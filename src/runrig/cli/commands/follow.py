@@ -31,7 +31,7 @@ ENDED_OTHERWISE = 1
     )
 )
 @click.argument("id", shell_complete=completing.workflows)
-@click.option("--task", metavar="NAME", help="Only of this task.")
+@click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Only of this task.")
 @click.option("--retry", type=click.IntRange(min=0), help="Only of this attempt, from 0; needs --task.")
 @click.option("-n", "--lines", "count", type=click.IntRange(min=1), help="Only the last so many lines.")
 @click.option(

@@ -39,7 +39,7 @@ def list_users(session: Session) -> None:
 
 
 @user.command("show", epilog=examples("runrig user show alice"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.users)
 @with_session
 def show_user(session: Session, name: str) -> None:
     """The user NAME with the roles."""
