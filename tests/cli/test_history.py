@@ -164,9 +164,9 @@ def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
     assert (done.code, done.out) == (2, "")
     assert "there was no pool 'team'" in done.err
     for command in (("show", "team", "--at"), ("history", "team", "--since"), ("history", "team", "--until")):
-        wrong = answered({}, "pool", *command, "yesterday")
+        wrong = answered({}, "pool", *command, "tomorrow")
         assert wrong.code == 2
-        assert "'yesterday' is not a time: write 2026-01-31 or 2026-01-31T13:00" in wrong.err
+        assert "'tomorrow' is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday" in wrong.err
 
 
 def test_the_trail_of_a_real_server(tmp_path: Path) -> None:

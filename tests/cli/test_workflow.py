@@ -388,9 +388,9 @@ def test_workflow_list_sends_its_filters() -> None:
 
 
 def test_a_time_that_is_none_is_wrong_usage() -> None:
-    done = runrig("workflow", "list", "--submitted-after", "yesterday")
+    done = runrig("workflow", "list", "--submitted-after", "tomorrow")
     assert done.code == 2
-    assert "'yesterday' is not a time: write 2026-01-31 or 2026-01-31T13:00" in done.err
+    assert "'tomorrow' is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday" in done.err
 
 
 def test_query_shows_every_attempt() -> None:

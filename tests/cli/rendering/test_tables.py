@@ -3,6 +3,7 @@
 import os
 import pty
 import subprocess
+import time
 from datetime import UTC, datetime
 
 import click
@@ -142,3 +143,34 @@ def test_a_span_without_an_end_goes_on() -> None:
     assert times.between(None, None, now=now) is None
     assert times.between("2026-01-31T12:00:00", "2026-01-31T12:00:05", now=now) == 5
     assert times.local("soon") == "-"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2h", "2026-03-29T10:00:00"),
+        ("90M", "2026-03-29T10:30:00"),
+        ("1d", "2026-03-28T12:00:00"),
+        ("now", "2026-03-29T12:00:00"),
+        ("today", "2026-03-28T23:00:00"),
+        ("Yesterday", "2026-03-27T23:00:00"),
+        ("2026-01-31", "2026-01-30T23:00:00"),
+        ("2026-01-31t13:00", "2026-01-31T12:00:00"),
+        ("2026-01-31T13:00Z", "2026-01-31T13:00:00"),
+    ],
+)
+def test_times_are_written_as_people_say_them(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the day on which summer time began in Berlin."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        assert times.utc_text(written, datetime(2026, 3, 29, 12, tzinfo=UTC)) == meant
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("wrong", ["", "2 h", "h", "-2h", "2y", "99999999w", "tomorrow"])
+def test_what_is_no_time_is_refused(wrong: str) -> None:
+    with pytest.raises((ValueError, OverflowError)):
+        times.utc_text(wrong, datetime(2026, 3, 29, 12, tzinfo=UTC))

@@ -1,7 +1,7 @@
 """`runrig workflow list`, `query`, `events` and `spec`: what is known of workflows."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -20,15 +20,17 @@ _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensiti
 
 
 class Moment(click.ParamType[str]):
-    """A time in the zone of this machine, or with a zone of its own."""
+    """A time in the zone of this machine, or with a zone of its own, or how long ago it is."""
 
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            return times.utc_text(str(value))
+            return times.utc_text(str(value), datetime.now(UTC))
         except (ValueError, OverflowError, OSError):
-            self.fail(f"{value!r} is not a time: write 2026-01-31 or 2026-01-31T13:00", param, ctx)
+            self.fail(
+                f"{value!r} is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday", param, ctx
+            )
 
 
 @click.command(

@@ -27,7 +27,6 @@ _COLUMNS = (
     Column("Roles", 1, prose=True),
     Column("Description", 1, prose=True),
 )
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 
 
@@ -42,7 +41,7 @@ class Lifetime(click.ParamType[float | None]):
         found = _SPAN.fullmatch(str(value))
         if found is None:
             self.fail(f"{sanitize.line(value)!r} is not a time: write such as 90d, 12h, or never", param, ctx)
-        return float(int(found[1]) * _UNITS[found[2]])
+        return float(int(found[1]) * times.UNITS_S[found[2]])
 
 
 _roles = click.option(

@@ -1,8 +1,13 @@
 """Times and durations for people.  Answers carry naive UTC; people read their own clock."""
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, datetime, time, timedelta
 
 from runrig.domain import spans
+
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+"""Seconds, by the letter that people write behind a number."""
+_AGO = re.compile("([0-9]{1,9})([smhdw])")
 
 
 def moment(text: str | None) -> datetime | None:
@@ -19,9 +24,23 @@ def local(text: str | None) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"
 
 
-def utc_text(text: str) -> str:
-    """A time as a person wrote it (in their own zone unless it names another), as naive UTC for the server.  Raises ValueError."""
-    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat()
+def utc_text(text: str, now: datetime) -> str:
+    """A time as a person wrote it (in their own zone unless it names another), as naive UTC for the server.
+
+    Also ``2h`` for two hours before *now*, ``now``, and ``today`` and ``yesterday`` for where those days began.  Raises ValueError.
+    """
+    return _instant(text.strip().lower(), now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
+
+
+def _instant(text: str, now: datetime) -> datetime:
+    if ago := _AGO.fullmatch(text):
+        return now - timedelta(seconds=int(ago[1]) * UNITS_S[ago[2]])
+    if text == "now":
+        return now
+    if text in ("today", "yesterday"):
+        day = now.date() - timedelta(days=text == "yesterday")
+        return datetime.combine(day, time.min).astimezone()  # the zone of that day: clocks may have been changed since
+    return datetime.fromisoformat(text.upper())
 
 
 def span(seconds: float | None) -> str:
