@@ -44,11 +44,9 @@ def node_name(host: str) -> str:
 
 
 def nvml_gpus() -> tuple[str, ...]:
-    """UUIDs of the NVIDIA GPUs in order of their PCI address; empty without a GPU, its driver or the extra ``nvidia``."""
-    try:
-        import pynvml  # an optional extra, and slow
-    except ImportError:
-        return ()
+    """UUIDs of the NVIDIA GPUs in order of their PCI address; empty without a GPU or its driver."""
+    import pynvml  # slow, and only this backend needs it
+
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -62,10 +60,8 @@ def nvml_gpus() -> tuple[str, ...]:
 
 def why_no_gpus() -> str:
     """Why `nvml_gpus` found none, in words."""
-    try:
-        import pynvml
-    except ImportError:
-        return "the Python package nvidia-ml-py is not installed, and without it none is found"
+    import pynvml
+
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
