@@ -522,6 +522,19 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("gangs", "first"),
+    [(0, "vision  2 on hold, for 7 GPUs"), (1, "vision  1 waits, for 40 GPUs; 2 on hold, for 7 GPUs")],
+)
+def test_why_of_a_pool_counts_what_is_on_hold_apart(gangs: int, first: str) -> None:
+    example = v1.PoolWhy.example()
+    (blocker,) = example["held"]
+    on_hold = blocker | {"gangs": 2, "gpus": 7, "reason": blocker["reason"] | {"code": "Held", "law": "W3"}}
+    answer = example | {"gangs": gangs, "held": [on_hold, blocker] if gangs else [on_hold]}
+    with serving({"GET /api/v1/pools/vision/why": answer}) as server:
+        assert lines(at(server, "why", "--pool", "vision").out)[0] == first
+
+
 def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
     with serving({f"GET /api/v1/workflows/{id}/why": WHY | {"id": id} for id in ("a", "b")}) as server:
         assert [each["workflow"] for each in at(server, "why", "a", "b", "-t", "json").json] == ["a", "b"]

@@ -145,12 +145,12 @@ def test_why_says_who_holds_it_and_since_when() -> None:
     assert (reason.headline, reason.law) == ("held by alice", "W3")
 
 
-def test_what_waits_in_a_pool_includes_what_is_held() -> None:
+def test_what_is_held_is_said_of_a_pool_and_not_counted_as_waiting() -> None:
     world = World({"a": 8}, {"n0": 8})
     world.submit("w", "a", spec=workflow("w", task("x", 2, count=2), task("y"), upstream={"y": ("x",)}))
     world.submit("v", "a", NORMAL, 3)
     hold(world, "w-1")
     hold(world, "v-1")
     found = drained(pool_why(world.state, "a"))
-    assert (found.gangs, found.gpus) == (2, 7)
+    assert (found.gangs, found.gpus) == (0, 0)
     assert found.held == (Held(Reason(Code.HELD, "W3", where="alice"), 2, 7, ("w-1/x-group", "v-1/t-group")),)

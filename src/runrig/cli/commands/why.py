@@ -122,11 +122,14 @@ def _with_changes(session: Session, route: str, search: Mapping[str, str]) -> An
 
 
 def told_of_pool(answer: Answer) -> Iterator[str]:
-    gangs = answer["gangs"]
-    if not gangs:
-        yield f"{answer['pool']}  nothing waits"
-        return
-    yield f"{answer['pool']}  {gangs} {'waits' if gangs == 1 else 'wait'}, for {answer['gpus']} {'GPU' if answer['gpus'] == 1 else 'GPUs'}"
+    on_hold = [held for held in answer["held"] if held["reason"]["law"] == "W3"]
+    counts = []
+    if answer["gangs"] or not on_hold:
+        counts.append(_counted(answer["gangs"], answer["gpus"]))
+    if on_hold:
+        gangs, gpus = (sum(held[name] for held in on_hold) for name in ("gangs", "gpus"))
+        counts.append(f"{gangs} on hold, for {_gpus(gpus)}")
+    yield f"{answer['pool']}  {'; '.join(counts)}"
     for held in answer["held"]:
         yield ""
         reason, others = held["reason"], held["gangs"] - len(held["first"])
@@ -135,6 +138,14 @@ def told_of_pool(answer: Answer) -> Iterator[str]:
         yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 11, 11)
     if answer["unasked"]:
         yield f"\n{answer['unasked']:5}  not asked about: they are of too many kinds"
+
+
+def _counted(gangs: int, gpus: int) -> str:
+    return f"{gangs} {'waits' if gangs == 1 else 'wait'}, for {_gpus(gpus)}" if gangs else "nothing waits"
+
+
+def _gpus(amount: int) -> str:
+    return f"{amount} {'GPU' if amount == 1 else 'GPUs'}"
 
 
 def told(answer: Answer) -> Iterator[str]:

@@ -37,7 +37,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PoolWhy:
-    """*unasked*: gangs that wait, and were not asked about, because there are too many kinds of them."""
+    """*gangs* wait in the queue, with *gpus* at their full size.  *held* also has groups on hold (law W3), which are not in the queue.
+
+    *unasked*: gangs that wait, and were not asked about, because there are too many kinds of them."""
 
     pool: str
     gangs: int
@@ -70,10 +72,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
             unasked += len(gangs)
         else:
             sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
-    on_hold = list(_on_hold(state, pool))
-    total += sum(each.gangs for each in on_hold)
-    gpus += sum(each.gpus for each in on_hold)
-    found = [*map(_held, sums.values()), *on_hold]
+    found = [*map(_held, sums.values()), *_on_hold(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     return PoolWhy(pool, total, gpus, tuple(found), unasked)
 

@@ -168,6 +168,7 @@ class Held(Shown):
 class PoolWhy(Shown):
     """What waits in a pool, without its subpools, the most frequent blocker first.
 
+    *gangs*, *gpus*: in the queue. Work on hold is in *held* only, under law W3.
     *unasked*: gangs that nobody was asked about, because there are too many kinds of them."""
 
     model_config = example({"pool": "vision", "gangs": 14, "gpus": 40, "held": [Held.example()], "unasked": 0})
