@@ -103,3 +103,20 @@ def test_the_map_shows_what_its_address_says(cluster: Large, chromium: Browser) 
         watched.is_content()
     finally:
         context.close()
+
+
+def test_lists_fit_a_phone(cluster: Large, chromium: Browser) -> None:
+    """No table has to be pushed sideways to be read, but the map's, which has all levels."""
+    context = cluster.context(chromium, 390, 844)
+    try:
+        page = context.new_page()
+        for path in cluster.pages:
+            if not path.startswith("/map"):
+                cluster.goto(page, path)
+                assert page.evaluate(PUSHED) == [], path
+    finally:
+        context.close()
+
+
+PUSHED = """() => [...document.querySelectorAll('.wide')].filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+  .map((e) => `${e.getAttribute('aria-label')}: ${e.scrollWidth} of ${e.clientWidth}`)"""

@@ -11,6 +11,7 @@ from anyio import CapacityLimiter, to_thread
 
 from runrig.api.staying import Stays
 from runrig.api.waiting import changes, soon
+from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
 from runrig.ports.backend import LogFile
 from runrig.service.service import Service
@@ -185,7 +186,7 @@ class Follower:
 
     def _take_in(self, attempts: Sequence[Task]) -> None:
         alone = self._request.task is not None or _only_one(attempts)
-        for task in attempts:
+        for task in sorted(attempts, key=lambda each: (each.group, natural(each.name), each.retry_id)):
             if task.key not in self._tails:
                 prefix = "" if alone else f"[{task.name}] "
                 self._tails[task.key] = Tail(self._service, task.key, prefix, self._request)
