@@ -32,6 +32,7 @@ _SUFFIXES = {
 }
 _BYTE_UNITS = ("Ti", "Gi", "Mi", "Ki")
 """The units in which bytes are shown, largest first."""
+_WHOLE = re.compile("[0-9]+")
 _QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,4})?)(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?")
 
 
@@ -86,11 +87,16 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
     return str(amount)
 
 
+def amount_in_a_sentence(resource: str, amount: int) -> str:
+    """*amount* to read and not to read back: ``1,280``, ``64Gi``."""
+    return _WHOLE.sub(lambda found: f"{int(found[0]):,}", format_quantity(resource, amount), count=1)
+
+
 def amount_in_words(resource: str, amount: int) -> str:
     """``8 GPUs``, ``64Gi memory``."""
     if resource == GPU:
-        return "1 GPU" if amount == 1 else f"{amount} GPUs"
-    return f"{format_quantity(resource, amount)} {resource}"
+        return "1 GPU" if amount == 1 else f"{amount:,} GPUs"
+    return f"{amount_in_a_sentence(resource, amount)} {resource}"
 
 
 def _from_thousandths(amount: int) -> str:

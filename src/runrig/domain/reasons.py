@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from runrig.domain.quantities import GPU, amount_in_words, format_quantity
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
 
 
 class Code(enum.Enum):
@@ -141,7 +141,7 @@ class Reason:
 
     def _shown(self, amount: int) -> str:
         """*amount* in the unit of the resource, as people write it."""
-        return format_quantity(self.resource.partition("/")[2], amount)
+        return amount_in_a_sentence(self.resource.partition("/")[2], amount)
 
 
 def _since(at: float | None) -> str:
@@ -151,8 +151,8 @@ def _since(at: float | None) -> str:
 def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str, kind: str = "of its own") -> str:
     """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``; *kind*: what the pool's own amount is called."""
     resource = key.partition("/")[2]
-    parts = [f"{format_quantity(resource, amount)} shared by {cohort}" for cohort, amount in shared]
-    return ", ".join((f"{format_quantity(resource, own)} {kind}", *parts))
+    parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared]
+    return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))
 
 
 _SHARED = "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"

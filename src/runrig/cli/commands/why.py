@@ -15,7 +15,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
-from runrig.domain.quantities import GPU, amount_in_words, format_quantity
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
 
 WIDTH = 80
 TIERS = {
@@ -145,7 +145,7 @@ def _counted(gangs: int, gpus: int) -> str:
 
 
 def _gpus(amount: int) -> str:
-    return f"{amount} {'GPU' if amount == 1 else 'GPUs'}"
+    return amount_in_words(GPU, amount)
 
 
 def told(answer: Answer) -> Iterator[str]:
@@ -219,8 +219,10 @@ def _met(tier: str, group: Answer) -> str:
 
 def _left(each: Answer) -> str:
     kind = str(each["resource"]).rpartition("/")[2]
-    of = f" of {format_quantity(kind, each['of'])}" if each["of"] is not None else ""
-    return f"{each['where']} has {format_quantity(kind, each['have'])}{of} {'' if kind == GPU else f'{kind} '}{'left' if of else 'idle'}"
+    have, of = amount_in_a_sentence(kind, each["have"]), ""
+    if each["of"] is not None:
+        of = f" of {amount_in_a_sentence(kind, each['of'])}"
+    return f"{each['where']} has {have}{of} {'' if kind == GPU else f'{kind} '}{'left' if of else 'idle'}"
 
 
 def _blocker(blocker: Answer) -> Iterator[str]:
@@ -255,7 +257,7 @@ def _details(reason: Answer) -> Iterator[str]:
     kind = str(reason["resource"]).rpartition("/")[2]
     for part, words in PARTS.items():
         amounts = [
-            f"{each['name'] or 'other pools'} {format_quantity(kind, each['amount'])}"
+            f"{each['name'] or 'other pools'} {amount_in_a_sentence(kind, each['amount'])}"
             for each in reason["concerned"]
             if each["part"] == part
         ]

@@ -7,6 +7,7 @@ from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, folded, show
 from runrig.cli.rendering.times import local
+from runrig.domain.quantities import GPU, amount_in_words
 
 Answer = Mapping[str, Any]
 
@@ -152,4 +153,4 @@ def _others(amount: Answer) -> str:
 
 
 def _gpus(amount: int) -> str:
-    return f"{amount} {'GPU' if amount == 1 else 'GPUs'}"
+    return amount_in_words(GPU, amount)

@@ -10,7 +10,7 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
-from runrig.domain.quantities import PODS, format_quantity
+from runrig.domain.quantities import PODS, amount_in_a_sentence
 from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
@@ -198,7 +198,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     assert broken is not None, "some choice breaks the promise"
     index, most, amount = broken
     key = state.ledger.tree.keys[index]
-    asked, limit = format_quantity(key.resource, amount), format_quantity(key.resource, max(0, most))
+    asked, limit = amount_in_a_sentence(key.resource, amount), amount_in_a_sentence(key.resource, max(0, most))
     leaf = state.ledger.leaf(entry)
     details = {"pool": entry.gang.pool, "resource": str(key), "asked": amount, "limit": most}
     start = f"{who} asks for {asked} of {key} in one gang"
@@ -217,7 +217,9 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
         way_out = "ask for less, or submit with priority LOW"
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
         return Refused(f"{start}; pool {leaf.name} has {limit} as its quota{parts}: {way_out}", "P3", details)
-    quota, given = (format_quantity(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values())))
+    quota, given = (
+        amount_in_a_sentence(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values()))
+    )
     held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
     parts = own_and_shared(own, shared, str(key), f"unallocated ({held})")
     return Refused(
@@ -238,7 +240,7 @@ def _way_out(state: State, parent: QuotaNode, index: int, amount: int) -> str:
     if not enough:
         return "or submit with priority LOW"
     best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
-    left = format_quantity(state.ledger.tree.keys[index].resource, max(0, best.balance(index)))
+    left = amount_in_a_sentence(state.ledger.tree.keys[index].resource, max(0, best.balance(index)))
     return f"submit with priority LOW, or submit to {best.name}, which has {left} of its quota left"
 
 
@@ -267,7 +269,7 @@ def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refu
     worst = min(range(len(requests)), key=lambda index: (fitting[index] - requests[index].pods, index))
     assignment, most = choice[worst], fitting[worst]
     shape = ", ".join(
-        f"{resource} {format_quantity(resource, amount)}"
+        f"{resource} {amount_in_a_sentence(resource, amount)}"
         for resource, amount in requests[worst].requests
         if resource != PODS
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Preempt
+from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
 from runrig.engine.explain.headlines import Headline
@@ -67,7 +68,7 @@ class Names:
         if not others:
             return seen
         amount = sum(self._gpus.get(gang, 0) for gang in others)
-        held = f" ({amount} {'GPU' if amount == 1 else 'GPUs'})" if amount else ""
+        held = f" ({amount_in_words(GPU, amount)})" if amount else ""
         return (*seen, (ANOTHER if len(others) == 1 else f"{len(others)} gangs of other pools") + held)
 
     def text(self, message: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from runrig.domain.gangs import Priority
-from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
 from runrig.domain.reasons import Code
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, Workflow
@@ -69,14 +69,10 @@ def _waits_for_upstream(group: GroupWhy) -> bool:
 
 
 def _held(hold: Hold) -> str:
-    gpus = _gpus_in_words(hold.gpus) if hold.gpus else "no GPU"
+    gpus = amount_in_words(GPU, hold.gpus) if hold.gpus else "no GPU"
     if not hold.nodes:
         return gpus
     return f"{gpus} on {', '.join(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'}"
-
-
-def _gpus_in_words(gpus: int) -> str:
-    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
 
 
 def _safety(hold: Hold, priority: Priority) -> str:
@@ -87,7 +83,9 @@ def _safety(hold: Hold, priority: Priority) -> str:
         below = " and its subpools" if hold.subpools else ""
         return f"{priority.value} within its pool's quota: only HIGH and NORMAL of its own pool{below} can preempt it"
     borrowed = [
-        _gpus_in_words(amount) if key.resource == GPU else f"{format_quantity(key.resource, amount)} of {key}"
+        amount_in_words(GPU, amount)
+        if key.resource == GPU
+        else f"{amount_in_a_sentence(key.resource, amount)} of {key}"
         for key, amount in sorted(hold.borrowed.items())
     ]
     return f"pool {hold.borrower} borrows {' and '.join(borrowed)}: RECLAIM may take it back"

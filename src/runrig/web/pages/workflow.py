@@ -18,7 +18,7 @@ from runrig.api.v1.answers.changes import changes as as_changes
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.quantities import amount_in_words, format_quantity
+from runrig.domain.quantities import amount_in_a_sentence, amount_in_words
 from runrig.domain.records import Event
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
@@ -135,7 +135,7 @@ def details(reason: ReasonAnswer) -> list[str]:
     found = []
     for part, words in _PARTS.items():
         amounts = [
-            f"{each.name or 'other pools'} {format_quantity(kind, each.amount)}"
+            f"{each.name or 'other pools'} {amount_in_a_sentence(kind, each.amount)}"
             for each in reason.concerned
             if each.part == part
         ]
