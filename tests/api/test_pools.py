@@ -43,6 +43,8 @@ SETTINGS: dict[str, Any] = {
     "queueing": "BEST_EFFORT_FIFO",
     "weight": 1,
     "grace_s": 30.0,
+    "default_run_time_s": None,
+    "max_run_time_s": None,
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,
@@ -127,6 +129,8 @@ pools:
   quota: {h100: {gpu: {nominal: 8, borrowing_limit: 4, lending_limit: 2}, cpu: 64}, b200: {gpu: 2}}
   description: "für alle"
   default_exit_actions: {RESCHEDULE: "3001,100-110"}
+  default_run_time: 90m
+  max_run_time: 2d
   subpools: [{name: a, quota: {h100: 2}}]
 - {name: narrow, quota: {b200: 1}, flavors: [b200]}
 """

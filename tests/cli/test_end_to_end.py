@@ -93,6 +93,32 @@ def test_what_waits_is_moved_and_reprioritised(server: Up) -> None:
     assert server.runrig("pool", "delete", "side").code == 0
 
 
+def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
+    """P6."""
+    made = server.runrig("pool", "create", "short", "--quota", "0", "--default-run-time", "1s", "--max-run-time", "90m")
+    assert "default run time 1s, max run time 90m" in made.out
+    assert "1s where a workflow says none, at most 90m" in made.out
+    limited = ("--pool", "short", "--priority", "LOW")
+    text = file("sleep 600", name="long")
+    longer = text.replace('"name": "long"', '"name": "long", "timeout": {"exec_timeout": "2h"}', 1)
+    refused = server.runrig("workflow", "submit", "-", *limited, stdin=longer)
+    assert refused.code == 1
+    assert "long asks for an exec_timeout of 2h; pool short allows at most 90m: submit it with" in refused.err
+    ids = [submitted(server, text, *limited), submitted(server, text, "--pool", "default")]
+    assert [server.json("workflow", "query", id)["exec_timeout"] for id in ids] == [1.0, None]
+    assert server.runrig("workflow", "cancel", ids[1]).code == 0
+    server.runrig("workflow", "wait", ids[0], "--timeout", "30")
+    assert server.json("workflow", "query", ids[0])["status"] == "FAILED_EXEC_TIMEOUT"
+    again = server.runrig("pool", "update", "short", "--default-run-time", "none", "--max-run-time", "1d")
+    assert "pool short: default run time 1s → none, max run time 90m → 1d" in again.out
+    shown = server.json("pool", "show", "short")
+    assert (shown["default_run_time_s"], shown["max_run_time_s"], shown["max_exec_timeout"]) == (None, 86400.0, "1d")
+    wrong = server.runrig("pool", "update", "short", "--default-run-time", "2d")
+    assert (wrong.code, "a default of 2d is beyond the maximum of 1d" in wrong.err) == (2, True)
+    assert server.runrig("pool", "update", "short", "--max-run-time", "soon").code == 2
+    assert server.runrig("pool", "delete", "short").code == 0
+
+
 def test_a_person_is_asked_before_all_that_fit_are_cancelled(server: Up) -> None:
     ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0

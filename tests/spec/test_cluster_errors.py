@@ -54,6 +54,11 @@ CASES = [
     ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit': there is nominal, borrowing_limit, lending_limit")),
     ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, default")),
     ("pools: [{name: a, weight: 0}]", (1, 27, "weight: 0 is too small: at least 1")),
+    (
+        "pools: [{name: a, default_run_time: 2h, max_run_time: 1h}]",
+        (1, 37, "default_run_time: a default of 2h is beyond the maximum of 1h: lower it, or raise the maximum"),
+    ),
+    ("pools: [{name: a, max_run_time: 0}]", (1, 33, "max_run_time: a run time of 0 would end everything at once: leave it out for no limit")),
     ("pools: [{name: a, grace_s: -1}]", (1, 28, "grace_s: -1 is out of range: at least 0, at most 86,400")),
     ("pools: [{name: a, queueing: FIFO}]", (1, 29, "queueing: expected one of BEST_EFFORT_FIFO, STRICT_FIFO, got text 'FIFO'")),
     ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors: there is default")),

@@ -79,6 +79,8 @@ def tops_of(draw: Callable[..., Any], name: str, flavors: tuple[str, ...]) -> Po
             st.sampled_from(((), (("RESCHEDULE", 3006, 3006), ("RESCHEDULE", 1, 9), ("FAIL", 0, 255))))
         ),
         description=draw(texts),
+        default_run_time_s=draw(st.sampled_from((None, 0.5, 3600.0))),
+        max_run_time_s=draw(st.sampled_from((None, 3600.0, 100_000.25))),
     )
 
 

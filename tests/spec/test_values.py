@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.quantities import LARGEST, format_quantity, parse_quantity
-from runrig.spec.values import LONGEST_DURATION_S, format_duration, parse_duration, parse_exit_codes, parse_size
+from runrig.domain.spans import format_duration
+from runrig.spec.values import LONGEST_DURATION_S, parse_duration, parse_exit_codes, parse_size
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
 from runrig.service.commands.edits import CohortEdit, PoolEdit
+from runrig.spec.values import parse_duration
 
 ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
 """The fields of a top-level pool that cost others."""
@@ -38,11 +39,24 @@ def pool_edit(body: wire.PoolEditRequest) -> PoolEdit:
         queueing=KEEP if body.queueing is None else _queueing(body.queueing),
         weight=_or_keep(body.weight),
         description=_or_keep(body.description),
+        default_run_time_s=_duration(body, "default_run_time"),
+        max_run_time_s=_duration(body, "max_run_time"),
     )
 
 
 def _or_keep(value: Any) -> Any:
     return KEEP if value is None else value
+
+
+def _duration(body: wire.PoolEditRequest, field: str) -> float | Keep | None:
+    """Seconds; None takes the limit away.  Raises InvalidInput."""
+    if field not in body.model_fields_set:
+        return KEEP
+    text = getattr(body, field)
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise InvalidInput.one(f"{field}: {error}", field) from None
 
 
 def _queueing(text: str) -> Queueing | Keep:

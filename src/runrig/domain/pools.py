@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.spans import format_duration
 
 SUBPOOL_DELIMITER = "--"
 LONGEST_NAME = 63
@@ -86,7 +87,8 @@ class Pool:
 
     *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.
     *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (law S5).
-    *default_exit_actions*: (action, first exit code, last exit code).
+    *default_exit_actions*: (action, first exit code, last exit code).  *default_run_time_s*, *max_run_time_s*: what a workflow without
+    `exec_timeout` gets, and the most that one may ask for (law P6); None: no limit.
     """
 
     name: str
@@ -103,6 +105,13 @@ class Pool:
     default_platform: str | None = None
     default_exit_actions: tuple[tuple[str, int, int], ...] = ()
     description: str = ""
+    default_run_time_s: float | None = None
+    max_run_time_s: float | None = None
+
+    @property
+    def usual_run_time_s(self) -> float | None:
+        """The limit of a workflow that names none, in seconds (law P6); None: it runs as long as it takes."""
+        return self.max_run_time_s if self.default_run_time_s is None else self.default_run_time_s
 
 
 def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
@@ -118,6 +127,19 @@ def weight_problem(weight: int) -> str | None:
     if 1 <= weight <= MOST_WEIGHT:
         return None
     return f"weight {weight} is out of range: a weight is a whole number from 1 to {MOST_WEIGHT}"
+
+
+def run_time_problem(default_s: float | None, most_s: float | None) -> str | None:
+    """Why these cannot be the default and the maximum run time of a pool, or None if they can (law P6)."""
+    for seconds in (default_s, most_s):
+        if seconds is not None and seconds <= 0:
+            return "a run time of 0 would end everything at once: leave it out for no limit"
+    if default_s is not None and most_s is not None and default_s > most_s:
+        return (
+            f"a default of {format_duration(default_s)} is beyond the maximum of {format_duration(most_s)}: "
+            "lower it, or raise the maximum"
+        )
+    return None
 
 
 # ---------------------------------------------------------------- subpools

@@ -12,6 +12,7 @@ from runrig.domain.access import Grant
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, exit_actions, gpus_of
 from runrig.domain.quantities import format_quantity
+from runrig.domain.spans import format_duration
 
 _WIDTH = 140
 _PLAIN_POOL = Pool("")
@@ -75,12 +76,18 @@ def pool_settings(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor
         weight=_unless(_PLAIN_POOL.weight, pool.weight),
         queueing=_unless(Queueing.BEST_EFFORT_FIFO.value, pool.queueing.value),
         grace_s=_unless(_PLAIN_POOL.grace_s, pool.grace_s),
+        default_run_time=_duration(pool.default_run_time_s),
+        max_run_time=_duration(pool.max_run_time_s),
         flavors=list(pool.flavors),
         topology_keys=[{"key": each.key, "label": each.label} for each in pool.topology_keys],
         default_platform=pool.default_platform,
         default_exit_actions=exit_actions(pool.default_exit_actions),
         subpools=[{"name": each.subpool_name, "quota": _share(each, usable)} for each in subpools],
     )
+
+
+def _duration(seconds: float | None) -> str | None:
+    return None if seconds is None else format_duration(seconds)
 
 
 def _unless(usual: Any, value: Any) -> Any:

@@ -14,6 +14,7 @@ from runrig.domain.pools import (
     TopologyKey,
     gpus_of,
     name_problem,
+    run_time_problem,
     subpool_name_problem,
     subpool_of,
     topology_problem,
@@ -22,12 +23,14 @@ from runrig.domain.quantities import GPU, FlavorResource
 from runrig.spec.fields import Field, Fields, Problems, closest, repeated
 from runrig.spec.quota import RESOURCES, Kinds, read_quota, read_share
 from runrig.spec.task import exit_rules
+from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import node_of
 
 _COHORT = ("name", "parent", "quota", "weight")
 _POOL = (
     *("name", "cohort", "quota", "topology_keys", "subpools", "weight", "queueing", "grace_s", "flavors"),
     *("default_platform", "default_exit_actions", "namespaces", "description"),
+    *("default_run_time", "max_run_time"),
 )
 _LIMIT_HINT = "it belongs into the quota: quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
 _HINTS = dict.fromkeys(("borrowing_limit", "lending_limit", "borrowingLimit", "lendingLimit"), _LIMIT_HINT)
@@ -132,6 +135,7 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
     queueing, grace = fields.get("queueing"), fields.get("grace_s")
     grace_s = grace.number(0, _LONGEST_GRACE_S) if grace else None
     _check_namespaces(fields)
+    run_times = _run_times(fields)
     pool = Pool(
         name,
         read_quota(quota, own) if quota else {},
@@ -146,8 +150,20 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
             (rule.action.value, rule.first, rule.last) for rule in exit_rules(fields, "default_exit_actions")
         ),
         description=fields.text("description") or "",
+        default_run_time_s=run_times[0],
+        max_run_time_s=run_times[1],
     )
     return pool, own
+
+
+def _run_times(fields: Fields) -> tuple[float | None, float | None]:
+    """(default, maximum), in seconds (law P6)."""
+    found = [fields.get(name) for name in ("default_run_time", "max_run_time")]
+    default_s, most_s = (field.parsed(parse_duration) if field else None for field in found)
+    last = found[0] or found[1]
+    if last is not None and (problem := run_time_problem(default_s, most_s)):
+        last.wrong(problem)
+    return default_s, most_s
 
 
 def _flavors(fields: Fields, kinds: Kinds) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ import re
 from decimal import ROUND_CEILING, Decimal
 
 from runrig.domain.quantities import LARGEST
+from runrig.domain.spans import UNITS_S, format_duration
 
 LONGEST_DURATION_S = 3650 * 86400.0
 
-_UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _DURATION = re.compile(r"([0-9]{1,18})(d|h|m|s|ms|us)")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]+)?")
 _ISO = re.compile(
@@ -22,7 +22,7 @@ def parse_duration(text: str) -> float:
     if text.startswith("-"):
         raise ValueError(f"{text!r} is negative: durations start at 0")
     if match := _DURATION.fullmatch(text):
-        seconds = int(match[1]) * _UNITS_S[match[2]]
+        seconds = int(match[1]) * UNITS_S[match[2]]
     elif _SECONDS.fullmatch(text):
         seconds = float(text)
     elif match := _ISO.fullmatch(text):
@@ -34,16 +34,6 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST_DURATION_S:
         raise ValueError(f"{text!r} is too long: at most {format_duration(LONGEST_DURATION_S)}")
     return seconds
-
-
-def format_duration(seconds: float) -> str:
-    """The shortest form that `parse_duration` reads back as *seconds*, to the microsecond."""
-    micros = round(seconds * 1_000_000)
-    for unit, size in _UNITS_S.items():
-        whole, rest = divmod(micros, round(size * 1_000_000))
-        if not rest and (whole or unit == "s"):
-            return f"{whole}{unit}"
-    return f"{micros}us"
 
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(?:([KMGT])(?:i|iB)?|B|(m))?")

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Table
 
 from runrig.domain.access import Grant
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem, weight_problem
+from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem, run_time_problem, weight_problem
 from runrig.domain.quantities import LARGEST
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.store import schema
@@ -112,6 +112,7 @@ class RowChecker:
             raise Undecodable(f"name: {row['name']!r:.80} is not that of the subpool {short!r:.80} of {parent!r:.80}")
         _refuse("name", name_problem("pool", short or row["name"]))
         _refuse("weight", weight_problem(row["weight"]))
+        _refuse("default_run_time_s", run_time_problem(row["default_run_time_s"], row["max_run_time_s"]))
 
 
 _NAMED = frozenset(

@@ -127,6 +127,8 @@ _SETTINGS: dict[str, Any] = {
     "queueing": "BEST_EFFORT_FIFO",
     "weight": 1,
     "grace_s": 30.0,
+    "default_run_time_s": None,
+    "max_run_time_s": None,
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,
@@ -160,6 +162,8 @@ class PoolSettingsAnswer(Answer):
     queueing: str
     weight: int
     grace_s: float
+    default_run_time_s: float | None
+    max_run_time_s: float | None
     flavors: list[str]
     state: str
     parent: str | None
@@ -275,7 +279,7 @@ LimitRequest = Whole | str
 
 
 class PoolEditRequest(Request):
-    """A field that is absent keeps its value.  *cohort*, *borrowing_limit* and *lending_limit* null: none."""
+    """A field that is absent keeps its value.  *cohort*, a limit or a run time null: none.  Run times: ``90m``, ``2h``."""
 
     model_config = example({"quota": 12, "borrowing_limit": 4})
 
@@ -288,6 +292,8 @@ class PoolEditRequest(Request):
     queueing: str | None = None
     weight: Whole | None = None
     description: str | None = None
+    default_run_time: str | None = None
+    max_run_time: str | None = None
 
 
 class SaidRequest(Request):

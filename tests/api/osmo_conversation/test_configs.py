@@ -86,6 +86,15 @@ RESCHEDULE = {"RESCHEDULE": "3006"}
         ({"description": "theirs"}, {"description": "theirs"}),
         ({"default_platform": "default"}, {"default_platform": "default"}),
         ({"default_exit_actions": RESCHEDULE}, {"default_exit_actions": RESCHEDULE}),
+        (
+            {"default_exec_timeout": "PT1H", "max_exec_timeout": "90m"},
+            {
+                "default_exec_timeout": "1h",
+                "max_exec_timeout": "90m",
+                "default_run_time_s": 3600.0,
+                "max_run_time_s": 5400.0,
+            },
+        ),
         ({"queueing": "STRICT_FIFO", "grace_s": 5.0}, {"queueing": "STRICT_FIFO", "grace_s": 5.0}),
         (
             {"quotas": {"default": {"gpu": {"nominal": 3}, "cpu": {"nominal": 1500}}}},
@@ -142,7 +151,7 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"name": "squad"}, 422, "name: a pool keeps its name, which workflows"),
         ("ada", "team", {"enable_maintenance": True}, 422, "there is no maintenance by hand"),
         ("ada", "team", {"platforms": {"x": {}}}, 422, "platforms are the flavors of the cluster file"),
-        ("ada", "team", {"max_exec_timeout": "1h"}, 422, "runrig keeps no such setting of a pool"),
+        ("ada", "team", {"max_queue_timeout": "1h"}, 422, "runrig keeps no such setting of a pool"),
         ("ada", "team", {"nonsense": 1}, 422, "nonsense: runrig keeps no such setting of a pool"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": -1}}}, 422, "is no whole number from 0 on"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": "8"}}}, 422, "is no whole number from 0 on"),

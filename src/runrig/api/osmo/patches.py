@@ -30,6 +30,8 @@ _FIXED = {
     "enable_maintenance": "there is no maintenance by hand: `runrig pool delete` lets the work of a pool end and takes no more",
     "platforms": "platforms are the flavors of the cluster file: `runrig apply` changes them",
     "backend": "the backend of a server is fixed",
+    "default_run_time_s": "it is changed as default_exec_timeout",
+    "max_run_time_s": "it is changed as max_exec_timeout",
 }
 _NOT_KEPT = "runrig keeps no such setting of a pool"
 _AS_IN_A_FILE = (
@@ -42,7 +44,9 @@ _AS_IN_A_FILE = (
     "grace_s",
     "flavors",
 )
-_SETTABLE = {*_AS_IN_A_FILE, "default_exit_actions", "resources", "quotas"}
+_RUN_TIMES = {"default_exec_timeout": "default_run_time", "max_exec_timeout": "max_run_time"}
+"""Fields of the reference client, by the names that a cluster file has for them (law P6)."""
+_SETTABLE = {*_AS_IN_A_FILE, *_RUN_TIMES, "default_exit_actions", "resources", "quotas"}
 MOST_TRIES = 20
 """How often an edit is merged anew because somebody else was quicker."""
 _PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weight": "weight"}
@@ -115,6 +119,7 @@ def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
 def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
     """The pool as a cluster file would declare it with *changes*.  *whole*: as in `_changed`."""
     merged = pool_settings(pool, (), ()) | {key: changes[key] for key in _AS_IN_A_FILE if key in changes}
+    merged |= {_RUN_TIMES[key]: value or None for key, value in changes.items() if key in _RUN_TIMES}
     if "default_exit_actions" in changes:
         codes = _mapping(changes["default_exit_actions"], "default_exit_actions")
         merged["default_exit_actions"] = {**({} if whole else shown["default_exit_actions"]), **codes}

@@ -26,6 +26,8 @@ def declared(pool: Pool) -> Plain:
         "default_platform": pool.default_platform,
         "default_exit_actions": exit_actions(pool.default_exit_actions),
         "description": pool.description,
+        "default_run_time_s": pool.default_run_time_s,
+        "max_run_time_s": pool.max_run_time_s,
         "quotas": plain_quotas(pool.quotas),
     }
 

@@ -35,6 +35,16 @@ def _settings(command: F) -> F:
     for option in (
         click.option("--description", help="What the pool is for."),
         click.option(
+            "--max-run-time",
+            metavar="DURATION|none",
+            help="The most that a workflow may run, and ask for: 90m, 2h, 1d. Running work keeps its limit.",
+        ),
+        click.option(
+            "--default-run-time",
+            metavar="DURATION|none",
+            help="How long a workflow may run that does not say it; without it, the maximum.",
+        ),
+        click.option(
             "--queueing",
             type=click.Choice(["BEST_EFFORT_FIFO", "STRICT_FIFO"], case_sensitive=False),
             metavar="BEST_EFFORT_FIFO|STRICT_FIFO",
@@ -116,7 +126,11 @@ def create(session: Session, name: str, **settings: Any) -> None:
 
 @pool.command(
     "update",
-    epilog=examples("runrig pool update vision --quota 12", "runrig pool update vision --borrowing-limit none"),
+    epilog=examples(
+        "runrig pool update vision --quota 12",
+        "runrig pool update vision --borrowing-limit none",
+        "runrig pool update vision --default-run-time 4h --max-run-time 2d",
+    ),
 )
 @click.argument("name", shell_complete=completing.pools)
 @_settings
@@ -173,6 +187,7 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
             ("Topology keys", ", ".join(keys) or None),
             ("Queueing", answer["queueing"]),
             ("Weight", answer["weight"]),
+            ("Run time", pool_changes.run_time(answer)),
             ("Overview", page(session.client.url, "pool", answer["name"])),
         )
     )

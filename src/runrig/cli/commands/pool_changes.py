@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.spans import format_duration
 
 Node = Mapping[str, Any]
 _NONE = "none"
@@ -15,6 +16,8 @@ _NEW_POOL: Node = {
     "flavors": [],
     "topology_keys": [],
     "description": "",
+    "default_run_time_s": None,
+    "max_run_time_s": None,
 }
 _NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
 """A pool and a cohort with nothing set."""
@@ -71,7 +74,19 @@ def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
     yield from _of_quotas(before["quotas"], after["quotas"])
     for name in _new(after):
         if name != "quotas" and before[name] != after[name]:
-            yield name.replace("_", " "), _shown(before[name]), _shown(after[name])
+            called = name.removesuffix("_s").replace("_", " ")
+            yield called, _of_setting(name, before[name]), _of_setting(name, after[name])
+
+
+def run_time(node: Node) -> str | None:
+    """``4h where a workflow says none, at most 2d``; None if nothing limits it (law P6)."""
+    usual, most = node["default_run_time_s"], node["max_run_time_s"]
+    parts = [] if usual is None else [f"{format_duration(usual)} where a workflow says none"]
+    return ", ".join(parts if most is None else [*parts, f"at most {format_duration(most)}"]) or None
+
+
+def _of_setting(name: str, value: Any) -> str:
+    return format_duration(value) if name.endswith("_s") and value is not None else _shown(value)
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -6,6 +6,7 @@ from typing import Any
 from runrig.cli.printed.times import naive
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU
+from runrig.domain.spans import format_duration
 
 Answer = Mapping[str, Any]
 
@@ -16,9 +17,7 @@ _STATUS = {"ACTIVE": "ONLINE", "DELETING": "MAINTENANCE", "ARCHIVED": "OFFLINE"}
 _NOT_HERE = {
     "download_type": None,
     "enable_maintenance": False,
-    "default_exec_timeout": "",
     "default_queue_timeout": "",
-    "max_exec_timeout": "",
     "max_queue_timeout": "",
 }
 
@@ -49,6 +48,8 @@ def pool(answer: Answer, flavors: Sequence[Answer]) -> dict[str, Any]:
         "status": _STATUS[answer["state"]],
         "backend": answer["backend"],
         **_NOT_HERE,
+        "default_exec_timeout": _duration(answer["default_run_time_s"]),
+        "max_exec_timeout": _duration(answer["max_run_time_s"]),
         "resources": {"gpu": _countable(answer)},
         "platforms": {
             each["name"]: _platform(each) for each in flavors if each["name"] in (answer["flavors"] or [each["name"]])
@@ -73,6 +74,8 @@ _DECLARED = (
     "topology_keys",
     "default_platform",
     "default_exit_actions",
+    "default_run_time_s",
+    "max_run_time_s",
 )
 
 
@@ -83,6 +86,10 @@ def _declared(answer: Answer) -> dict[str, Any]:
         "subpool_name": answer["name"].partition(SUBPOOL_DELIMITER)[2] if subpool else None,
         "subpool_state": answer["state"] if subpool else None,
     }
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds)
 
 
 def _countable(answer: Answer) -> dict[str, int]:

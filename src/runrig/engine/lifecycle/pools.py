@@ -19,6 +19,7 @@ from runrig.domain.pools import (
     Quotas,
     gpus_of,
     name_problem,
+    run_time_problem,
     topology_problem,
     weight_problem,
 )
@@ -222,6 +223,8 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
         problems.append(Problem(wrong, "weight"))
     if wrong := topology_problem(pool.topology_keys):
         problems.append(Problem(wrong, "topology_keys"))
+    if wrong := run_time_problem(pool.default_run_time_s, pool.max_run_time_s):
+        problems.append(Problem(wrong, "default_run_time"))
     if pool.topology_keys and not topology:
         problems.append(Problem("this backend has no topology: leave the topology keys out", "topology_keys"))
     if problems:

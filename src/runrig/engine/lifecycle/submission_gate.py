@@ -12,6 +12,7 @@ from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import PODS, amount_in_a_sentence
 from runrig.domain.reasons import Code, own_and_shared
+from runrig.domain.spans import format_duration
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
@@ -42,12 +43,14 @@ def submit(
 ) -> Plan:
     """The plan that adds the workflow to *pool* and queues its groups that depend on no other group.
 
-    The state must hold *spec* under *spec_hash* when the plan is applied.  *now* is in seconds since the epoch.  *parent*: id of
+    The state must hold *spec* under *spec_hash* when the plan is applied.  *spec* has the run time that the pool gives it
+    (`Pool.usual_run_time_s`).  *now* is in seconds since the epoch.  *parent*: id of
     the workflow that this one restarts.  *before*: how many of the same name come before it in one commit.  Raises NotFound and
     Refused.
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
+    _check_run_time(target, spec, spec.name)
     number = state.numbers.get(spec.name, 0) + 1 + before
     workflow = Workflow(
         id=f"{spec.name}-{number}",
@@ -77,10 +80,25 @@ def check_again(state: State, workflow: Workflow) -> None:
     """Raises what `submit` would raise if *workflow*, which was submitted, were submitted as it stands now."""
     target, spec = open_pool(state, workflow.pool), state.spec_of(workflow.id)
     check_requirements(target, spec)
+    _check_run_time(target, spec, workflow.id)
     for group in spec.groups:
         if not state.groups[workflow.id, group.name].status.finished:
             who = workflow.id if len(spec.groups) == 1 else f"{workflow.id}/{group.name}"
             _check(state, target, group, gang_of(workflow, group), who=who)
+
+
+def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:
+    """Raises Refused if *spec* may run longer than work of *pool* is allowed to (law P6).  *who*: how the message calls it."""
+    asked, most = spec.exec_timeout_s, pool.max_run_time_s
+    if most is None or (asked is not None and asked <= most):
+        return
+    wants = "names no exec_timeout" if asked is None else f"asks for an exec_timeout of {format_duration(asked)}"
+    raise Refused(
+        f"{who} {wants}; pool {pool.name} allows at most {format_duration(most)}: submit it with an exec_timeout within that, "
+        "or to another pool",
+        "P6",
+        {"pool": pool.name, "asked": asked, "limit": most},
+    )
 
 
 def open_pool(state: State, name: str) -> Pool:

@@ -86,7 +86,8 @@ class Batches:
         plans = [each for each in found if isinstance(each, Plan)]
         if len(plans) == len(batch):
             writing.commit(
-                Plan(tuple(action for plan in plans for action in plan.actions)), *(each.spec for each in batch)
+                Plan(tuple(action for plan in plans for action in plan.actions)),
+                *(each.spec_in(writing.state) for each in batch),
             )
         return found
 

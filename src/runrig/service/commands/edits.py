@@ -29,6 +29,8 @@ class PoolEdit:
     queueing: Queueing | Keep = KEEP
     weight: int | Keep = KEEP
     description: str | Keep = KEEP
+    default_run_time_s: float | Keep | None = KEEP
+    max_run_time_s: float | Keep | None = KEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,14 @@ def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
         queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
         weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
         description=pool.description if isinstance(edit.description, Keep) else edit.description,
+        default_run_time_s=_kept(edit.default_run_time_s, pool.default_run_time_s),
+        max_run_time_s=_kept(edit.max_run_time_s, pool.max_run_time_s),
     )
     return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
+
+
+def _kept(edited: float | Keep | None, before: float | None) -> float | None:
+    return before if isinstance(edited, Keep) else edited
 
 
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:

@@ -93,11 +93,15 @@ class ParsedSubmission:
     uuid: str | None = None
 
     def plan(self, state: State, now: float, *, before: int = 0) -> Plan:
-        """The plan that submits it to *state*.  Raises NotFound (pool) and Refused (law P3).  *before*: as of the gate."""
+        """The plan that submits it to *state*, with the specification of `spec_in`.  *before*: as of the gate.
+
+        Raises NotFound (pool) and Refused (laws P3, P6).
+        """
+        spec = self.spec_in(state)
         return submission_gate.submit(
             state,
-            self.spec.spec,
-            spec_hash=self.spec.hash,
+            spec.spec,
+            spec_hash=spec.hash,
             pool=self.pool,
             priority=self.priority,
             user=self.user,
@@ -105,6 +109,19 @@ class ParsedSubmission:
             now=now,
             parent=self.parent,
             before=before,
+        )
+
+    def spec_in(self, state: State) -> SpecText:
+        """The specification with the run time that its pool gives to work that names none (law P6), under a key of its own."""
+        pool = state.pools.get(self.pool)
+        usual = None if pool is None else pool.usual_run_time_s
+        if usual is None or self.spec.spec.exec_timeout_s is not None:
+            return self.spec
+        rest = workflow.spec_hash(self.spec.hash, str(usual))[SENT_LETTERS:]
+        return replace(
+            self.spec,
+            hash=self.spec.hash[:SENT_LETTERS] + rest,
+            spec=replace(self.spec.spec, exec_timeout_s=usual),
         )
 
     def sent_again(self, stored: Workflow) -> bool:
@@ -310,7 +327,7 @@ class Submissions:
 
     def commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
         plan = self.plan(parsed, writing)
-        writing.commit(plan, parsed.spec)
+        writing.commit(plan, parsed.spec_in(writing.state))
         return plan
 
     def accepted(self, parsed: ParsedSubmission, plan: Plan) -> Accepted:

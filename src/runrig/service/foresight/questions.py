@@ -112,7 +112,8 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
         case OfNodes(names):
             return _without(state, names)
         case OfSubmission(parsed):
-            return Edit(parsed.plan(state, now).actions, {parsed.spec.hash: parsed.spec.spec})
+            text = parsed.spec_in(state)
+            return Edit(parsed.plan(state, now).actions, {text.hash: text.spec})
 
 
 class Reader:

@@ -141,7 +141,8 @@ class ClusterRun:
 
     def _submit(self, arrival: Arrival) -> None:
         parsed = arrival.parsed
-        state, spec = self._state, parsed.spec
+        state = self._state
+        spec = parsed.spec_in(state)
         try:
             plan = submission_gate.submit(
                 state,

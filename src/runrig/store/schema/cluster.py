@@ -58,6 +58,8 @@ pools = Table(
     Column("default_platform", Words),
     Column("default_exit_actions", Encoded(tuple[tuple[str, int, int], ...]), nullable=False),
     Column("description", Prose, nullable=False),
+    Column("default_run_time_s", Double),
+    Column("max_run_time_s", Double),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),

@@ -80,6 +80,8 @@ _POOL: dict[str, Any] = {
     "topology_keys": [TopologyKeyModel.example()],
     "default_platform": "default",
     "default_exit_actions": {},
+    "default_run_time_s": None,
+    "max_run_time_s": None,
     "backend": "default",
     "subpools": ["vision--a"],
     "workflows": 1,
@@ -94,7 +96,7 @@ class Pool(Tagged):
 
     *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *backend*: who runs the tasks.  *subpools*: those that are
     not ARCHIVED.  *workflows*: those of the pool itself that have not ended.  *balances*: ``flavor/resource`` → the pool's node of the
-    quota tree.
+    quota tree.  *default_run_time_s*, *max_run_time_s* null: no limit (law P6).
     """
 
     model_config = example(_POOL)
@@ -112,6 +114,8 @@ class Pool(Tagged):
     topology_keys: list[TopologyKeyModel]
     default_platform: str | None
     default_exit_actions: dict[str, str]
+    default_run_time_s: float | None
+    max_run_time_s: float | None
     backend: str
     subpools: list[str]
     workflows: int
@@ -226,6 +230,8 @@ _THEN: dict[str, Any] = {
         "topology_keys",
         "default_platform",
         "default_exit_actions",
+        "default_run_time_s",
+        "max_run_time_s",
     )
 } | {"quota": 8, "unallocated": 8, "changed": PoolChange.example()}
 
@@ -248,6 +254,8 @@ class PoolThen(Shown):
     topology_keys: list[TopologyKeyModel]
     default_platform: str | None
     default_exit_actions: dict[str, str]
+    default_run_time_s: float | None
+    max_run_time_s: float | None
     quota: int
     unallocated: int
     changed: PoolChange

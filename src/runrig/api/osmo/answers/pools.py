@@ -9,6 +9,7 @@ from runrig.api.shown.pools import Plain, plain_balances, plain_quotas
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool, PoolState, exit_actions
 from runrig.domain.quantities import GPU
+from runrig.domain.spans import format_duration
 from runrig.service.queries.resource_queries import (
     GpuTotals,
     NodeSet,
@@ -102,6 +103,8 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "backend": backend,
         "default_platform": inherited.default_platform,
         "default_exit_actions": exit_actions(inherited.default_exit_actions),
+        "default_exec_timeout": _duration(inherited.default_run_time_s),
+        "max_exec_timeout": _duration(inherited.max_run_time_s),
         "resources": {"gpu": _countable(own)},
         "topology_keys": [{"key": each.key, "label": each.label} for each in inherited.topology_keys],
         "platforms": {flavor.name: platforms[flavor.name] for flavor in view.flavors},
@@ -110,12 +113,18 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "queueing": inherited.queueing.value,
         "weight": own.weight,
         "grace_s": inherited.grace_s,
+        "default_run_time_s": inherited.default_run_time_s,
+        "max_run_time_s": inherited.max_run_time_s,
         "flavors": inherited.flavors,
         "state": state,
         "parent": own.parent,
         "subpool_name": own.subpool_name,
         "subpool_state": None if own.parent is None else state,
     }
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds)
 
 
 def _countable(pool: Pool) -> Plain:

@@ -49,6 +49,8 @@ def _declared(own: Pool, settings: Pool) -> dict[str, Any]:
         "topology_keys": [TopologyKeyModel(key=each.key, label=each.label) for each in settings.topology_keys],
         "default_platform": settings.default_platform,
         "default_exit_actions": exit_actions(settings.default_exit_actions),
+        "default_run_time_s": settings.default_run_time_s,
+        "max_run_time_s": settings.max_run_time_s,
     }
 
 

@@ -1,0 +1,95 @@
+"""How long work of a pool may run (law P6)."""
+
+from dataclasses import replace
+
+import pytest
+
+from runrig.domain.errors import InvalidInput, Refused
+from runrig.domain.plan import PutPool
+from runrig.domain.pools import Pool
+from runrig.domain.workflows import WorkflowSpec
+from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle.reassignments import reassign
+from tests.worlds.engine import World, gpu_quota, pools_put, task, workflow
+
+LAB = Pool("lab", gpu_quota(4), max_run_time_s=3600.0)
+
+
+def running(seconds: float | None) -> WorkflowSpec:
+    return replace(workflow("w", task("t")), exec_timeout_s=seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wants"), [(3600.25, "asks for an exec_timeout of 3600250ms"), (None, "names no exec_timeout")]
+)
+def test_more_than_the_pool_allows_is_refused_with_both_and_a_way_out(seconds: float | None, wants: str) -> None:
+    world = World({"lab": LAB})
+    with pytest.raises(Refused) as caught:
+        world.submit("w", "lab", spec=running(seconds))
+    assert not world.state.workflows
+    way_out = "submit it with an exec_timeout within that, or to another pool"
+    assert str(caught.value) == f"w {wants}; pool lab allows at most 1h: {way_out}"
+    assert caught.value.details == {"law": "P6", "pool": "lab", "asked": seconds, "limit": 3600.0}
+
+
+def test_just_as_much_as_the_pool_allows_is_taken() -> None:
+    world = World({"lab": LAB}, {"n0": 4})
+    world.submit("w", "lab", spec=running(3600.0))
+    assert world.cycle() == ["admit w"]
+
+
+@pytest.mark.parametrize("seconds", [None, 7200.0])
+def test_a_move_goes_through_it_too(seconds: float | None) -> None:
+    world = World({"free": 4, "lab": LAB})
+    id = world.submit("w", "free", spec=running(seconds))
+    with pytest.raises(Refused, match=r"w-1 .* pool lab allows at most 1h"):
+        reassign(world.state, id, pool="lab")
+
+
+def test_what_was_accepted_runs_to_its_own_limit() -> None:
+    """R7."""
+    world = World({"lab": 4}, {"n0": 4})
+    world.submit("w", "lab", spec=running(7200.0))
+    world.cycle()
+    world.do(*pools.put_pool(world.state, LAB, create=False).actions)
+    world.now += 7000
+    assert (world.cycle(), len(world.state.workflows)) == ([], 1)
+
+
+def test_subpools_have_the_run_times_of_their_parent() -> None:
+    """S5."""
+    world = World({"lab": Pool("lab", gpu_quota(4))})
+    sub = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
+    world.do(*pools.put_pool(world.state, sub, create=True).actions)
+    changed = replace(LAB, default_run_time_s=60.0)
+    plan = pools.put_pool(world.state, changed, create=False)
+    assert [(each.name, each.default_run_time_s, each.max_run_time_s) for each in pools_put(plan.actions)] == [
+        ("lab", 60.0, 3600.0),
+        ("lab--a", 60.0, 3600.0),
+    ]
+    world.do(*plan.actions)
+    with pytest.raises(Refused, match="pool lab--a allows at most 1h"):
+        world.submit("w", "lab--a", spec=running(3601.0))
+
+
+@pytest.mark.parametrize(
+    ("default", "most", "wrong"),
+    [
+        (0.0, None, "a run time of 0 would"),
+        (None, -1.0, "a run time of 0 would"),
+        (61.0, 60.0, "a default of 61s is beyond the maximum of 1m"),
+    ],
+)
+def test_run_times_that_make_no_sense_are_refused(default: float | None, most: float | None, wrong: str) -> None:
+    world = World({"lab": 4})
+    with pytest.raises(InvalidInput, match=wrong):
+        pools.put_pool(world.state, replace(LAB, default_run_time_s=default, max_run_time_s=most), create=False)
+
+
+@pytest.mark.parametrize(
+    ("default", "most", "usual"), [(None, None, None), (60.0, None, 60.0), (None, 90.0, 90.0), (60.0, 90.0, 60.0)]
+)
+def test_the_usual_run_time_is_the_default_else_the_maximum(
+    default: float | None, most: float | None, usual: float | None
+) -> None:
+    assert PutPool(replace(LAB, default_run_time_s=default, max_run_time_s=most)).pool.usual_run_time_s == usual
