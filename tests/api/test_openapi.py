@@ -168,6 +168,8 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "POST /api/v1/nodes:uncordon",
         "POST /api/v1/plan",
         "POST /api/v1/pools",
+        "POST /api/v1/pools/{name}/close",
+        "POST /api/v1/pools/{name}/open",
         "POST /api/v1/roles",
         "POST /api/v1/sign-in/code",
         "POST /api/v1/sign-in/device",

@@ -45,6 +45,8 @@ SETTINGS: dict[str, Any] = {
     "grace_s": 30.0,
     "default_run_time_s": None,
     "max_run_time_s": None,
+    "closed_by": None,
+    "closed_reason": "",
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,

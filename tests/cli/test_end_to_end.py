@@ -119,6 +119,30 @@ def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
     assert server.runrig("pool", "delete", "short").code == 0
 
 
+def test_a_closed_pool_takes_no_submissions_and_starts_what_waits(server: Up) -> None:
+    """S7."""
+    assert server.runrig("pool", "create", "shut", "--quota", "0").code == 0
+    holder = submitted(server, file("sleep 600", gpu=2, name="fills"), "--pool", "default")
+    assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
+    waits = submitted(server, file("true", name="early"), "--pool", "shut", "--priority", "LOW")
+    done = server.runrig("pool", "close", "shut", "--reason", "it moves")
+    assert (done.code, done.out.startswith("pool shut is closed to submissions; ")) == (0, True)
+    refused = server.runrig("workflow", "submit", "-", "--pool", "shut", "--priority", "LOW", stdin=file("true"))
+    assert (refused.code, "pool shut was closed to submissions by " in refused.err) == (1, True)
+    assert "(it moves): choose another pool, or ask for `runrig pool open shut`" in refused.err
+    assert "(it moves)" in server.runrig("pool", "show", "shut").out
+    assert "CLOSED" in server.runrig("pool", "list", "--pool", "shut").out
+    assert "closed by" in server.runrig("pool", "history", "shut").out
+    assert server.runrig("pool", "update", "shut", "--weight", "2").code == 0
+    assert server.runrig("pool", "close", "shut").code == 1
+    assert server.runrig("workflow", "cancel", holder).code == 0
+    assert server.runrig("workflow", "wait", waits, "--timeout", "30").code == 0
+    assert server.runrig("pool", "open", "shut").out == "pool shut is open\n"
+    assert server.json("pool", "show", "shut")["closed_by"] is None
+    submitted(server, file("true"), "--pool", "shut", "--priority", "LOW", "--dry-run")
+    assert server.runrig("pool", "delete", "shut").code == 0
+
+
 def test_a_person_is_asked_before_all_that_fit_are_cancelled(server: Up) -> None:
     ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0

@@ -139,6 +139,11 @@ def test_edits_depend_on_what_was_read(client: Client) -> None:
     with pytest.raises(Changed):
         client.pools.update("vision", models.PoolEdit(description="ears"), if_match=pool.etag)
     assert client.pools.update("vision", models.PoolEdit(description=""), if_match=wider.etag).etag == pool.etag
+    shut = client.pools.close("vision", reason="it moves", if_match=pool.etag)
+    assert (shut.closed_by is None, shut.closed_since is None, shut.closed_reason) == (False, False, "it moves")
+    with pytest.raises(Changed):
+        client.pools.open("vision", if_match=pool.etag)
+    assert client.pools.open("vision", if_match=shut.etag).etag == pool.etag
     workflow = client.workflows.get(client.workflows.submit(TRAIN, pool="vision").id)
     tags = client.workflows.tag(workflow.id, add=["best"], if_match=workflow.etag)
     with pytest.raises(Changed):

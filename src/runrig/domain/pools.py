@@ -89,6 +89,8 @@ class Pool:
     *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (law S5).
     *default_exit_actions*: (action, first exit code, last exit code).  *default_run_time_s*, *max_run_time_s*: what a workflow without
     `exec_timeout` gets, and the most that one may ask for (law P6); None: no limit.
+    *closed_by*: who closed it to submissions, None while it is open; *closed_since* in seconds since the epoch, and why, in
+    *closed_reason* (law S7).
     """
 
     name: str
@@ -107,11 +109,21 @@ class Pool:
     description: str = ""
     default_run_time_s: float | None = None
     max_run_time_s: float | None = None
+    closed_by: str | None = None
+    closed_since: float | None = None
+    closed_reason: str = ""
 
     @property
     def usual_run_time_s(self) -> float | None:
         """The limit of a workflow that names none, in seconds (law P6); None: it runs as long as it takes."""
         return self.max_run_time_s if self.default_run_time_s is None else self.default_run_time_s
+
+
+def closed_as(pool: Pool, other: Pool | None) -> Pool:
+    """*pool*, closed as *other* is, or open if *other* is None: no declaration opens or closes a pool (law S7)."""
+    if other is None:
+        return replace(pool, closed_by=None, closed_since=None, closed_reason="")
+    return replace(pool, closed_by=other.closed_by, closed_since=other.closed_since, closed_reason=other.closed_reason)
 
 
 def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
@@ -170,9 +182,12 @@ def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
 
 
 def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolState = PoolState.ACTIVE) -> Pool:
-    """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (law S5)."""
+    """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (law S5).
+
+    It is open; that its parent is closed closes it too, without a mark of its own (law S7).
+    """
     return replace(
-        parent,
+        closed_as(parent, None),
         name=f"{parent.name}{SUBPOOL_DELIMITER}{short}",
         parent=parent.name,
         subpool_name=short,

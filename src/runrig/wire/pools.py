@@ -129,6 +129,8 @@ _SETTINGS: dict[str, Any] = {
     "grace_s": 30.0,
     "default_run_time_s": None,
     "max_run_time_s": None,
+    "closed_by": None,
+    "closed_reason": "",
     "flavors": [],
     "state": "ACTIVE",
     "parent": None,
@@ -164,6 +166,8 @@ class PoolSettingsAnswer(Answer):
     grace_s: float
     default_run_time_s: float | None
     max_run_time_s: float | None
+    closed_by: str | None
+    closed_reason: str
     flavors: list[str]
     state: str
     parent: str | None

@@ -115,6 +115,8 @@ ROWS: Mapping[str, Row] = {
     "PATCH /api/v1/cohorts/{name}": Row("/api/v1/cohorts/org", {"weight": 2}),
     "PATCH /api/v1/pools/{name}": Row("/api/v1/pools/{pool}", {"description": "ours"}),
     "POST /api/v1/cohorts": Row("/api/v1/cohorts", {"name": "fresh"}),
+    "POST /api/v1/pools/{name}/close": Row("/api/v1/pools/{pool}/close", {"reason": "moves"}),
+    "POST /api/v1/pools/{name}/open": Row("/api/v1/pools/{pool}/open"),
     "POST /api/v1/pools": Row("/api/v1/pools", {"name": "fresh", "parent": "{pool}", "quota": 1}),
     "POST /api/workflow/{id}/tag": Row("/api/workflow/{id}/tag", None, {"add": "paper"}),
     "DELETE /api/v1/roles/{user}/{role}": Row("/api/v1/roles/tom/team-user"),

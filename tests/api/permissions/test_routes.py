@@ -42,6 +42,7 @@ WITHOUT_TRACE = {
     "POST /api/v1/browser-codes",
     "POST /api/v1/clock/accept",
     "POST /api/v1/nodes:uncordon",  # what is open
+    "POST /api/v1/pools/{name}/open",  # the same
     "POST /api/v1/plan",
     "POST /api/v1/workflows:render",
     "POST /api/v1/workflows:check",

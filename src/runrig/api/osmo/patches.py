@@ -30,6 +30,8 @@ _FIXED = {
     "enable_maintenance": "there is no maintenance by hand: `runrig pool delete` lets the work of a pool end and takes no more",
     "platforms": "platforms are the flavors of the cluster file: `runrig apply` changes them",
     "backend": "the backend of a server is fixed",
+    "closed_by": "`runrig pool close` and `runrig pool open` change it",
+    "closed_reason": "`runrig pool close` says it",
     "default_run_time_s": "it is changed as default_exec_timeout",
     "max_run_time_s": "it is changed as max_exec_timeout",
 }

@@ -136,6 +136,31 @@ def update_pool(
     return _told(service, view)
 
 
+_CLOSED = shows(v1.Pool, 404, 409, 412, 413, tag=True)
+
+
+@router.post(
+    "/api/v1/pools/{name}/close",
+    summary="Close a pool and its subpools to submissions; what waits there still starts",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    response_model=v1.Pool,
+    responses=_CLOSED,
+)
+def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolClose) -> Response:
+    return _told(service, service.declarations.close_pool(name, user=user, reason=body.reason, expected=expected))
+
+
+@router.post(
+    "/api/v1/pools/{name}/open",
+    summary="Open a pool that was closed",
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
+    response_model=v1.Pool,
+    responses=_CLOSED,
+)
+def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
+    return _told(service, service.declarations.open_pool(name, user=user, expected=expected))
+
+
 @router.delete(
     "/api/v1/pools/{name}",
     summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",

@@ -1,4 +1,4 @@
-"""`runrig pool`: list, show, history, create, update, delete; `runrig pool subpool` is in subpool."""
+"""`runrig pool`: list, show, history, create, update, close, open, delete; `runrig pool subpool` is in subpool."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +13,7 @@ from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools as printed
 from runrig.cli.printed.addresses import page
+from runrig.cli.printed.times import naive
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say, warn
@@ -150,6 +151,27 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
         pool_warnings.warn_of(client, name, body)
 
 
+@pool.command("close", epilog=examples("runrig pool close vision --reason 'moves to the new racks on Friday'"))
+@click.argument("name", shell_complete=completing.pools)
+@click.option("--reason", default="", help="Told to everybody whose submission is refused.")
+@with_session
+def close(session: Session, name: str, reason: str) -> None:
+    """Refuse submissions to the pool NAME and its subpools.  What waits there still starts."""
+    found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
+    if not session.show(printed.pool(found, session.flavors())):
+        say(f"pool {name} is closed to submissions; what waits there still starts: 'runrig pool open {name}' opens it")
+
+
+@pool.command("open", epilog=examples("runrig pool open vision"))
+@click.argument("name", shell_complete=completing.pools)
+@with_session
+def open_(session: Session, name: str) -> None:
+    """Take submissions to the pool NAME again, after `close`."""
+    found = session.client.call("POST", path("pools", name, "open"))
+    if not session.show(printed.pool(found, session.flavors())):
+        say(f"pool {name} is open")
+
+
 @pool.command(
     "delete",
     short_help="Delete the pool NAME.",
@@ -179,6 +201,7 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
         (
             ("Pool", answer["name"]),
             ("State", _state(answer)),
+            ("Closed", _closed(found)),
             ("Description", answer["description"] or None),
             ("Parent", answer["parent"]),
             ("Cohort", answer["cohort"]),
@@ -194,6 +217,14 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
     if answer.get("balances"):
         say("")
         show(Table(balances.COLUMNS, balances.rows(answer["balances"])))
+
+
+def _closed(found: dict[str, Any]) -> str | None:
+    """``by ann at 2026-01-31T12:00:00 (moves)``; None for a pool that is open."""
+    if not found.get("closed_by"):
+        return None
+    reason = f" ({found['closed_reason']})" if found["closed_reason"] else ""
+    return f"by {found['closed_by']} at {naive(found['closed_since'])}{reason}"
 
 
 def _state(answer: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def pool(answer: Answer, flavors: Sequence[Answer]) -> dict[str, Any]:
     """*flavors*: all that there are, for the reference client's platforms."""
     return {
         **_declared(answer),
-        "status": _STATUS[answer["state"]],
+        "status": _STATUS["DELETING" if answer["closed_by"] and answer["state"] == "ACTIVE" else answer["state"]],
         "backend": answer["backend"],
         **_NOT_HERE,
         "default_exec_timeout": _duration(answer["default_run_time_s"]),
@@ -76,6 +76,8 @@ _DECLARED = (
     "default_exit_actions",
     "default_run_time_s",
     "max_run_time_s",
+    "closed_by",
+    "closed_reason",
 )
 
 
@@ -151,7 +153,12 @@ def past(answer: Answer) -> dict[str, Any]:
 
 def _then(answer: Answer) -> dict[str, Any]:
     numbers = {name: answer[name] for name in ("quota", "unallocated")}
-    return {**_declared(answer), **numbers, "changed": _change(answer["changed"])}
+    return {
+        **_declared(answer),
+        **numbers,
+        "closed_since": naive(answer["closed_since"]),
+        "changed": _change(answer["changed"]),
+    }
 
 
 # ---------------------------------------------------------------- cohorts

@@ -66,7 +66,9 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
 
 
 def _status(pool: Pool) -> str:
-    """ONLINE, MAINTENANCE or OFFLINE, or the state if no other column tells why it is not ONLINE."""
+    """ONLINE, MAINTENANCE or OFFLINE, or CLOSED, or the state if no other column tells why it is not ONLINE."""
+    if pool["closed_by"] and pool["state"] == ACTIVE:
+        return "CLOSED"
     ends = pool["parent"] is None and pool["state"] != ACTIVE
     return str(pool["state"] if ends else pool["status"])
 

@@ -41,6 +41,18 @@ class PoolCalls(Calls):
         return await self._ask(models.Pool, request)
 
     @call
+    async def close(self, name: str, *, reason: str = "", if_match: str | None = None) -> "models.Pool":
+        """Closes the pool *name* and its subpools to submissions; what waits there still starts."""
+        body = {"reason": reason}
+        request = Request("POST", path("pools", name, "close"), body=body, headers=matching(if_match))
+        return await self._ask(models.Pool, request)
+
+    @call
+    async def open(self, name: str, *, if_match: str | None = None) -> "models.Pool":
+        """Opens the pool *name* again."""
+        return await self._ask(models.Pool, Request("POST", path("pools", name, "open"), headers=matching(if_match)))
+
+    @call
     async def delete(self, name: str, *, if_match: str | None = None, dry_run: bool = False) -> "models.PoolDeleted":
         """Deletes the pool *name*.  Returns what becomes of it, and the workflows that were cancelled because they had not started."""
         request = Request("DELETE", path("pools", name), _dry(dry_run), headers=matching(if_match))

@@ -17,6 +17,7 @@ from runrig.domain.pools import (
     PoolEvent,
     PoolState,
     Quotas,
+    closed_as,
     gpus_of,
     name_problem,
     run_time_problem,
@@ -53,6 +54,7 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
         _check_quotas(state.flavors, pool.quotas)
         pool = subpools.inherited(parent, pool)
     _check_settings(state.flavors, pool, topology=state.topology)
+    pool = closed_as(pool, _not_archived(before))
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
     pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
     if create and pool.parent is not None:
@@ -63,6 +65,10 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     changed = {pool.name: pool, **{action.pool.name: action.pool for action in following}}
     subpools.check_slices({**state.pools, **changed}, pool)
     return Plan((PutPool(pool, before), *following))
+
+
+def _not_archived(pool: Pool | None) -> Pool | None:
+    return None if pool is None or pool.state is PoolState.ARCHIVED else pool
 
 
 def follow_parents(state: State) -> Plan:
@@ -327,6 +333,7 @@ def _declare_pools(
             _check_quotas(flavors, pool.quotas)
             pool = subpools.inherited(parent, pool)
         _check_settings(flavors, pool, topology=state.topology)
+        pool = closed_as(pool, _not_archived(before))
         pool = replace(pool, state=_declared_state(state, before, pool))
         after[pool.name] = pool
         changed[pool.name] = None

@@ -5,6 +5,7 @@ in use now.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
@@ -50,6 +51,7 @@ def submit(
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
+    _check_open(state, target)
     _check_run_time(target, spec, spec.name)
     number = state.numbers.get(spec.name, 0) + 1 + before
     workflow = Workflow(
@@ -80,11 +82,27 @@ def check_again(state: State, workflow: Workflow) -> None:
     """Raises what `submit` would raise if *workflow*, which was submitted, were submitted as it stands now."""
     target, spec = open_pool(state, workflow.pool), state.spec_of(workflow.id)
     check_requirements(target, spec)
+    if workflow.pool != state.workflows[workflow.id].pool:
+        _check_open(state, target)
     _check_run_time(target, spec, workflow.id)
     for group in spec.groups:
         if not state.groups[workflow.id, group.name].status.finished:
             who = workflow.id if len(spec.groups) == 1 else f"{workflow.id}/{group.name}"
             _check(state, target, group, gang_of(workflow, group), who=who)
+
+
+def _check_open(state: State, pool: Pool) -> None:
+    """Raises Refused if *pool* or its parent is closed to submissions (law S7)."""
+    for each in (pool, state.pools.get(pool.parent or "")):
+        if each is not None and each.closed_by is not None and each.closed_since is not None:
+            why = f" ({each.closed_reason})" if each.closed_reason else ""
+            since = datetime.fromtimestamp(each.closed_since, UTC).replace(tzinfo=None).isoformat(" ", "seconds")
+            raise Refused(
+                f"pool {each.name} was closed to submissions by {each.closed_by} at {since} UTC{why}: choose another pool, or ask "
+                f"for `runrig pool open {each.name}`",
+                "S7",
+                {"pool": each.name, "closed_by": each.closed_by, "closed_since": each.closed_since},
+            )
 
 
 def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:

@@ -11,7 +11,7 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.tags import Expected, check_unchanged
-from runrig.engine.lifecycle import pools
+from runrig.engine.lifecycle import closing, pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend
 from runrig.ports.store import Store
@@ -69,6 +69,19 @@ class Declarations:
             check_unchanged(expected, before, f"pool {name}")
             pool = edited_pool(before, edit, writing.state)
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
+
+    def close_pool(self, name: str, *, user: str, reason: str, expected: Expected = None) -> PoolView:
+        """Closes the pool to submissions (law S7).  Raises NotFound, Conflict, InvalidInput, and Changed if it is not as *expected*."""
+        with self.editing(user) as writing:
+            check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
+            plan = closing.close(writing.state, name, user=user, now=writing.now, reason=reason)
+            return done(writing, plan, name, dry_run=False)
+
+    def open_pool(self, name: str, *, user: str, expected: Expected = None) -> PoolView:
+        """Opens the pool again.  Raises NotFound, Conflict, and Changed if it is not as *expected*."""
+        with self.editing(user) as writing:
+            check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
+            return done(writing, closing.open_again(writing.state, name), name, dry_run=False)
 
     def put_pools(
         self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None

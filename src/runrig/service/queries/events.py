@@ -106,6 +106,13 @@ def _(action: PutPool) -> str:
         return f"pool {pool.name} goes from {before.state.value} to {pool.state.value}"
     if pool.state is PoolState.ACTIVE and pool.quotas != before.quotas:
         return f"pool {pool.name} is resized: {_quotas(before.quotas)} becomes {_quotas(pool.quotas)}"
+    if pool.closed_by != before.closed_by:
+        why = f": {pool.closed_reason}" if pool.closed_reason else ""
+        return (
+            f"pool {pool.name} is open again"
+            if pool.closed_by is None
+            else f"pool {pool.name} is closed by {pool.closed_by}{why}"
+        )
     return f"pool {pool.name} is changed: {_quotas(pool.quotas)}"
 
 

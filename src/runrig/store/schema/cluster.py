@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, CheckConstraint, Column, Double, ForeignKey, Tab
 
 from runrig.domain.nodes import Taint
 from runrig.domain.pools import PoolState, Queueing, Quotas, TopologyKey
-from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, Words
+from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import Labels, Texts, metadata
 
 flavors = Table(
@@ -60,6 +60,9 @@ pools = Table(
     Column("description", Prose, nullable=False),
     Column("default_run_time_s", Double),
     Column("max_run_time_s", Double),
+    Column("closed_by", Words),
+    Column("closed_since", UtcDateTime),
+    Column("closed_reason", Prose, nullable=False, server_default=""),
     UniqueConstraint("parent", "subpool_name"),
     CheckConstraint("(parent IS NULL) = (subpool_name IS NULL)", name="both"),
     CheckConstraint("subpool_name NOT LIKE '%--%'", name="delimiter"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import example
+from runrig.wire.base import Request, example
 from runrig.wire.pools import BalanceAnswer, CohortEditRequest, PoolEditRequest, QuotaAnswer, TopologyKeyModel
 from runrig.wire.v1.base import Page, Shown, Tagged
 
@@ -82,6 +82,9 @@ _POOL: dict[str, Any] = {
     "default_exit_actions": {},
     "default_run_time_s": None,
     "max_run_time_s": None,
+    "closed_by": None,
+    "closed_since": None,
+    "closed_reason": "",
     "backend": "default",
     "subpools": ["vision--a"],
     "workflows": 1,
@@ -96,7 +99,8 @@ class Pool(Tagged):
 
     *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *backend*: who runs the tasks.  *subpools*: those that are
     not ARCHIVED.  *workflows*: those of the pool itself that have not ended.  *balances*: ``flavor/resource`` → the pool's node of the
-    quota tree.  *default_run_time_s*, *max_run_time_s* null: no limit (law P6).
+    quota tree.  *default_run_time_s*, *max_run_time_s* null: no limit (law P6).  *closed_by*: who closed it, or its parent, to
+    submissions; null: it is open.
     """
 
     model_config = example(_POOL)
@@ -116,6 +120,9 @@ class Pool(Tagged):
     default_exit_actions: dict[str, str]
     default_run_time_s: float | None
     max_run_time_s: float | None
+    closed_by: str | None
+    closed_since: datetime | None
+    closed_reason: str
     backend: str
     subpools: list[str]
     workflows: int
@@ -146,6 +153,14 @@ class PoolEdit(PoolEditRequest):
     """A field that is absent keeps its value.  *cohort*, *borrowing_limit* and *lending_limit* null: none.
 
     *quota* of a subpool: GPUs, or a percentage of its parent's such as "25%"; it has nothing else of its own."""
+
+
+class PoolClose(Request):
+    """*reason*: told to everybody whose submission is refused."""
+
+    model_config = example({"reason": "moves to the new racks on Friday"})
+
+    reason: str = ""
 
 
 class PoolCreate(PoolEdit):
@@ -232,6 +247,9 @@ _THEN: dict[str, Any] = {
         "default_exit_actions",
         "default_run_time_s",
         "max_run_time_s",
+        "closed_by",
+        "closed_since",
+        "closed_reason",
     )
 } | {"quota": 8, "unallocated": 8, "changed": PoolChange.example()}
 
@@ -256,6 +274,9 @@ class PoolThen(Shown):
     default_exit_actions: dict[str, str]
     default_run_time_s: float | None
     max_run_time_s: float | None
+    closed_by: str | None
+    closed_since: datetime | None
+    closed_reason: str
     quota: int
     unallocated: int
     changed: PoolChange

@@ -93,13 +93,14 @@ _STATUS: Mapping[PoolState, str] = {
 
 def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
     own, inherited, state = view.pool, view.settings, view.pool.state.value
+    closed = inherited if own.closed_by is None else own
     for flavor in view.flavors:
         if flavor.name not in platforms:
             platforms[flavor.name] = _platform(flavor)
     return {
         "name": own.name,
         "description": own.description,
-        "status": _STATUS[own.state],
+        "status": _STATUS[own.state] if closed.closed_by is None or state != "ACTIVE" else "MAINTENANCE",
         "backend": backend,
         "default_platform": inherited.default_platform,
         "default_exit_actions": exit_actions(inherited.default_exit_actions),
@@ -115,6 +116,8 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "grace_s": inherited.grace_s,
         "default_run_time_s": inherited.default_run_time_s,
         "max_run_time_s": inherited.max_run_time_s,
+        "closed_by": closed.closed_by,
+        "closed_reason": closed.closed_reason,
         "flavors": inherited.flavors,
         "state": state,
         "parent": own.parent,

@@ -35,6 +35,7 @@ def pool(view: PoolView, backend: str, node_set: str | None = None) -> v1.Pool:
 
 
 def _declared(own: Pool, settings: Pool) -> dict[str, Any]:
+    closed = settings if own.closed_by is None else own
     return {
         "name": own.name,
         "parent": own.parent,
@@ -51,6 +52,9 @@ def _declared(own: Pool, settings: Pool) -> dict[str, Any]:
         "default_exit_actions": exit_actions(settings.default_exit_actions),
         "default_run_time_s": settings.default_run_time_s,
         "max_run_time_s": settings.max_run_time_s,
+        "closed_by": closed.closed_by,
+        "closed_since": v1.at(closed.closed_since),
+        "closed_reason": closed.closed_reason,
     }
 
 

@@ -1,4 +1,4 @@
-"""Default and maximum run times of pools (law P6)."""
+"""Default and maximum run times of pools, and pools that are closed to submissions (laws P6, S7)."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,8 +8,15 @@ down_revision = "0015"
 branch_labels = None
 depends_on = None
 
+# As in r0001.
+WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 
 def upgrade() -> None:
     with op.batch_alter_table("pools") as pools:
         pools.add_column(sa.Column("default_run_time_s", sa.Double(), nullable=True))
         pools.add_column(sa.Column("max_run_time_s", sa.Double(), nullable=True))
+        pools.add_column(sa.Column("closed_by", WORDS, nullable=True))
+        pools.add_column(sa.Column("closed_since", sa.DateTime(timezone=True), nullable=True))
+        pools.add_column(sa.Column("closed_reason", PROSE, nullable=False, server_default=""))

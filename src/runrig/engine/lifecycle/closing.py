@@ -1,0 +1,47 @@
+"""Pools that are closed to submissions, and opened again (law S7)."""
+
+from dataclasses import replace
+
+from runrig.domain.errors import Conflict, InvalidInput, NotFound
+from runrig.domain.plan import Plan, PutPool
+from runrig.domain.pools import Pool, PoolState, closed_as
+from runrig.engine.lifecycle.pools import LONGEST_DESCRIPTION
+from runrig.engine.state.state import State
+
+
+def close(state: State, name: str, *, user: str, now: float, reason: str = "") -> Plan:
+    """Closes the pool, and so its subpools, to submissions; what waits there still starts (law S7).
+
+    *now* is in seconds since the epoch.  Raises NotFound, Conflict unless the pool is ACTIVE and open, InvalidInput for the reason.
+    """
+    pool = _active(state, name)
+    if pool.closed_by is not None:
+        raise Conflict(f"pool {name} is closed already, by {pool.closed_by}: `runrig pool open {name}` opens it")
+    if len(reason) > LONGEST_DESCRIPTION or not reason.isprintable():
+        raise InvalidInput.one(
+            f"a reason is one line of at most {LONGEST_DESCRIPTION} printable characters: shorten it", "reason"
+        )
+    return Plan((PutPool(replace(pool, closed_by=user, closed_since=now, closed_reason=reason), pool),))
+
+
+def open_again(state: State, name: str) -> Plan:
+    """Ends what `close` did; nothing is left to do in a pool that is open.
+
+    Raises NotFound, and Conflict unless the pool is ACTIVE, or if it is closed with its parent.
+    """
+    pool = _active(state, name)
+    if pool.closed_by is None:
+        parent = state.pools.get(pool.parent or "")
+        if parent is not None and parent.closed_by is not None:
+            raise Conflict(f"pool {name} is closed with {parent.name}: `runrig pool open {parent.name}` opens both")
+        return Plan()
+    return Plan((PutPool(closed_as(pool, None), pool),))
+
+
+def _active(state: State, name: str) -> Pool:
+    pool = state.pools.get(name)
+    if pool is None:
+        raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
+    if pool.state is not PoolState.ACTIVE:
+        raise Conflict(f"pool {name} is {pool.state.value}: it takes no submissions, and cannot be closed or opened")
+    return pool
