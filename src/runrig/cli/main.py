@@ -62,6 +62,7 @@ class _Root(LazyGroup):
         ),
         "workflow": ("runrig.cli.commands.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
         "why": ("runrig.cli.commands.why:why", "Why workflows wait: everything that blocks them."),
+        "events": ("runrig.cli.commands.events:events", "What happened in the cluster: who was preempted, and why."),
         "simulate": (
             "runrig.cli.commands.simulate:simulate",
             "What would be admitted, of Kueue manifests or a cluster file.",

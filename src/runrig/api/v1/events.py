@@ -16,13 +16,15 @@ from runrig.api.permissions import Seeing, needs
 from runrig.api.pulse import Pulse
 from runrig.api.routing import Found, Route, Serving
 from runrig.api.staying import STILL_S, Staying, seeing_as_much
+from runrig.api.times import At
 from runrig.api.v1.answers.events import cluster_event
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.api.waiting import soon
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.service.queries.feed import FeedPage
+from runrig.service.queries.event_kinds import Kind
+from runrig.service.queries.feed import FeedPage, FeedQuery
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.wire import v1
@@ -47,13 +49,27 @@ After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only what com
     "/api/v1/events",
     summary="What happened in the cluster, in order, as far as you see it",
     dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.ClusterEventPage),
+    responses=shows(v1.ClusterEventPage, 404),
 )
 def list_events(
-    service: Serving, visibility: Seeing, after: After = None, limit: Limit = USUAL_PAGE, cursor: Cursor = None
+    service: Serving,
+    visibility: Seeing,
+    after: After = None,
+    since: Annotated[At | None, Query(description="This time is still in it")] = None,
+    until: Annotated[At | None, Query(description="This time is still in it")] = None,
+    pool: Annotated[str | None, Query(description="Only of this pool, its subpools and their work")] = None,
+    kind: Annotated[list[Kind] | None, Query(description="Only of this kind; may be repeated")] = None,
+    limit: Limit = USUAL_PAGE,
+    cursor: Cursor = None,
 ) -> v1.ClusterEventPage:
     place = place_of(cursor, int)
-    page = service.feed.page(place[0] if place else after or 0, visibility, most=limit)
+    query = FeedQuery(
+        since=None if since is None else since.timestamp(),
+        until=None if until is None else until.timestamp(),
+        pool=pool,
+        kinds=frozenset(kind or ()),
+    )
+    page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=query)
     return v1.ClusterEventPage(
         items=[cluster_event(each) for each in page.events],
         next_cursor=cursor_of((page.revision,)) if page.revision < page.newest else None,

@@ -12,10 +12,13 @@ from itertools import islice, takewhile
 from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Reassign, Submit
+from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.ports.store import Store
+from runrig.service.queries.event_kinds import Kind, is_of
 from runrig.service.queries.events import unnumbered
+from runrig.service.queries.lookup import known_pool
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
@@ -26,6 +29,8 @@ PAGE = 1_000
 AT_FIRST = 400
 """Revisions before the first question that are kept too."""
 _MOST_POOLS = 20_000
+_STEP_S = 1e-6
+"""Times are whole microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,31 @@ class FeedPage:
     events: tuple[FeedEvent, ...]
     revision: int
     newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedQuery:
+    """Which events are wanted; the default: all.
+
+    *since*, *until*: seconds since the epoch, both still wanted.  *pool*: with its subpools.  *kinds*: none means every kind.
+    """
+
+    since: float | None = None
+    until: float | None = None
+    pool: str | None = None
+    kinds: frozenset[Kind] = frozenset()
+
+    def takes(self, event: Event) -> bool:
+        """Whether time and kind of *event* are wanted."""
+        early = self.since is not None and event.time < self.since
+        late = self.until is not None and event.time > self.until
+        return not early and not late and is_of(event.action, self.kinds)
+
+    def takes_pool(self, pool: str | None) -> bool:
+        return self.pool is None or (pool is not None and self.pool in (pool, pool.partition(SUBPOOL_DELIMITER)[0]))
+
+
+EVERYTHING = FeedQuery()
 
 
 class Feed:
@@ -65,13 +95,25 @@ class Feed:
         with self._transactor.reading() as state:
             return state.revision
 
-    def page(self, after: int, visibility: Visibility, *, most: int = PAGE) -> FeedPage:
-        """The events after revision *after*; about *most* of the log, never a part of a revision."""
+    def page(self, after: int, visibility: Visibility, *, most: int = PAGE, query: FeedQuery = EVERYTHING) -> FeedPage:
+        """The events of *query* after revision *after*; looks at about *most* of the log, never at a part of a revision.
+
+        Finding the begin of *query* takes about log2(revisions) reads.  Raises NotFound for a pool that is not there, or not seen.
+        """
         newest = self.newest()
+        if query.pool is not None:
+            with self._transactor.reading() as state:
+                known_pool(state, query.pool, visibility)
+        if query.since is not None:
+            begin = self._store.past.at_time(query.since - _STEP_S)
+            after = max(after, 0 if begin is None else begin.revision)
         found = self._events(after, newest, most)
         last = found[-1].revision if found else after
-        revision = last if len(found) >= most else max(last, newest)
-        return FeedPage(tuple(self._seen(found, visibility)), revision, max(revision, newest))
+        over = query.until is not None and bool(found) and found[-1].time > query.until
+        revision = last if len(found) >= most and not over else max(last, newest)
+        seen = self._seen(filter(query.takes, found), visibility)
+        events = tuple(each for each in seen if query.takes_pool(each.pool))
+        return FeedPage(events, revision, max(revision, newest))
 
     def latest(
         self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()

@@ -1,0 +1,61 @@
+"""Kinds of events by the words that people ask for them with."""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+
+from runrig.domain.plan import (
+    Action,
+    Admit,
+    DropNode,
+    EndHold,
+    Hold,
+    MoveWorkflow,
+    Preempt,
+    PutNode,
+    PutPool,
+    Refuse,
+    Submit,
+)
+from runrig.domain.workflow_status import WorkflowStatus
+
+
+class Kind(StrEnum):
+    SUBMITTED = "submitted"
+    STARTED = "started"
+    PREEMPTED = "preempted"
+    REFUSED = "refused"
+    HELD = "held"
+    ENDED = "ended"
+    FAILED = "failed"
+    RESIZED = "resized"
+    NODES = "nodes"
+
+
+def _resized(action: Action) -> bool:
+    return isinstance(action, PutPool) and action.before is not None and action.pool.quotas != action.before.quotas
+
+
+def _ended(action: Action) -> bool:
+    return isinstance(action, MoveWorkflow) and action.status.finished
+
+
+def _failed(action: Action) -> bool:
+    return isinstance(action, MoveWorkflow) and action.status.finished and action.status is not WorkflowStatus.COMPLETED
+
+
+_IS: Mapping[Kind, Callable[[Action], bool]] = {
+    Kind.SUBMITTED: lambda action: isinstance(action, Submit),
+    Kind.STARTED: lambda action: isinstance(action, Admit),
+    Kind.PREEMPTED: lambda action: isinstance(action, Preempt),
+    Kind.REFUSED: lambda action: isinstance(action, Refuse),
+    Kind.HELD: lambda action: isinstance(action, Hold | EndHold),
+    Kind.ENDED: _ended,
+    Kind.FAILED: _failed,
+    Kind.RESIZED: _resized,
+    Kind.NODES: lambda action: isinstance(action, PutNode | DropNode),
+}
+
+
+def is_of(action: Action, kinds: Collection[Kind]) -> bool:
+    """Whether *action* is of one of *kinds*; no kinds: whether it is any action, so True."""
+    return not kinds or any(_IS[kind](action) for kind in kinds)
