@@ -26,7 +26,8 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
-    up | serve | backup | restore | version | apply | export | completion | pool list | pool show | pool create | pool update | pool delete
+    up | serve | backup | restore | version | apply | events | export | completion | pool list | pool show | pool create
+    | pool update | pool delete
     | pool close | pool open
     | admin accept-clock | pool history
     | pool subpool list | pool subpool create | pool subpool update | pool subpool delete | cohort list | cohort show
