@@ -61,14 +61,14 @@ class ClusterNodes:
             for flavor, (usable, registered) in cache.takes.items():
                 registered[at] = node.flavor == flavor and self.tolerated(node)
                 usable[at] = registered[at] and node.open
-        self._journal.note((node.name,))
+        self._journal.note(node.name)
         return emptied
 
     def drop(self, name: str) -> Node:
         node = self.by_name.pop(name).node
         self._count(node, -1)
         self._caches = {}
-        self._journal.note((name,))
+        self._journal.note(name)
         return node
 
     def _count(self, node: Node, sign: int) -> None:
@@ -146,7 +146,7 @@ class ClusterNodes:
             if room is not None:
                 room.hold(requests, sign * share.count, layer)
                 noted.append(share.node)
-        self._journal.note(noted)
+        self._journal.note(*noted)
 
     def take_gpus(self, shares: Iterable[NodeShare]) -> None:
         for share in shares:

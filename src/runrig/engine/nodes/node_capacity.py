@@ -1,6 +1,6 @@
 """What is free on one node: amounts per resource and indices of GPUs; and a journal of the nodes that changed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
@@ -76,7 +76,7 @@ class Journal:
     def end(self) -> int:
         return self._start + len(self._names)
 
-    def note(self, names: Iterable[str]) -> None:
+    def note(self, *names: str) -> None:
         if len(self._names) >= self.MOST:
             self._start += len(self._names)
             self._names = []
