@@ -16,6 +16,9 @@ from unittest.mock import patch
 from runrig.cli.main import run
 from tests.patience import PATIENCE_S
 
+_OF_TERMINALS = {"COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"}
+"""What the shell that runs the tests may say of its own terminal."""
+
 RUN = "import sys; from runrig.cli.main import main; sys.argv[0] = 'runrig'; main()"
 """What Python runs as a process of its own."""
 
@@ -43,7 +46,8 @@ def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "", wi
 
     *width*: stdout is a terminal of so many columns, without colours; None: a file.
     """
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUNRIG_")}
+    ours = {name for name in os.environ if name.startswith("RUNRIG_")}
+    clean = {name: os.environ[name] for name in os.environ.keys() - ours - _OF_TERMINALS}
     clean |= {"RUNRIG_DATA": "/nonexistent", **(env or {})}
     clean |= {} if width is None else {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
     out, err = Terminal() if width is not None else io.StringIO(), io.StringIO()
