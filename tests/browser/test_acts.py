@@ -51,6 +51,12 @@ def status(it: Lab, id: str) -> str:
     return str(it.server.json("workflow", "query", id)["status"])
 
 
+def waiting(it: Lab) -> str:
+    """waits-1, or the one that was submitted in its place."""
+    (only,) = it.server.json("workflow", "list", "-a", "-s", "PENDING")["workflows"]
+    return str(only["name"])
+
+
 def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
@@ -192,14 +198,14 @@ def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
 def test_what_waits_is_held_and_released_and_a_node_closed_and_opened_without_script(
     mine: Lab, chromium: Browser
 ) -> None:
-    node = mine.server.json("resource", "list")["resources"][0]["hostname"]
+    id, node = waiting(mine), mine.server.json("resource", "list")["resources"][0]["hostname"]
     with looking(mine, chromium, java_script_enabled=False) as watched:
-        page = watched.goto("/workflow/waits-1")
+        page = watched.goto(f"/workflow/{id}")
         for act in ("Hold", "Release"):
             page.get_by_role("link", name=f"{act}…").click()
-            press(page, f"{act} waits-1")
-            page.wait_for_url("**/workflow/waits-1")
-            held = mine.server.json("workflow", "query", "waits-1")["held_by"]
+            press(page, f"{act} {id}")
+            page.wait_for_url(f"**/workflow/{id}")
+            held = mine.server.json("workflow", "query", id)["held_by"]
             assert (held is not None) == (act == "Hold")
             expect(page.locator("#head .badge", has_text="on hold")).to_have_count(int(act == "Hold"))
         page = watched.goto(f"/node/{node}")
@@ -212,9 +218,9 @@ def test_what_waits_is_held_and_released_and_a_node_closed_and_opened_without_sc
 
 
 def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mine: Lab, chromium: Browser) -> None:
-    node = mine.server.json("resource", "list")["resources"][0]["hostname"]
+    id, node = waiting(mine), mine.server.json("resource", "list")["resources"][0]["hostname"]
     with looking(mine, chromium) as watched:
-        page = watched.goto("/workflow/waits-1")
+        page = watched.goto(f"/workflow/{id}")
         page.get_by_role("link", name="Move or reprioritise…").click()
         box = page.get_by_role("dialog")
         box.get_by_label("Priority").select_option("LOW")
@@ -231,8 +237,8 @@ def test_a_move_and_a_forced_drain_are_shown_in_a_dialog_before_they_are_sent(mi
         expect(box.locator("#planned")).not_to_contain_text("Goes on to its end", timeout=PATIENCE_MS)
         expect(box.locator("#planned")).to_contain_text("runs-1")
         watched.is_content()
-    assert mine.server.json("workflow", "query", "waits-1")["priority"] == "NORMAL"
-    assert [status(mine, id) for id in ("runs-1", "low-1")] == ["RUNNING", "RUNNING"]
+    assert mine.server.json("workflow", "query", id)["priority"] == "NORMAL"
+    assert [status(mine, each) for each in ("runs-1", "low-1")] == ["RUNNING", "RUNNING"]
 
 
 def test_the_command_of_an_empty_server_does_what_it_says(tmp_path: Path, chromium: Browser) -> None:
