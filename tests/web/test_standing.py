@@ -44,6 +44,18 @@ def test_a_workflow_is_held_says_by_whom_and_is_released(tmp_path: Path) -> None
         assert "on hold" not in words_of(visitor.page("/workflow/b-1"))
 
 
+def test_what_is_on_hold_is_told_where_all_that_waits_is(tmp_path: Path) -> None:
+    """Also where nothing stands in the queue, and only to those who see the pool."""
+    with waiting(tmp_path) as it:
+        visitor, stranger = it.visitor(), it.person("eve", "pool2-viewer")
+        assert visitor.fill("/workflow/b-1/hold").status_code == 303
+        for path in ("/", "/waiting"):
+            shown = words_of(visitor.page(path))
+            assert ("held by ann" in shown, "Nothing waits" in shown) == (True, False), path
+            shown = words_of(stranger.page(path))
+            assert ("held by ann" in shown, "Nothing waits" in shown) == (False, True), path
+
+
 TWO_GROUPS = """
 workflow:
   name: steps

@@ -140,6 +140,12 @@ class ResourceQueries:
             ]
             return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
 
+    def pools_on_hold(self, visibility: Visibility = ALL) -> frozenset[str]:
+        """The pools in which somebody holds a workflow back (law W3).  O(workflows on hold)."""
+        with self._transactor.reading() as state:
+            pools = {state.workflows[id].pool for id in state.on_hold}
+        return frozenset(pool for pool in pools if visibility.sees(pool))
+
     # ------------------------------------------------------------ cohorts
 
     def quota_tree(self, visibility: Visibility = ALL) -> TreeView:

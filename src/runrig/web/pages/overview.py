@@ -54,7 +54,8 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
     tree = views.queries.quota_tree(visibility)
     queued = {each.pool: each.gangs for each in board.queued}
     rows = rows_of(tree, queued)
-    waiting = sorted((pool for pool in queued if pool), key=lambda pool: (-queued[pool], pool))
+    pools = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
+    waiting = sorted(pools, key=lambda pool: (-queued.get(pool, 0), pool))
     cards = sorted(
         reasons.cards(waiting[:MOST_POOLS], visibility), key=lambda card: (-card.held.gpus, card.pool, card.law)
     )
@@ -112,10 +113,11 @@ def waiting_page(
 ) -> Response:
     with looking(request, service, at) as (views, bar):
         queued = {each.pool: each for each in views.boards.board(visibility).queued}
-        above = {name: name.partition(SUBPOOL_DELIMITER)[0] for name in queued if name}
+        names = {*queued, *views.queries.pools_on_hold(visibility)} - {""}
+        above = {name: name.partition(SUBPOOL_DELIMITER)[0] for name in names}
         pools = sorted({*above, *above.values()})
         wanted = (name for name, top in above.items() if pool in ("", name, top))
-        most = sorted(wanted, key=lambda name: (-queued[name].gangs, name))
+        most = sorted(wanted, key=lambda name: (-queued[name].gangs if name in queued else 0, name))
         cards = reasons_of(views, reasons).cards(most[:MOST_WAITING], visibility)
         shades = colours_in(service, views, visibility)
     laws = sorted({card.law for card in cards})
