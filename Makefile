@@ -17,7 +17,7 @@ $(UV): .ci/uv.txt
 	.uv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $<
 	@touch $@
 
-.venv/.synced: $(UV) pyproject.toml client/pyproject.toml uv.lock
+.venv/.synced: $(UV) pyproject.toml uv.lock
 	$(UV) sync --quiet --frozen --extra dev --python $(PYTHON)
 	@touch $@
 
@@ -89,7 +89,7 @@ audit: .audit/.synced  ## whether a vulnerability is known of anything in uv.loc
 
 # What docs/production.md installs from.
 deploy/requirements.txt: .venv/.synced
-	$(UV) export --quiet --frozen --extra postgresql --extra kubernetes --no-emit-workspace --no-header --no-annotate -o $@ >/dev/null
+	$(UV) export --quiet --frozen --extra postgresql --extra kubernetes --no-emit-project --no-header --no-annotate -o $@ >/dev/null
 
 docs: .venv/.synced deploy/requirements.txt  ## write what the docs take from the code (commands, routes, errors) and check their links
 	$(BIN)/python -m docs.generate

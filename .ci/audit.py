@@ -17,7 +17,7 @@ EXPORT = [
     "--frozen",
     "--all-extras",
     "--all-groups",
-    "--no-emit-workspace",
+    "--no-emit-project",
     "--no-header",
     "--no-annotate",
     "-o",

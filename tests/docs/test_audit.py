@@ -54,8 +54,6 @@ def test_an_advisory_is_ignored_until_its_day_is_over(id: str, days: int, code: 
 
 def test_production_installs_what_the_lock_file_says() -> None:
     """`make docs` writes it."""
-    export = (
-        "export --quiet --frozen --extra postgresql --extra kubernetes --no-emit-workspace --no-header --no-annotate"
-    )
+    export = "export --quiet --frozen --extra postgresql --extra kubernetes --no-emit-project --no-header --no-annotate"
     done = subprocess.run([ROOT / ".uv/bin/uv", *export.split()], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (ROOT / "deploy" / "requirements.txt").read_text() == done.stdout

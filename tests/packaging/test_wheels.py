@@ -1,4 +1,4 @@
-"""Two wheels of one folder: every file is in one of them, and the client's is enough for a laptop."""
+"""Two wheels of one folder: runrig's has every file, and the client's is enough for a laptop."""
 
 import os
 import shutil
@@ -8,6 +8,7 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.parser import Parser
 from importlib.metadata import distribution
@@ -19,9 +20,14 @@ from packaging.requirements import Requirement
 from runrig import __version__
 from tests.worlds.command_line import up, written
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 LARGEST = 15_000_000
 """Bytes of the client with all that it needs, without bytecode."""
+MISSING = (
+    "Error: this command needs the server. Install runrig instead of runrig-client: "
+    "pip uninstall runrig-client, then pip install runrig\n"
+)
 HEAVY = ("numpy", "sqlalchemy", "fastapi", "uvicorn", "pydantic", "asyncio")
 HELLO = "workflow:\n  name: hello\n  tasks: [{name: main, image: ubuntu, command: [sleep, '1']}]\n"
 CLUSTER = "backend: {name: lab, type: simulated}\npools: [{name: p, quota: 1}]\n"
@@ -49,19 +55,27 @@ def needs(wheel: Path) -> list[Requirement]:
     return [Requirement(each) for each in found.get_all("Requires-Dist", [])]
 
 
-def test_every_file_is_in_exactly_one_wheel(wheels: tuple[Path, Path]) -> None:
-    there = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    client, server = (modules(wheel) for wheel in wheels)
-    assert sorted(client + server) == sorted(str(path.relative_to(ROOT / "src")) for path in there)
-    kueue = "runrig/spec/kueue/"
-    assert ([name for name in client if name.startswith(kueue)], f"{kueue}manifests.py" in server) == ([], True)
-    assert {name.split("/")[1] for name in client} == {
-        "__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "spec", "wire",
-    }  # fmt: skip
+def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wheels: tuple[Path, Path]) -> None:
+    files = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    client, whole = (modules(wheel) for wheel in wheels)
+    assert whole == sorted(str(path.relative_to(ROOT / "src")) for path in files)
+    of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "spec", "wire"}
+    assert client == [
+        name for name in whole if name.split("/")[1] in of_laptop and not name.startswith("runrig/spec/kueue/")
+    ]
 
 
-def test_the_server_needs_exactly_its_client(wheels: tuple[Path, Path]) -> None:
-    assert f"runrig-client=={__version__}" in [str(each) for each in needs(wheels[1])]
+def test_both_wheels_need_published_packages_only_and_the_client_none_that_runrig_does_not(
+    wheels: tuple[Path, Path],
+) -> None:
+    locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
+    published = {each["name"] for each in locked if "registry" in each["source"]}
+    client, whole = ({str(each) for each in needs(wheel) if each.marker is None} for wheel in wheels)
+    assert client < whole
+    assert sorted({each.name for each in needs(wheels[1])} - published) == []
+
+
+def test_both_wheels_have_one_version_and_one_license(wheels: tuple[Path, Path]) -> None:
     versions = [
         tomllib.loads((ROOT / each / "pyproject.toml").read_text())["project"]["version"] for each in (".", "client")
     ]
@@ -69,12 +83,12 @@ def test_the_server_needs_exactly_its_client(wheels: tuple[Path, Path]) -> None:
     assert (ROOT / "client/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-# ---------------------------------------------------------------- the client alone
+# ---------------------------------------------------------------- each alone
 
 
 @dataclass(frozen=True)
 class Laptop:
-    """An environment with the client's wheel and what it says that it needs, and nothing else."""
+    """An environment with one of the wheels and what it says that it needs, and nothing else."""
 
     python: Path
     packages: Path
@@ -88,20 +102,23 @@ class Laptop:
         return self.run("-m", "runrig", *args, **env)
 
 
-@pytest.fixture(scope="module")
-def laptop(wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Laptop:
-    folder = tmp_path_factory.mktemp("laptop")
+def installed(wheel: Path, folder: Path) -> Laptop:
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
-    with zipfile.ZipFile(wheels[0]) as archive:
+    with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
-    for name in sorted(set(_with_needs(needs(wheels[0])))):
+    for name in sorted(set(_with_needs(needs(wheel)))):
         for file in distribution(name).files or ():
             if "__pycache__" not in file.parts and ".." not in file.parts:
                 target = packages / file
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(str(file.locate()), target)
     return Laptop(folder / "bin/python", packages)
+
+
+@pytest.fixture(scope="module")
+def laptop(wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Laptop:
+    return installed(wheels[0], tmp_path_factory.mktemp("laptop"))
 
 
 def _with_needs(requirements: list[Requirement]) -> Iterator[str]:
@@ -129,6 +146,29 @@ def test_the_client_alone_works_with_a_server(laptop: Laptop, tmp_path: Path) ->
         assert (called.stdout, called.stderr) == ("hello-2\n", "")
 
 
+def test_runrig_alone_is_a_server_and_a_client(wheels: tuple[Path, Path], tmp_path: Path) -> None:
+    machine = installed(wheels[1], tmp_path / "machine")
+    file, data = written(tmp_path, HELLO), str(tmp_path / "data")
+    with serving(machine, data):
+        assert machine.runrig("workflow", "submit", file, RUNRIG_DATA=data).returncode == 0
+        listed = machine.runrig("workflow", "list", RUNRIG_DATA=data)
+        assert (listed.returncode, "hello-1" in listed.stdout, listed.stderr) == (0, True, "")
+
+
+@contextmanager
+def serving(machine: Laptop, data: str) -> Iterator[None]:
+    """`runrig up` of *machine*, without checking what else the environment of these tests has."""
+    command = [str(machine.python), "-m", "runrig", "up", "--gpus", "1", "--port", "0", "--data", data]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RUNRIG_", "PYTHON"))}
+    with subprocess.Popen(command, env=clean, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert any("http://" in line for line in server.stdout)
+            yield
+        finally:
+            server.terminate()
+
+
 def test_a_file_is_checked_without_a_server(laptop: Laptop, tmp_path: Path) -> None:
     done = laptop.runrig("workflow", "validate", written(tmp_path, HELLO))
     assert (done.returncode, done.stderr) == (0, "")
@@ -154,7 +194,7 @@ def test_what_needs_the_server_says_so_in_one_line(laptop: Laptop, tmp_path: Pat
     }
     done = laptop.runrig(*command.format(**names).split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "Error: this needs the server package: pip install runrig\n"
+    assert done.stderr == MISSING
 
 
 def test_the_library_is_imported_without_what_it_may_not_need() -> None:

@@ -101,7 +101,10 @@ def run(args: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("runrig."):
             raise
-        missing = "this needs the server package: pip install runrig"
+        missing = (
+            "this command needs the server. Install runrig instead of runrig-client: "
+            "pip uninstall runrig-client, then pip install runrig"
+        )
         return _fail(InvalidInput.one(missing), as_json=_json_asked(args))
     except click.ClickException as error:
         if _json_asked(args):
