@@ -273,12 +273,21 @@ def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
-    for group in state.groups_of(key[0]):
-        behind = (group.workflow, group.name)
-        if group.status is Status.WAITING and key[1] in state.group_spec(behind).upstream:
-            message = f"group {key[1]} before it did not complete"
-            yield from _end_waiting(state, behind, Status.FAILED_UPSTREAM, ExitCode.UPSTREAM, message)
-            yield from _fail_downstream(state, behind)
+    """Ends all groups behind one that did not complete, the nearest first.  O(edges of the graph).
+
+    Several paths may lead to one group: its status is read when its turn comes, not when the walk begins.
+    """
+    workflow, failed = key[0], [key[1]]
+    behind: dict[str, list[str]] = {}
+    for spec in state.spec_of(workflow).groups:
+        for name in spec.upstream:
+            behind.setdefault(name, []).append(spec.name)
+    for name in failed:
+        for each in behind.get(name, ()):
+            if state.groups[workflow, each].status is Status.WAITING:
+                message = f"group {name} before it did not complete"
+                yield from _end_waiting(state, (workflow, each), Status.FAILED_UPSTREAM, ExitCode.UPSTREAM, message)
+                failed.append(each)
 
 
 def _end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
