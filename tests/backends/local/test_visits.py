@@ -95,6 +95,17 @@ def test_a_program_has_the_place_and_environment_of_the_task_and_files_of_its_ow
     assert not list(work_of(tmp_path).parent.glob("door*"))
 
 
+@pytest.mark.parametrize("size", [None, Size(11, 22)])
+def test_a_program_has_no_file_but_its_stdin_stdout_and_stderr(tmp_path: Path, size: Size | None) -> None:
+    async def do(backend: LocalBackend) -> tuple[dict[int, bytes], object]:
+        script = "import os; print(*(n for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')))"
+        passage = await backend.enter(SLEEPS.key, Program((sys.executable, "-I", "-S", "-c", script), size))
+        return await all_of(passage), await passage.close()
+
+    found, end = inside(tmp_path, do)
+    assert (found[OUT].split(), end) == ([b"0", b"1", b"2"], (0, ""))
+
+
 def test_a_program_on_a_terminal_knows_its_size_and_each_new_one_and_is_interrupted_by_it(tmp_path: Path) -> None:
     async def do(backend: LocalBackend) -> tuple[bytes, object]:
         script = "stty -echo; stty size; trap 'stty size; exit 5' INT; echo ready; while :; do sleep 0.02; done"

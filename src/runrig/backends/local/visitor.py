@@ -42,6 +42,8 @@ def main(folder: str) -> None:
         request, files, _, _ = socket.recv_fds(door, supervisor.LARGEST, 3)
         if not request:
             return
+        for descriptor in files:  # the command gets copies of these, and nothing else
+            os.set_inheritable(descriptor, False)
         code, message = run(request, files, secrets, door.fileno(), told)
         with contextlib.suppress(OSError):
             door.send(b"%d\n%s" % (code, message))
