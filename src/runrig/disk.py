@@ -11,3 +11,12 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Returns what tells a file or folder from another one of its name; None if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

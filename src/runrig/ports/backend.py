@@ -36,6 +36,7 @@ class Launch:
     """One attempt to run, with everything a backend needs for it.
 
     *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
+    *uuid*: of its task; *workflow_uuid*: of its workflow, whose id another one may have had in a database that was lost.
     *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
     *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
     *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.  *credentials*: of *user*, to be opened by `Opens`.
@@ -46,6 +47,7 @@ class Launch:
     spec: str
     flavor: str
     uuid: str
+    workflow_uuid: str
     node: str
     gpus: tuple[int, ...]
     command: tuple[str, ...]

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from runrig.disk import sync_folder
+from runrig.disk import identity, sync_folder
 from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import stored_values
 from runrig.store.codec import loads
@@ -62,8 +62,8 @@ class FileWatch:
         """*path* exists, and this process holds *lock*, which lies beside it."""
         self._place = place
         self._lock = lock
-        self._files = tuple(str(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm"))
-        self._known = {str(path): _identity(str(path))}
+        self._files = tuple(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
+        self._known = {path: identity(path)}
 
     def inspect(self, connection: Connection) -> None:
         """Raises ServerFault if pages, records, values or references do not hold together.
@@ -74,7 +74,7 @@ class FileWatch:
         wrong = stored_values.problem(connection) if found == "ok" else found.replace("\n", " ")
         if wrong is not None:
             raise damaged(self._place, wrong)
-        self._known = {file: _identity(file) for file in self._files}
+        self._known = {file: identity(file) for file in self._files}
 
     def check(self) -> None:
         """Raises ServerFault if a file was deleted or replaced: what is written to it is lost with this process.
@@ -90,7 +90,7 @@ class FileWatch:
                 "writable again, and the server goes on"
             ) from error
         for file, known in self._known.items():
-            found = _identity(file)
+            found = identity(file)
             if found != known:
                 raise ServerFault(
                     f"{file} was {'replaced' if found else 'deleted'} while the server used it, so nothing more is stored: stop "
@@ -100,21 +100,12 @@ class FileWatch:
     def room(self) -> None:
         """Raises ServerFault where the disk is full: one row may fit there in what is SQLite's already, and a submission does not."""
         try:
-            with TemporaryFile(dir=Path(self._files[0]).parent) as file:
+            with TemporaryFile(dir=self._files[0].parent) as file:
                 os.posix_fallocate(file.fileno(), 0, ROOM)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise full(self._place) from error
             raise
-
-
-def _identity(file: str) -> tuple[int, int] | None:
-    """Returns what tells a file from another one of its name; None if it is not there."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _make_file(path: Path, place: str) -> None:

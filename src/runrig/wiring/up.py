@@ -226,7 +226,12 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
     listed = nodes[0].resources.get(GPU) if nodes else None
     labels = nodes[0].labels if nodes else {}
     gpus_here = listed if settings.gpus is None else settings.gpus
-    return _Parts(LocalBackend(folder, gpus_here), server_clock(store, folder), labels)
+    backend = LocalBackend(folder, gpus_here)
+    if backend.strays.found:
+        sys.stderr.write(
+            f"Warning: ended what still ran and no server knew any more: {', '.join(backend.strays.found)}\n"
+        )
+    return _Parts(backend, server_clock(store, folder), labels)
 
 
 # ---------------------------------------------------------------- the data folder

@@ -64,6 +64,7 @@ def launch(whole: GangLaunch, name: str, **more: Any) -> Launch:
         spec=spec.name,
         flavor="default",
         uuid=task_uuid(whole.workflow_uuid or whole.uuid, name),
+        workflow_uuid=whole.workflow_uuid or whole.uuid,
         node="n1",
         gpus=(),
         command=(*spec.command, *spec.args),

@@ -37,6 +37,7 @@ def launch(*command: str, task: str = "train", retry_id: int = 0, **fields: Any)
         spec="t",
         flavor="default",
         uuid="6f1c",
+        workflow_uuid="a3d0",
         node="local",
         gpus=(),
         command=command,

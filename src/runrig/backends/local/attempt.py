@@ -129,6 +129,16 @@ class Attempt:
         return pid if supervised_by(pid) == self.folder else None
 
 
+def supervised(folder: Path) -> bool:
+    """True if the attempt in *folder* has a supervisor that lives."""
+    task = folder.parent
+    try:
+        attempt = Attempt(task.parent.parent, TaskKey(task.parent.name, task.name, int(folder.name)))
+        return attempt.claimed and attempt.supervised()
+    except (OSError, ValueError):
+        return False
+
+
 def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

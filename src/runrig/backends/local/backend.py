@@ -6,23 +6,24 @@ server may be killed between any two steps; memory holds only an index of the li
 
 import asyncio
 import contextlib
+import logging
 import os
-import resource
 import shutil
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runrig.backends.local import datagrams, machine, supervisor, task_ports, visits
-from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name
+from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
+from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name, supervised
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
-from runrig.backends.local.processes import NO_DESCRIPTOR, kill_marked, marked, supervised_by, supervisors
+from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
+from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
+from runrig.disk import identity
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
@@ -33,14 +34,13 @@ _POLL_S = 0.5
 
 _LEAVES_S = 0.02
 """How long to wait for the end of a supervisor that has let go of its claim."""
-
-_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
-"""Open files that tasks may have: as we were started, because a server raises its own limit."""
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
 _LOST = "its supervisor was killed: what it had started was killed too, and its exit code is not known"
 _REBOOTED = "the machine was restarted while it ran"
 _STOPPED = "stopped before it started"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -91,7 +91,10 @@ class LocalBackend:
         self._nodes_told = False
         self._opens: Opens = no_credentials
         self._lock = threading.RLock()
-        self._wanted: Mapping[TaskKey, Launch] = {}
+        self._identity = identity(self._tasks)
+        self._desired = Desired()
+        self._behind = False  # some of it could not be carried out yet
+        self._owners: dict[str, str] = {}  # wanted workflows whose folders are theirs → their uuids
         self._live: dict[TaskKey, _Live] = {}
         self._doors: dict[TaskKey, asyncio.Lock] = {}  # one visitor at a time comes in
         self._children: dict[int, Path] = {}  # supervisors that were not seen to end → the folders of their attempts
@@ -112,17 +115,9 @@ class LocalBackend:
     def sync(self, desired: Desired) -> None:
         """Carries out *desired*; touches files only for what changes."""
         with self._lock:
-            self._wanted = desired.run
-            self._take_on(desired)
-            for key, launch in desired.run.items():
-                live = self._live.get(key)
-                if live is not None and live.fact is _STARTING and live.tries == 0:
-                    self._begin(live, launch)
-            for key, launch in desired.stop.items():
-                if key in self._live:
-                    self._stop(self._live[key], launch.grace_s)
-            for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
-                self._finish(self._live[key])
+            self._check_folder()
+            self._desired = desired
+            self._carry_out()
 
     def wait(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -179,7 +174,7 @@ class LocalBackend:
     def stop(self, grace_s: float) -> None:
         """Ends every attempt and returns when none is alive."""
         with self._lock:
-            self._wanted = {}
+            self._desired = Desired()
             for live in self._live.values():
                 self._stop(live, grace_s)
         while not all(live.ended for live in self._live.values()):
@@ -197,13 +192,26 @@ class LocalBackend:
             live.child = there.get(live.attempt.folder)
             if not of_this_boot and live.attempt.ended() is None:
                 live.attempt.end(ExitCode.BACKEND_ERROR, _REBOOTED)
-        strays = [folder for folder in marked(self._tasks) if folder not in there and not _supervised(folder)]
-        kill_marked(self._tasks, strays)
+        known = {live.attempt.folder for live in self._live.values()}
+        self.strays = strays_of(self._tasks, lambda folder: folder in known and (folder in there or supervised(folder)))
+        self.strays.end()
         self._refresh()
+
+    def _check_folder(self) -> None:
+        """Raises ServerFault if the folder was deleted or replaced: what lies there now may be that of another server."""
+        found = identity(self._tasks)
+        if found != self._identity:
+            raise ServerFault(
+                f"{self._tasks} was {'replaced' if found else 'deleted'} while the server used it, so no task is started or stopped: "
+                "stop the server and start it again"
+            )
 
     def _refresh(self) -> bool:
         """Reads the files of the attempts that have not ended; True if anything is new."""
+        self._check_folder()
         self._collect()
+        if self._behind:
+            self._carry_out()
         lost = []
         changed = False
         for live in self._live.values():
@@ -235,7 +243,7 @@ class LocalBackend:
             live.fact = ended
         elif claimed or live.fact is not _STARTING:
             return True
-        elif live.tries and attempt.key in self._wanted:
+        elif live.tries and attempt.key in self._desired.run:
             self._supervise(live)
         return False
 
@@ -255,7 +263,8 @@ class LocalBackend:
         """Ends attempts whose supervisor was killed, once none of their processes is left; True if it could."""
         if not lost:
             return False
-        left = kill_marked(self._tasks, [live.attempt.folder for live in lost])
+        folders = {live.attempt.folder for live in lost}
+        left = kill_all(lambda _pid, folder: folder in folders)
         for live in lost:
             if live.attempt.folder not in left:
                 live.fact = _settle(live.attempt, ExitCode.BACKEND_ERROR, _LOST)
@@ -263,16 +272,58 @@ class LocalBackend:
 
     def _collect(self) -> None:
         """Reaps supervisors that have ended."""
-        self._children = {pid: folder for pid, folder in self._children.items() if not _reaped(pid, folder)}
+        self._children = {pid: folder for pid, folder in self._children.items() if not reaped(pid, folder)}
 
     # ------------------------------------------------------------ the wanted state
 
-    def _take_on(self, desired: Desired) -> None:
-        """Marks new attempts as live; if the disk is full they stay unknown until a later call."""
-        new = [key for wanted in (desired.run, desired.stop) for key in wanted if key not in self._live]
-        with contextlib.suppress(OSError):
-            self._markers.add(new)
-            self._live.update((key, _Live(Attempt(self._tasks, key))) for key in new)
+    def _carry_out(self) -> None:
+        desired = self._desired
+        taken_on, room = self._take_on(desired), self.strays.end()
+        self._behind = not (taken_on and room)
+        for key, launch in desired.run.items() if room else ():
+            live = self._live.get(key)
+            if live is not None and live.fact is _STARTING and live.tries == 0:
+                self._begin(live, launch)
+        for key, launch in desired.stop.items():
+            if key in self._live:
+                self._stop(self._live[key], launch.grace_s)
+        for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
+            self._finish(self._live[key])
+
+    def _take_on(self, desired: Desired) -> bool:
+        """Marks new attempts as live; False if some stay unknown: the disk is full, or what is in their place has not ended."""
+        wanted: dict[str, list[Launch]] = {}
+        for launch in (*desired.run.values(), *desired.stop.values()):
+            wanted.setdefault(launch.key.workflow, []).append(launch)
+        uuids = {id: launches[0].workflow_uuid for id, launches in wanted.items()}
+        known = self._owners
+        self._owners = {id: uuid for id, uuid in uuids.items() if known.get(id) == uuid or self._own(id, wanted[id])}
+        owned = [launch.key for id in self._owners for launch in wanted[id] if launch.key not in self._live]
+        try:
+            self._markers.add(owned)
+        except OSError:
+            return False
+        self._live.update((key, _Live(Attempt(self._tasks, key))) for key in owned)
+        return len(self._owners) == len(wanted)
+
+    def _own(self, id: str, launches: list[Launch]) -> bool:
+        """Makes sure that the folder of workflow *id* is that of *launches*, all of it; False if it is not yet."""
+        uuid = launches[0].workflow_uuid
+        alive = [live for live in self._live.values() if live.attempt.key.workflow == id]
+        try:
+            if not owners.belongs_to(self._tasks, id, uuid, [each.key for each in launches], alive=bool(alive)):
+                folder = self._tasks / id
+                if kill_all(lambda _pid, attempt: folder in attempt.parents):
+                    return False
+                self._collect()
+                for live in alive:
+                    self._forget(live)
+                _log.warning("event=tasks_put_aside workflow=%s folder=%s", id, owners.put_aside(self._tasks, id))
+            if owners.owner_of(self._tasks, id) != uuid:
+                owners.own(self._tasks, id, uuid)
+        except OSError:
+            return False
+        return True
 
     def _begin(self, live: _Live, launch: Launch) -> None:
         """Starts the attempt, unless an earlier life of the server did."""
@@ -302,7 +353,7 @@ class LocalBackend:
             self._forbid(live, ExitCode.BACKEND_ERROR, message)
             return
         with contextlib.suppress(OSError):  # too many processes at present
-            live.child = _spawn(live.attempt.folder)
+            live.child = start_supervisor(live.attempt.folder)
             self._children[live.child] = live.attempt.folder
 
     def _stop(self, live: _Live, grace_s: float) -> None:
@@ -333,10 +384,13 @@ class LocalBackend:
         """Forgets the attempt if it has ended; else kills it, and a later call forgets it."""
         self._stop(live, 0.0)
         if live.ended:
-            supervisor.forget_secrets(str(live.attempt.folder))
-            self._markers.remove(live.attempt.key)
-            self._doors.pop(live.attempt.key, None)
-            del self._live[live.attempt.key]
+            self._forget(live)
+
+    def _forget(self, live: _Live) -> None:
+        supervisor.forget_secrets(str(live.attempt.folder))
+        self._markers.remove(live.attempt.key)
+        self._doors.pop(live.attempt.key, None)
+        del self._live[live.attempt.key]
 
 
 def _settle(attempt: Attempt, code: int, message: str) -> TaskFact:
@@ -345,45 +399,3 @@ def _settle(attempt: Attempt, code: int, message: str) -> TaskFact:
         return attempt.end(code, message)
     except OSError:
         return TaskFact(Phase.ENDED, code, message)
-
-
-def _supervised(folder: Path) -> bool:
-    task = folder.parent
-    try:
-        attempt = Attempt(task.parent.parent, TaskKey(task.parent.name, task.name, int(folder.name)))
-        return attempt.claimed and attempt.supervised()
-    except (OSError, ValueError):
-        return False
-
-
-def _spawn(folder: Path) -> int:
-    """Starts a supervisor in a session of its own, with no open file of ours but one for its complaints; returns its pid."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    complaints = os.open(folder / "supervisor.log", flags, 0o600)
-    try:
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", "-B", supervisor.__file__, str(folder)],
-            {},
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
-                (os.POSIX_SPAWN_DUP2, 0, 1),
-                (os.POSIX_SPAWN_DUP2, complaints, 2),
-            ],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-        )
-        with contextlib.suppress(OSError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, _FILES)
-        return pid
-    finally:
-        os.close(complaints)
-
-
-def _reaped(pid: int, folder: Path) -> bool:
-    """True if supervisor *pid* of the attempt in *folder* has ended."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # an earlier server started it, or somebody else reaps our children
-        return supervised_by(pid) != folder

@@ -1,11 +1,16 @@
-"""The processes of tasks whose supervisor is gone: found by the marker in their environment, with everything they started."""
+"""The processes of attempts, found in /proc, and the start of supervisors.
+
+Supervisors are known by their arguments, tasks by a marker in their environment, and all else by being below one of them.
+"""
 
 import contextlib
 import errno
 import os
+import resource
 import signal
+import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from runrig.backends.local import supervisor
@@ -15,12 +20,20 @@ NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 MARKER = "RUNRIG_TASK_KEY"
 """Environment variable of every task: the folder of its attempt."""
 
-_ROUNDS = 100
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""Open files that tasks may have: as we were started, because a server raises its own limit."""
+
+ROUNDS = 100
 _PAUSE_S = 0.005
+_DEPTH = 6
+"""Parts of the shortest path of an attempt: ``/DATA/tasks/WORKFLOW/TASK/RETRY``."""
+
+Belongs = Callable[[int, Path], bool]
+"""(a process, the folder of the attempt that it names) → whether it is one of those that are looked for."""
 
 
-def marked(tasks: Path) -> dict[Path, list[int]]:
-    """Folder of an attempt below *tasks* → its living processes, whatever their parents are now.  Reads all of /proc once.
+def of_attempts(belongs: Belongs) -> dict[Path, list[int]]:
+    """Folder of an attempt → its living processes, whatever their parents are now, its supervisor first.  Reads all of /proc once.
 
     A process that clears its environment is still found below one that does not.
     """
@@ -32,8 +45,8 @@ def marked(tasks: Path) -> dict[Path, list[int]]:
         if not fields or fields[0] in (b"Z", b"X"):
             continue
         children.setdefault(int(fields[1]), []).append(pid)
-        folder = _folder(pid, tasks)
-        if folder is not None:
+        folder = supervised_by(pid) or _marked_with(pid)
+        if folder is not None and belongs(pid, folder):
             owner[pid] = folder
     queue = list(owner)
     while queue:
@@ -44,6 +57,64 @@ def marked(tasks: Path) -> dict[Path, list[int]]:
                 owner[pid] = owner[parent]
                 queue.append(pid)
     return found
+
+
+def abandoned(pid: int, folder: Path) -> bool:
+    """True if the data folder of the attempt is gone, as *pid* sees files: no server can ever take the attempt on again.
+
+    A data folder that was moved has not gone: the supervisor works in it, under its new name.
+    """
+    named = len(folder.parts) >= _DEPTH and folder.parts[-4] == "tasks" and folder.name.isdigit()
+    if not named or os.environ.get(MARKER) == str(folder):  # the second: this server runs in that task
+        return False
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            return False
+        os.stat(f"/proc/{pid}/root{folder.parents[3] / 'live'}")
+    except (FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(OSError):  # the process itself has gone
+            os.stat(f"/proc/{pid}/root/")
+            above = _supervisor_above(pid, folder)
+            return above is None or os.stat(f"/proc/{above}/cwd").st_nlink == 0
+    except OSError:
+        pass
+    return False
+
+
+def start_supervisor(folder: Path) -> int:
+    """Starts a supervisor of the attempt in *folder* in a session of its own; returns its pid.
+
+    It has no open file of ours but one for its complaints.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    complaints = os.open(folder / "supervisor.log", flags, 0o600)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-B", supervisor.__file__, str(folder)],
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, 0, 1),
+                (os.POSIX_SPAWN_DUP2, complaints, 2),
+            ],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
+        )
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, FILES)
+        return pid
+    finally:
+        os.close(complaints)
+
+
+def reaped(pid: int, folder: Path) -> bool:
+    """True if supervisor *pid* of the attempt in *folder* has ended."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # an earlier server started it, or somebody else reaps our children
+        return supervised_by(pid) != folder
 
 
 def supervisors(tasks: Path) -> dict[Path, int]:
@@ -71,27 +142,36 @@ def supervised_by(pid: int) -> Path | None:
     return Path(os.fsdecode(words[-2])) if is_one else None
 
 
-def kill_marked(tasks: Path, folders: Collection[Path]) -> set[Path]:
-    """Kills the processes of the attempts in *folders*; returns the folders that still have some after half a second."""
-    left = set(folders)
-    for _ in range(_ROUNDS):
-        alive = marked(tasks)
-        left &= set(alive)
-        if not left:
-            break
-        for pid in (pid for folder in left for pid in alive[folder]):
+def kill_all(belongs: Belongs, rounds: int = ROUNDS) -> set[Path]:
+    """Kills the processes of attempts that are looked for; returns the folders that still have some after *rounds* of 5 ms."""
+    alive: dict[Path, list[int]] = {}
+    for _ in range(rounds):
+        alive = of_attempts(belongs)
+        if not alive:
+            return set()
+        for pid in (pid for each in alive.values() for pid in each):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_PAUSE_S)
-    return left
+    return set(alive)
 
 
-def _folder(pid: int, tasks: Path) -> Path | None:
+def _supervisor_above(pid: int, folder: Path) -> int | None:
+    """The supervisor of the attempt in *folder*, if it is *pid* or above it: nothing leaves that tree while it lives."""
+    while pid > 1:
+        if supervised_by(pid) == folder:
+            return pid
+        fields = supervisor.stat_of(pid)
+        pid = int(fields[1]) if fields else 0
+    return None
+
+
+def _marked_with(pid: int) -> Path | None:
     try:
         environment = supervisor.read(f"/proc/{pid}/environ")
     except OSError:
         return None
-    start = f"{MARKER}={tasks}/".encode()
+    start = f"{MARKER}=/".encode()
     values = (field for field in environment.split(b"\0") if field.startswith(start))
     value = next(values, None)
     return None if value is None else Path(os.fsdecode(value).partition("=")[2])

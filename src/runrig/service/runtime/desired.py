@@ -81,6 +81,7 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
         spec=spec.name,
         flavor=granted.flavor,
         uuid=task_uuid(workflow.uuid, task.name),
+        workflow_uuid=workflow.uuid,
         node=task.node,
         gpus=task.gpus,
         command=(*spec.command, *spec.args),
