@@ -288,6 +288,12 @@ _WITH = {
 def _not_allowed(identity: Identity, permission: Permission, about: About | None) -> NotAllowed:
     if permission is Permission.OWN_TOKENS:
         return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
+    if permission is Permission.CHANGE_OWN:
+        return NotAllowed(
+            f"this token gives only {', '.join(identity.narrowed or ())}, and {identity.user} has more roles: credentials and settings, "
+            f"which all tokens of {identity.user} share, are changed only with a token that gives all of them",
+            {"permission": permission.value},
+        )
     pool = "" if about is None else about.pool
     top = pool.partition(SUBPOOL_DELIMITER)[0]
     words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}

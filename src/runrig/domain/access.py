@@ -6,7 +6,7 @@ A role on a pool covers the pool and its subpools, matched by the exact name or 
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
@@ -31,7 +31,8 @@ class Permission(enum.Enum):
     CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, hold, restart.
     EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
     READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
-    cohorts, top-level pools and their quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.
+    cohorts, top-level pools and their quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.  CHANGE_OWN: change what all tokens of the user
+    share, such as credentials and settings.
     ACCESS: users, roles, and tokens of other users.
     """
 
@@ -49,6 +50,7 @@ class Permission(enum.Enum):
     CHANGE_CLUSTER = "change cluster"
     OWN_TOKENS = "own tokens"
     OWN_CREDENTIALS = "own credentials"
+    CHANGE_OWN = "change own"
     ACCESS = "access"
 
 
@@ -138,6 +140,10 @@ class TokenRow:
     def gives(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
         """The roles that it gives, out of *grants*, which its user has."""
         return grants if self.roles is None else tuple(each for each in grants if str(each) in self.roles)
+
+    def narrowed(self, grants: tuple[Grant, ...]) -> tuple[str, ...] | None:
+        """Its roles, if it lacks one of *grants*, which its user has; None: it gives them all."""
+        return None if self.gives(grants) == grants else self.roles
 
     def problem(self, now: float) -> str | None:
         """Why the token is no longer valid; None if it still is."""
@@ -233,6 +239,7 @@ class Identity:
 
     *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
     *sign_in*: for who signed in at the provider; its roles are among *grants*.
+    *narrowed*: the roles of a token that does not give all roles of its user; None: everything that the user may do.
     """
 
     user: str
@@ -240,6 +247,7 @@ class Identity:
     token: str = ""
     speaks_for_others: bool = False
     sign_in: SignIn | None = None
+    narrowed: tuple[str, ...] | None = None
 
     @property
     def admin(self) -> bool:
@@ -249,6 +257,10 @@ class Identity:
     def keeps_tokens(self) -> bool:
         """False for who came without one: a token would outlive the permission to do so."""
         return self.token != DEV_LOGIN
+
+    def reaches(self, roles: Collection[str] | None) -> bool:
+        """True if this identity may end or change what a token of its user has that gives *roles*; None: all of the user's."""
+        return self.narrowed is None or self.admin or (roles is not None and set(roles) <= set(self.narrowed))
 
 
 # ---------------------------------------------------------------- the rule
@@ -308,6 +320,8 @@ def allows(
         return True
     if permission is Permission.OWN_TOKENS:
         return identity.keeps_tokens
+    if permission is Permission.CHANGE_OWN:
+        return identity.reaches(None)
     if permission is Permission.READ_CLUSTER:
         return bool(identity.grants)
     mine = owner is not None and owner == identity.user

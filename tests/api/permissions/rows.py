@@ -193,6 +193,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "list pools": _ALL,
     "own tokens": _ALL,
     "own credentials": _ALL,
+    "change own": _ALL,
     "read cluster": {**_ALL, "nina": NOT_ALLOWED},
     "read everything": {**_ADMIN, "vera": GOOD},
     "read pool": _READ,

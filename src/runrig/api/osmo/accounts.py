@@ -133,7 +133,7 @@ def _role(service: Service, text: str) -> Grant:
     responses=_nothing(404, said={404: _NO_TOKEN}),
 )
 def delete_access_token(service: Serving, who: Who, name: str) -> Response:
-    service.access.tokens.revoke(who.user, name, actor=who.user)
+    service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token)
     return JSONResponse(None)
 
 
@@ -182,7 +182,7 @@ def create_access_token_for(
     responses=_nothing(404, said={404: _NO_TOKEN}),
 )
 def delete_access_token_of(service: Serving, who: Who, user: str, name: str) -> Response:
-    service.access.tokens.revoke(_account(service, user).name, name, actor=who.user)
+    service.access.tokens.revoke(_account(service, user).name, name, actor=who.user, by=who.token)
     return JSONResponse(None)
 
 

@@ -15,6 +15,7 @@ from runrig.domain.errors import InvalidInput
 router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_CREDENTIALS)]
+_CHANGE = [needs(Permission.CHANGE_OWN)]
 _NONE: Said = ("alice has no credential 'wandbb': there are wandb", {})
 
 
@@ -31,7 +32,7 @@ def list_credentials(service: Serving, user: User) -> wire.CredentialsAnswer:
 @router.post(
     "/api/credentials/{name}",
     summary="Set a credential, or replace it",
-    dependencies=_OWN,
+    dependencies=_CHANGE,
     responses=answers(wire.CredentialsAnswer, 404, 409, 413),
 )
 def set_credential(service: Serving, user: User, name: str, body: wire.CredentialSetRequest) -> wire.CredentialsAnswer:
@@ -65,7 +66,7 @@ def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
 @router.delete(
     "/api/credentials/{name}",
     summary="Delete a credential",
-    dependencies=_OWN,
+    dependencies=_CHANGE,
     responses=answers(wire.CredentialsAnswer, 404, said={404: _NONE}),
 )
 def delete_credential(service: Serving, user: User, name: str) -> wire.CredentialsAnswer:

@@ -36,7 +36,7 @@ def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
 @router.post(
     "/api/profile/settings",
     summary="Set your default pool, or whether you want notifications",
-    dependencies=_CONNECT,
+    dependencies=[needs(Permission.CHANGE_OWN)],
     responses=answers(wire.ProfileAnswer, 404, 409, said={404: _NO_POOL, 409: _ENDS}),
 )
 def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:

@@ -18,6 +18,7 @@ from runrig.wire import v1
 router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_CREDENTIALS)]
+_CHANGE = [needs(Permission.CHANGE_OWN)]
 _NONE: Said = ("alice has no credential 'wandbb': there are wandb", {})
 
 Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
@@ -56,7 +57,7 @@ def get_credential(service: Serving, user: User, name: Name) -> Response:
     "/api/v1/credentials/{name}",
     summary="Set a credential, or replace it whole",
     description="201 for a new one, 200 for one that was there.",
-    dependencies=_OWN,
+    dependencies=_CHANGE,
     status_code=201,
     response_model=v1.Credential,
     responses=creates(v1.Credential, 404, 409, 412, 413, tag=True, tries=True),
@@ -87,7 +88,7 @@ def _shown(credential: Credential) -> v1.Credential:
 @router.delete(
     "/api/v1/credentials/{name}",
     summary="Delete a credential",
-    dependencies=_OWN,
+    dependencies=_CHANGE,
     status_code=204,
     responses=empties(404, 412, said={404: _NONE}),
 )

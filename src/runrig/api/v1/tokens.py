@@ -136,7 +136,7 @@ def _changed(service: Service, who: Identity, user: str, name: str, body: v1.Tok
     responses=shows(v1.Token, 404, 412, said={404: _NONE}),
 )
 def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> v1.Token:
-    row = service.access.tokens.revoke(who.user, name, actor=who.user, expected=expected)
+    row = service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token, expected=expected)
     return as_answers.token(row, service.access.now())
 
 
@@ -197,5 +197,5 @@ def update_user_token(
 )
 def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> v1.Token:
     owner = service.access.users.get(user).name
-    row = service.access.tokens.revoke(owner, name, actor=who.user, expected=expected)
+    row = service.access.tokens.revoke(owner, name, actor=who.user, by=who.token, expected=expected)
     return as_answers.token(row, service.access.now())

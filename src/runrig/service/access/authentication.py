@@ -194,7 +194,7 @@ class Authentication:
         user = self._accounts.rows.users[row.user]
         if user.disabled:
             return f"user {user.name} is disabled"
-        return Identity(user.name, row.gives(user.grants), row.id)
+        return Identity(user.name, row.gives(user.grants), row.id, narrowed=row.narrowed(user.grants))
 
     def _signed_in(self, name: str, sign_in: SignIn, now: float) -> Identity | str:
         """As `_identity`.  Roles that were granted here are added to those of the groups."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.access import AccessEventKind, BrowserSession, Identity, SignIn
-from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
+from runrig.domain.errors import Conflict, NotAllowed, NotLoggedIn, RunrigError
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts, hash_of
@@ -110,7 +110,7 @@ class BrowserSessions:
     # ------------------------------------------------------------ beginning and ending
 
     def enter(self, shown: str, source: str) -> str:
-        """Returns the cookie of a new session for *shown*: a code, or a token.  Raises NotLoggedIn, TooMany, NotAllowed."""
+        """Returns the cookie of a new session for *shown*: a code, or a token.  Raises NotLoggedIn, TooMany, NotAllowed, Conflict."""
         with self._lock:
             found = self._codes.pop(hash_of(shown), None)
         if found is not None and found[1] > self._accounts.now():
@@ -134,21 +134,37 @@ class BrowserSessions:
             change = self._accounts.draft(identity.user)
             ends_at = change.now + LONGEST_S if identity.sign_in is None else identity.sign_in.ends_at
             session = BrowserSession(hash_of(cookie), identity.user, token, roles, change.now, change.now, ends_at)
-            if self._authentication.begun_with(session) is None:
+            visitor = self._authentication.begun_with(session)
+            if visitor is None:
                 raise NotLoggedIn(ENDED)
-            self._put([session], self._superfluous(identity.user, change.now))
+            self._put([session], self._superfluous(visitor, change.now))
             if refresh_token is not None:
                 self._renewals[session.hash] = _Renewal(refresh_token)
             change.tell(AccessEventKind.SIGNED_IN, identity.user, BY_PAGE)
             self._accounts.write(change)
         return cookie
 
-    def _superfluous(self, user: str, now: float) -> list[str]:
-        """Hashes of sessions that have ended, and of the oldest of *user* if there would be too many."""
+    def _superfluous(self, identity: Identity, now: float) -> list[str]:
+        """Hashes of sessions that have ended, and of the oldest that *identity* may end if its user would have too many.
+
+        Raises Conflict if the user has as many that give more.
+        """
         ended = [each.hash for each in self._sessions.values() if self._is_over(each, now)]
-        own = [each for each in self._sessions.values() if each.user == user and not self._is_over(each, now)]
-        own.sort(key=lambda each: (each.created_at, each.hash))
-        return ended + [each.hash for each in own[: max(0, len(own) - MOST + 1)]]
+        own = [each for each in self._sessions.values() if each.user == identity.user and not self._is_over(each, now)]
+        excess = max(0, len(own) - MOST + 1)
+        reached = [each for each in own if excess and self._reaches(identity, each)]
+        if len(reached) < excess:
+            raise Conflict(
+                f"{identity.user} is signed in with {len(own)} browsers, all of which may do more than this token: sign one out, or "
+                "sign in with a token that gives all roles"
+            )
+        reached.sort(key=lambda each: (each.created_at, each.hash))
+        return ended + [each.hash for each in reached[:excess]]
+
+    def _reaches(self, identity: Identity, session: BrowserSession) -> bool:
+        """True if *identity* may end *session*, also because nothing is behind it any more."""
+        found = self._authentication.begun_with(session)
+        return found is None or identity.reaches(found.narrowed)
 
     def end(self, cookie: str) -> None:
         """Signs out."""

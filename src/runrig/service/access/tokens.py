@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from runrig.domain.access import AccessEventKind, Grant, Kind, TokenRow, User, token_name_problem
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from runrig.domain.access import AccessEventKind, Grant, Identity, Kind, TokenRow, User, token_name_problem
+from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user, hash_of
@@ -78,6 +78,7 @@ class Tokens:
             if text is not None and (told := self._told(text, user, name, expires_in_s)) is not None:
                 if (told.row.description, told.row.roles) != (description, wanted):
                     raise Conflict(_ANOTHERS_KEY)
+                self._check_reached(told.row, by)
                 return told
             change = self._accounts.draft(actor)
             owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
@@ -112,12 +113,13 @@ class Tokens:
     ) -> TokenRow:
         """The valid token *name* of *user* afterwards; what it gives counts from the next request on.  *roles*, *by*: as in `create`.
 
-        Raises NotFound, InvalidInput, Changed.
+        Raises NotFound, NotAllowed, InvalidInput, Changed.
         """
         if not isinstance(description, Keep) and (problem := _description_problem(description)) is not None:
             raise InvalidInput.one(problem, "description")
         with self._accounts.lock:
             before = self.named(user, name)
+            self._check_reached(before, by)
             check_unchanged(expected, before, f"token {name} of {user}")
             after = before if isinstance(description, Keep) else replace(before, description=description)
             if not isinstance(roles, Keep):
@@ -150,6 +152,19 @@ class Tokens:
                 "roles",
             )
 
+    def _check_reached(self, token: TokenRow, by: str) -> None:
+        """Raises NotAllowed if the token *by* is another of the same user and gives less than *token*."""
+        asking = self.get(by)
+        if asking is None or asking.user != token.user:
+            return
+        grants = self._users.get(token.user).grants
+        who = Identity(token.user, asking.gives(grants), by, narrowed=asking.narrowed(grants))
+        if not who.reaches(token.roles):
+            raise NotAllowed(
+                f"token {token.name} of {token.user} gives more than token {asking.name}, which this request uses, and so can be changed, "
+                f"shown again or revoked only with a token that gives as much"
+            )
+
     def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
         """The token *text*, if it has been made; None: it has not.  Raises Conflict if it is not to be told again."""
         row, now = self._accounts.rows.by_hash.get(hash_of(text)), self._accounts.now()
@@ -167,10 +182,11 @@ class Tokens:
             )
         return MadeToken(self._with_use(row), text)
 
-    def revoke(self, user: str, name: str, *, actor: str, expected: Expected = None) -> TokenRow:
-        """Revokes the valid token *name* of *user*.  Raises NotFound, Changed."""
+    def revoke(self, user: str, name: str, *, actor: str, by: str = "", expected: Expected = None) -> TokenRow:
+        """Revokes the valid token *name* of *user*.  *by*: the id of the token of who asks.  Raises NotFound, NotAllowed, Changed."""
         with self._accounts.lock:
             token = self.named(user, name)
+            self._check_reached(token, by)
             check_unchanged(expected, token, f"token {name} of {user}")
             change = self._accounts.draft(actor)
             change.revoke(token)

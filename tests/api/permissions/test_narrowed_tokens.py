@@ -1,0 +1,265 @@
+"""A token that gives fewer roles than its user has ends and changes nothing that the user's wider tokens use.
+
+Whatever a user owns without regard to a pool is in `OWNED`, by the route that changes it; a new such route has to enter.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+
+from runrig.api import app as application
+from runrig.api.permissions import declared
+from runrig.domain.access import OF_A_POOL, Permission, role_named
+from runrig.domain.credentials import CredentialKind
+from runrig.service.access import browser_sessions
+from runrig.service.access.access import Access
+from runrig.web.install import MODULES as PAGES
+from tests.api.client import PORT, URL
+from tests.web.visitor import Site, site
+
+USER = "una"
+ROLES = ("pool1-admin", "pool1-user", "pool2-user")
+GIVES: Mapping[str, tuple[str, ...] | None] = {
+    "wide": None,
+    "whole": ROLES,
+    "pools": ("pool1-admin", "pool1-user"),
+    "narrow": ("pool1-user",),
+    "twin": ("pool1-user",),
+}
+"""Tokens of *una* with what they give."""
+
+DONE = (200, 201, 204)
+OTHER = {"generic_credential": {"credential": {"key": "of a thief"}}}
+
+
+@dataclass(frozen=True)
+class Row:
+    """*path*: {name} is the token that the request is about; a path without it is about what all tokens of the user share."""
+
+    path: str
+    body: Any = None
+
+    @property
+    def of_tokens(self) -> bool:
+        return "{name}" in self.path
+
+
+NOT_OWNED = "changes nothing of a user"
+BOUNDED = "makes what gives no more than who asks"
+OWNED: Mapping[str, Row | str] = {
+    "DELETE /api/auth/access_token/{name}": Row("/api/auth/access_token/{name}"),
+    "DELETE /api/credentials/{name}": Row("/api/credentials/own"),
+    "DELETE /api/v1/credentials/{name}": Row("/api/v1/credentials/own"),
+    "DELETE /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}"),
+    "PATCH /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}", {"roles": ["pool1-user"], "description": "mine now"}),
+    "POST /api/auth/access_token/{name}": BOUNDED,
+    "POST /api/auth/jwt/access_token": BOUNDED,
+    "POST /api/credentials/{name}": Row("/api/credentials/own", OTHER),
+    "POST /api/profile/settings": Row("/api/profile/settings", {"pool": "pool1", "email_notification": True}),
+    "POST /api/v1/browser-codes": BOUNDED,
+    "POST /api/v1/sign-in/code": NOT_OWNED,
+    "POST /api/v1/sign-in/device": NOT_OWNED,
+    "POST /api/v1/sign-in/device/token": NOT_OWNED,
+    "POST /api/v1/sign-in/renewal": NOT_OWNED,
+    "POST /api/v1/tokens": BOUNDED,
+    "POST /login": BOUNDED,
+    "POST /logout": NOT_OWNED,  # it ends the session whose cookie and second secret were sent
+    "POST /submit": NOT_OWNED,  # it asks for the right to submit to the pool that the form names
+    "PUT /api/v1/credentials/{name}": Row("/api/v1/credentials/own", {"values": {"key": "of a thief"}}),
+}
+ROWS = {route: row for route, row in OWNED.items() if isinstance(row, Row)}
+TOKEN_ROUTES = sorted(route for route, row in ROWS.items() if row.of_tokens)
+SHARED_ROUTES = sorted(route for route, row in ROWS.items() if not row.of_tokens)
+
+
+@dataclass
+class Una:
+    """*tokens*: the texts, by the names of `GIVES`."""
+
+    site: Site
+    http: TestClient
+    tokens: dict[str, str]
+
+    @property
+    def access(self) -> Access:
+        return self.site.desk.service.access
+
+    def send(self, bearer: str, method: str, path: str, body: Any = None, **headers: str) -> httpx2.Response:
+        sent = {"Authorization": f"Bearer {bearer}"} | headers
+        found: httpx2.Response = self.http.request(method, path, json=body, headers=sent)
+        return found
+
+    def do(self, by: str, route: str, about: str = "") -> httpx2.Response:
+        row = ROWS[route]
+        return self.send(self.tokens[by], route.partition(" ")[0], row.path.format(name=about), row.body)
+
+    def portrait(self) -> tuple[object, ...]:
+        """All that is kept of users, but for when tokens were used."""
+        store = self.site.desk.store.access
+        rows = store.load()
+        tokens = tuple(replace(each, last_used_at=None) for each in rows.tokens)
+        return replace(rows, tokens=tokens), store.profile(USER), store.sessions()
+
+
+@contextmanager
+def una(folder: Path) -> Iterator[Una]:
+    with site(folder) as it:
+        access = it.desk.service.access
+        access.users.create(USER, [role_named(each) for each in ROLES], actor="ann")
+        made = {
+            name: access.tokens.create(
+                USER, name, actor=USER, roles=None if roles is None else [role_named(each) for each in roles]
+            ).text
+            for name, roles in GIVES.items()
+        }
+        access.credentials.set(USER, "own", CredentialKind.GENERIC, {"key": "of una"}, actor=USER)
+        http = TestClient(it.app, base_url=URL, raise_server_exceptions=False, follow_redirects=False)
+        yield Una(it, http, made)
+        http.close()
+
+
+def test_every_route_by_which_a_user_changes_what_no_pool_decides_has_a_row() -> None:
+    decided = {each.value for each in OF_A_POOL}
+    decided |= {each.value for each in (Permission.CHANGE_CLUSTER, Permission.ACCESS, Permission.READ_EVERYTHING)}
+    found = set()
+    for module in (*application._MODULES, *PAGES):
+        for route in module.router.routes:
+            assert isinstance(route, APIRoute)
+            if not any(said.partition(" (")[0] in decided for said in map(str, declared(route))):
+                found |= {f"{method} {route.path}" for method in route.methods or () if method != "GET"}
+    assert found == set(OWNED)
+
+
+@pytest.mark.parametrize("route", SHARED_ROUTES)
+def test_what_all_tokens_share_is_changed_only_with_one_that_gives_all_roles(tmp_path: Path, route: str) -> None:
+    with una(tmp_path) as it:
+        before = it.portrait()
+        for by in ("narrow", "pools"):
+            refused = it.do(by, route)
+            assert refused.status_code == 403
+            told = refused.json()
+            assert (told.get("detail") or told["message"]) == (
+                f"this token gives only {', '.join(GIVES[by] or ())}, and una has more roles: credentials and settings, which all "
+                "tokens of una share, are changed only with a token that gives all of them"
+            )
+        assert it.portrait() == before
+        assert it.do("whole", route).status_code in DONE
+        assert it.portrait() != before
+
+
+@pytest.mark.parametrize("route", TOKEN_ROUTES)
+def test_a_narrowed_token_changes_and_ends_only_tokens_that_give_no_more(tmp_path: Path, route: str) -> None:
+    with una(tmp_path) as it:
+        before = it.portrait()
+        wider = {"narrow": ("wide", "whole", "pools"), "pools": ("wide", "whole")}
+        for by, abouts in wider.items():
+            for about in abouts:
+                refused = it.do(by, route, about)
+                assert refused.status_code == 403, (by, about)
+                told = refused.json()
+                assert (told.get("detail") or told["message"]) == (
+                    f"token {about} of una gives more than token {by}, which this request uses, and so can be changed, shown "
+                    "again or revoked only with a token that gives as much"
+                )
+        assert it.portrait() == before
+        assert all(it.send(each, "GET", "/api/v1/me").status_code == 200 for each in it.tokens.values())
+        for by, about in (("narrow", "twin"), ("narrow", "narrow"), ("whole", "pools"), ("whole", "wide")):
+            assert it.do(by, route, about).status_code in DONE, (by, about)
+
+
+def test_a_token_is_narrowed_as_soon_as_its_user_has_another_role(tmp_path: Path) -> None:
+    with una(tmp_path) as it:
+        assert it.do("whole", "PUT /api/v1/credentials/{name}").status_code == 200
+        it.access.users.grant(USER, role_named("viewer"), actor="ann")
+        assert it.do("whole", "PUT /api/v1/credentials/{name}").status_code == 403
+        assert it.do("whole", "DELETE /api/v1/tokens/{name}", "wide").status_code == 403
+        assert it.do("wide", "PUT /api/v1/credentials/{name}").status_code == 200
+
+
+def test_a_role_that_was_taken_back_still_makes_a_token_wider(tmp_path: Path) -> None:
+    """It is wider again once the role is back."""
+    with una(tmp_path) as it:
+        it.access.users.withdraw(USER, role_named("pool1-admin"), actor="ann")
+        assert it.do("narrow", "DELETE /api/v1/tokens/{name}", "pools").status_code == 403
+
+
+def test_admins_manage_every_token_also_with_a_narrowed_one_of_their_own(tmp_path: Path) -> None:
+    with una(tmp_path) as it:
+        it.access.users.grant(USER, role_named("admin"), actor="ann")
+        assert it.do("narrow", "DELETE /api/v1/tokens/{name}", "wide").status_code == 403
+        chief = it.access.tokens.create(USER, "chief", actor=USER, roles=[role_named("admin")]).text
+        assert it.send(chief, "DELETE", "/api/v1/tokens/wide").status_code == 200
+        assert it.send(chief, "DELETE", f"/api/v1/users/{USER}/tokens/whole").status_code == 200
+
+
+def exchanged(it: Una, token: str) -> str:
+    """The JWT of five minutes for *token*."""
+    found: str = it.http.post("/api/auth/jwt/access_token", json={"token": token}).json()["token"]
+    return found
+
+
+def test_what_is_made_of_a_narrowed_token_reaches_no_further(tmp_path: Path) -> None:
+    """Its JWT, a token that it makes, and one made by the reference client's door."""
+    with una(tmp_path) as it:
+        jwt = exchanged(it, it.tokens["narrow"])
+        child = it.send(it.tokens["narrow"], "POST", "/api/v1/tokens", {"name": "child"}).json()["token"]
+        made = it.send(it.tokens["narrow"], "POST", "/api/auth/access_token/other?expires_at=2030-02-28")
+        before = it.portrait()
+        for bearer in (jwt, child, made.json()):
+            assert it.send(bearer, "DELETE", "/api/v1/tokens/wide").status_code == 403
+            assert it.send(bearer, "PATCH", "/api/v1/tokens/pools", {"description": "x"}).status_code == 403
+            assert it.send(bearer, "PUT", "/api/v1/credentials/own", {"values": {"key": "x"}}).status_code == 403
+        assert it.portrait() == before
+
+
+@pytest.mark.parametrize("roles", [{}, {"roles": ["pool1-admin"]}])
+def test_an_idempotency_key_does_not_show_the_text_of_a_wider_token_again(
+    tmp_path: Path, roles: dict[str, Any]
+) -> None:
+    """The text is made of the user and the key, so that who repeats the request is told it again."""
+    asked, key = {"name": "again", **roles}, {"Idempotency-Key": "0123456789abcdef0123456789abcdef"}
+    with una(tmp_path) as it:
+        first = it.send(it.tokens["wide"], "POST", "/api/v1/tokens", asked, **key)
+        assert first.status_code == 201
+        stolen = it.send(it.tokens["narrow"], "POST", "/api/v1/tokens", asked, **key)
+        assert stolen.status_code in (403, 409)
+        assert first.json()["token"] not in stolen.text
+        assert it.send(it.tokens["wide"], "POST", "/api/v1/tokens", asked, **key).json() == first.json()
+
+
+def test_browsers_of_a_narrowed_token_sign_out_only_those_that_may_do_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user has so many sessions; one more ends the oldest."""
+    monkeypatch.setattr(browser_sessions, "MOST", 3)
+    with una(tmp_path) as it:
+        browsers = it.access.browsers
+
+        def enter(by: str) -> str:
+            return browsers.enter(it.tokens[by], "here")
+
+        def signed_in(*cookies: str) -> list[bool]:
+            return [
+                it.http.get("/me", headers={"Cookie": f"runrig-{PORT}={each}"}).status_code == 200 for each in cookies
+            ]
+
+        wide, narrow = [enter("wide"), enter("pools")], enter("narrow")
+        code = it.send(it.tokens["narrow"], "POST", "/api/v1/browser-codes").json()["code"]
+        by_code = browsers.enter(code, "here")
+        assert signed_in(*wide, narrow, by_code) == [True, True, False, True]
+        newest = enter("whole")  # which reaches them all: the oldest ends
+        assert signed_in(*wide, by_code, newest) == [False, True, True, True]
+        enter("wide"), enter("wide"), enter("wide")
+        before = it.portrait()
+        form = {"Origin": URL, "Content-Type": "application/x-www-form-urlencoded"}
+        refused = it.http.post("/login", content=f"shown={it.tokens['narrow']}", headers=form)
+        assert refused.status_code == 409
+        assert "una is signed in with 3 browsers, all of which may do more than this token" in refused.text.lower()
+        assert it.portrait() == before
