@@ -210,6 +210,20 @@ def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None
     ]
 
 
+@pytest.mark.parametrize("at", ["0s", "90d"])
+@pytest.mark.parametrize("files", [("small", "large"), ("large", "small")])
+def test_workflows_of_one_moment_are_submitted_in_the_order_of_the_file(files: tuple[str, str], at: str) -> None:
+    text = f"""
+    nodes: [{{name: n0, resources: {{gpu: 4}}}}]
+    pools: [{{name: p, quota: 4, queueing: STRICT_FIFO}}]
+    workflows: [{{file: {files[0]}.yaml, at: {at}}}, {{file: {files[1]}.yaml, at: {at}}}]
+    """
+    found = line(text, TO_THE_END, small=one_task("small", gpus=1), large=one_task("large", gpus=4))
+    starts = [admitted["workload"] for cycle in found["cycles"] for admitted in cycle["admitted"]]
+    assert starts == [f"{name}-1/main-group" for name in files]
+    assert next(cycle["at"] for cycle in found["cycles"] if cycle["admitted"]) == (0 if at == "0s" else 90 * 86400)
+
+
 def test_without_nodes_the_quota_alone_decides() -> None:
     told = line("{pools: [{name: p, quota: 2}], workflows: [{file: a.yaml}]}", a=one_task("a", gpus=2))
     assert told["cycles"] == [cycle(0, starts=[admitted("a-1/main-group", "p")])]

@@ -1,5 +1,6 @@
 """Workloads become exactly what their spec and status say."""
 
+import math
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ def condition(kind: str, status: str = "True", seconds: int | None = None, reaso
     return {"type": kind, "status": status, "reason": reason, **time}
 
 
-def running(*conditions: dict[str, object], **status: object) -> Workload:
+def running(*conditions: dict[str, object], created: int | None = None, **status: object) -> Workload:
     """A workload that holds a core of cq."""
     admission = {"clusterQueue": "cq", "podSetAssignments": [{"flavors": {"cpu": "f"}, "resourceUsage": {"cpu": 1}}]}
-    return only(read(*home(), workload(status={"admission": admission, "conditions": list(conditions), **status})))
+    meta = {} if created is None else {"creationTimestamp": at(created)}
+    held = {"admission": admission, "conditions": list(conditions), **status}
+    return only(read(*home(), workload(meta=meta, status=held)))
 
 
 def test_a_workload_that_says_nothing_has_the_defaults() -> None:
@@ -122,7 +125,7 @@ def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions: list
     assert running(*conditions).admitted is admitted
 
 
-def test_a_time_that_is_not_said_is_the_latest_of_the_file() -> None:
+def test_a_time_that_is_not_said_comes_right_after_the_latest_of_the_file() -> None:
     found = system(
         *home(),
         workload("a"),
@@ -131,9 +134,12 @@ def test_a_time_that_is_not_said_is_the_latest_of_the_file() -> None:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "creationTimestamp": at(30)}},
     )
     assert found.now == T0 + 40
-    assert [(w.name, w.created_at) for w in found.workloads] == [("default/a", T0 + 40), ("default/b", T0 + 9)]
+    assert [(w.name, w.created_at) for w in found.workloads] == [
+        ("default/a", math.nextafter(T0 + 40, math.inf)),
+        ("default/b", T0 + 9),
+    ]
     held = running(condition("QuotaReserved"), condition("PodsReady", "False", 3))
-    assert (held.created_at, held.reserved_at) == (T0 + 3, T0 + 3)
+    assert (held.created_at, held.reserved_at) == (math.nextafter(T0 + 3, math.inf), T0 + 3)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +152,15 @@ def test_only_two_kinds_of_eviction_cost_it_its_place(reason: str, queued: int) 
     assert (found.created_at, found.queued_at, found.evicted) == (T0 + 1, T0 + queued, False)
     over = {"conditions": [condition("Evicted", "False", 20, reason)]}
     assert only(read(*home(), workload(meta={"creationTimestamp": at(1)}, status=over))).queued_at == T0 + 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "queued"),
+    [("PodsReadyTimeout", 20), ("AdmissionCheck", 20), ("Preempted", 1), ("ClusterQueueStopped", 1)],
+)
+def test_an_eviction_counts_while_the_quota_is_still_held(reason: str, queued: int) -> None:
+    found = running(condition("Evicted", "True", 20, reason), condition("QuotaReserved", "True", 2), created=1)
+    assert (found.queued_at, found.reserved_at, found.evicted) == (T0 + queued, T0 + 2, True)
 
 
 def test_finished_work_is_no_part_of_the_system() -> None:

@@ -3,6 +3,7 @@
 A cycle runs at each event: a workflow arrives, a task ends, a preempted one is gone, a timeout is due.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -65,6 +66,7 @@ class ClusterRun:
         self._name = name
         self._most = options.cycles
         self._arrivals = list(reversed(scenario.arrivals))
+        self._submitted = -math.inf
         self._runs: dict[TaskKey, _Run] = {}
         self._cycles: list[Cycle] = []
         self._warnings: list[Warned] = []
@@ -143,6 +145,8 @@ class ClusterRun:
         parsed = arrival.parsed
         state = self._state
         spec = parsed.spec_in(state)
+        # Each one a tick after the one before it, so that equal times keep the order of the file.
+        self._submitted = max(arrival.at, math.nextafter(self._submitted, math.inf))
         try:
             plan = submission_gate.submit(
                 state,
@@ -152,7 +156,7 @@ class ClusterRun:
                 priority=parsed.priority,
                 user=USER,
                 uuid="",
-                now=arrival.at,
+                now=self._submitted,
             )
         except (Refused, NotFound) as error:
             self._warnings.append(Warned(1, arrival.path, f"refused: {error.message}"))

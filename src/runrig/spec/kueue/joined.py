@@ -1,6 +1,7 @@
 """Drafts of work → workloads, once queues, priority classes and the time of the file are known."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runrig.domain.kueue import ClusterQueue, LabelSelector, StopPolicy, Workload
@@ -14,24 +15,39 @@ _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 
 @dataclass(slots=True)
 class Names:
-    """The objects drafts refer to.  *locals* by namespace/name; *now*: stands in for absent times."""
+    """The objects drafts refer to.  *locals* by namespace/name; *latest*: the latest time in the file, None without any."""
 
     queues: Mapping[str, ClusterQueue] = field(default_factory=dict)
     locals: Mapping[str, LocalQueue] = field(default_factory=dict)
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
     workload_classes: dict[str, PriorityClass] = field(default_factory=dict)
     pod_classes: dict[str, PriorityClass] = field(default_factory=dict)
-    now: float = 0.0
+    latest: float | None = None
+
+    @property
+    def now(self) -> float:
+        return self.latest or 0.0
 
 
-def join(drafts: Iterable[Draft], names: Names) -> tuple[Workload, ...]:
-    return tuple(_workload(draft, names) for draft in drafts)
+def join(drafts: Sequence[Draft], names: Names) -> tuple[Workload, ...]:
+    undated = _undated(names)
+    # What holds quota was submitted before what waits.
+    in_order = sorted((draft for draft in drafts if draft.created_at is None), key=lambda draft: not draft.reservation)
+    created = {draft.name: next(undated) for draft in in_order}
+    return tuple(_workload(draft, names, created.get(draft.name, draft.created_at or 0.0)) for draft in drafts)
 
 
-def _workload(draft: Draft, names: Names) -> Workload:
+def _undated(names: Names) -> Iterator[float]:
+    """Times of creation for objects without one: submitted one after the other, after everything that has a time."""
+    time = names.now if names.latest is None else math.nextafter(names.now, math.inf)
+    while True:
+        yield time
+        time = math.nextafter(time, math.inf)
+
+
+def _workload(draft: Draft, names: Names, created: float) -> Workload:
     queue, stop, problem = _queue(draft, names)
     held = draft.reservation
-    created = names.now if draft.created_at is None else draft.created_at
     return Workload(
         name=draft.name,
         queue=held.queue if held else queue,

@@ -119,7 +119,7 @@ def _result(read: _Read, report: Report) -> Manifests:
     names = read.names
     names.queues = {found.queue.name: found.queue for found in read.queues}
     names.locals = {found.name: found for found in read.locals}
-    names.now = report.latest or 0.0
+    names.latest = report.latest
     workloads = join(drafts, names)
     check_names(read.queues, read.cohorts, read.locals, read.flavors, read.topologies)
     check_topologies(read.flavors, read.topologies, read.nodes, drafts)

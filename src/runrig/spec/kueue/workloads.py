@@ -25,7 +25,7 @@ _UNSUPPORTED = {
 _POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
 _LATER = ("PodsReadyTimeout", "AdmissionCheck")
-"""Evicted for one of these, it queues from the time of its eviction; for anything else, from its creation."""
+"""Evicted for one of these, it queues from the time of its eviction, also while it still holds quota; else from its creation."""
 
 
 def read_workload(manifest: Manifest) -> Draft | None:
@@ -41,7 +41,7 @@ def read_workload(manifest: Manifest) -> Draft | None:
     priority = spec.get("priority")
     evicted = manifest.condition("Evicted")
     admission = status.get("admission")
-    late = evicted is not None and evicted.status and admission is None and evicted.reason in _LATER
+    late = evicted is not None and evicted.status and evicted.reason in _LATER
     queue = spec.get("queueName")
     if admission is None:
         status.object("requeueState").unsupported({"requeueAt": "a time before which it may not queue is not honoured"})
