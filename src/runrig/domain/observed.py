@@ -16,11 +16,15 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskFact:
-    """What the backend knows about one attempt.  *exit_code*: set iff ENDED (3001: the task was lost, 3003: it could not start)."""
+    """What the backend knows about one attempt.  *exit_code*: set iff ENDED (3001: the task was lost, 3003: it could not start).
+
+    *by_itself*: it is certain that it ended before it was asked to stop, if it was.
+    """
 
     phase: Phase
     exit_code: int | None = None
     message: str = ""
+    by_itself: bool = False
 
 
 _RUNNING = TaskFact(Phase.RUNNING)

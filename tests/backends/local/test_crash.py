@@ -15,7 +15,7 @@ from runrig.ports.backend import Desired
 from tests.patience import until
 
 from . import crash_points, server
-from .launches import ended, launch, local, output_of, processes_of, running, stopping, until_phase
+from .launches import ended, launch, local, output_of, processes_of, running, stopped, stopping, until_phase
 
 _ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -80,7 +80,7 @@ def test_a_new_server_finds_what_runs_and_what_has_ended(tmp_path: Path) -> None
         assert successor.observe().tasks == found
         assert output_of(successor, short) == "once\n"
         successor.sync(stopping(long))
-        assert until_phase(successor, Phase.ENDED, long)[long.key] == ended(143)
+        assert until_phase(successor, Phase.ENDED, long)[long.key] == stopped(143)
         successor.close()
 
 
@@ -134,7 +134,7 @@ def test_what_ran_when_the_machine_was_restarted_is_lost_and_what_had_ended_is_n
         backend.sync(running(done, cut_off))
         assert backend.observe().tasks == {
             done.key: ended(0),
-            cut_off.key: ended(3001, "the machine was restarted while it ran"),
+            cut_off.key: stopped(3001, "the machine was restarted while it ran"),
         }
     assert [path.name for path in (tmp_path / "data/live").iterdir()] == [boot.name]
 

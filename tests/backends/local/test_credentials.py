@@ -60,7 +60,7 @@ def test_a_task_finds_variables_and_files_and_nothing_is_left_of_them(backend: L
     script = "echo $WANDB; cat /etc/keys/lines; ls /etc/keys; stat -c %a /etc/keys/api_key"
     uses = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("wandb", "/etc/keys"))
     fact = ended(backend, shell(script, *uses))
-    assert fact == TaskFact(Phase.ENDED, 0, "")
+    assert fact == TaskFact(Phase.ENDED, 0, by_itself=True)
     assert printed(tmp_path).split() == [CANARY, CANARY, "two", "api_key", "lines", "600"]
     assert left(tmp_path / "data") == []
 

@@ -27,6 +27,7 @@ from .launches import (
     returns_early,
     run_to_end,
     running,
+    stopped,
     stopping,
     until_phase,
 )
@@ -210,7 +211,7 @@ def test_files_lie_below_the_folder_and_exactly_their_paths_are_replaced(tmp_pat
 def test_a_file_that_cannot_be_made_is_a_start_error(tmp_path: Path, files: list[str], message: str) -> None:
     task = launch("true", files=tuple(FileSpec(path, "") for path in files))
     with local(tmp_path) as backend:
-        assert run_to_end(backend, task) == ended(3003, message)
+        assert run_to_end(backend, task) == stopped(3003, message)
 
 
 def test_tokens_name_folders_pods_and_the_task_itself(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ def test_tokens_name_folders_pods_and_the_task_itself(tmp_path: Path) -> None:
 
 def test_a_gpu_that_is_gone_is_a_start_error(tmp_path: Path) -> None:
     with local(tmp_path, gpus=2) as backend:
-        assert run_to_end(backend, launch("true", gpus=(3,))) == ended(
+        assert run_to_end(backend, launch("true", gpus=(3,))) == stopped(
             3003, "GPU 3 is not on this machine: it has 2; start the server with --gpus"
         )
 
@@ -267,7 +268,7 @@ def test_a_supervisor_that_does_not_start_is_tried_again_then_given_up(
     with local(tmp_path) as backend:
         fact = run_to_end(backend, launch("true"))
     log = tmp_path.resolve() / "data/tasks/wf-1/train/0/supervisor.log"
-    assert fact == ended(3001, f"its supervisor does not start: see {log}")
+    assert fact == stopped(3001, f"its supervisor does not start: see {log}")
 
 
 def test_wake_makes_a_wait_return(tmp_path: Path) -> None:

@@ -2,8 +2,13 @@
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from runrig.backends.local import LocalBackend
 from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
 from tests.patience import until
@@ -18,6 +23,7 @@ from .launches import (
     python,
     run_to_end,
     running,
+    stopped,
     stopping,
     until_phase,
 )
@@ -55,7 +61,7 @@ def test_a_task_that_heeds_sigterm_ends_with_its_own_code(tmp_path: Path) -> Non
         until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
         for _ in range(3):  # it is asked once
             backend.sync(stopping(task))
-        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(5)}
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(5)}
         assert output_of(backend, task) == "saved\n"
 
 
@@ -65,7 +71,7 @@ def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -
         backend.sync(running(task))
         until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
         backend.sync(stopping(task))
-        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(137)}
 
 
 def test_sigterm_reaches_each_process_once(tmp_path: Path) -> None:
@@ -87,7 +93,7 @@ while True:
         backend.sync(running(task))
         until((tmp_path / "data/tasks/wf-1/train/0/output/ready").exists)
         backend.sync(stopping(task))
-        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(0)}
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(0)}
         assert output_of(backend, task) == "TERM TERM "
 
 
@@ -106,7 +112,7 @@ def test_nothing_escapes_a_stop(tmp_path: Path) -> None:
         output = tmp_path / "data/tasks/wf-1/train/0/output"
         until(lambda: (output / "session").exists() and (output / "orphan").exists())
         backend.sync(stopping(task))
-        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(137)}
         assert [pid for pid in escaped(tmp_path) if alive(pid)] == []
 
 
@@ -137,7 +143,7 @@ def test_an_attempt_that_nobody_wants_is_killed_at_once_and_forgotten(tmp_path: 
         until((tmp_path / "data/tasks" / str(task.key) / "output/ready").exists)
         until_phase(backend, Phase.RUNNING, task)
         backend.sync(Desired())
-        assert until_phase(backend, Phase.ENDED, task) == {task.key: ended(137)}
+        assert until_phase(backend, Phase.ENDED, task) == {task.key: stopped(137)}
         backend.sync(Desired())
         assert backend.observe().tasks == {}
     assert list((tmp_path / "data/live").glob("*/*")) == []
@@ -147,8 +153,8 @@ def test_an_attempt_that_is_stopped_before_it_starts_never_does(tmp_path: Path) 
     task = launch("touch", str(tmp_path / "ran"))
     with local(tmp_path) as backend:
         backend.sync(stopping(task))
-        assert backend.observe().tasks == {task.key: ended(143, "stopped before it started")}
-        assert run_to_end(backend, task) == ended(143, "stopped before it started")
+        assert backend.observe().tasks == {task.key: stopped(143, "stopped before it started")}
+        assert run_to_end(backend, task) == stopped(143, "stopped before it started")
     assert not (tmp_path / "ran").exists()
 
 
@@ -169,11 +175,58 @@ def test_a_supervisor_that_is_killed_takes_its_task_with_it(tmp_path: Path) -> N
         until(lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int((tmp_path / "data/tasks/wf-1/train/0/claim").read_text()), signal.SIGKILL)
         assert until_phase(backend, Phase.ENDED, task) == {
-            task.key: ended(
+            task.key: stopped(
                 3001, "its supervisor was killed: what it had started was killed too, and its exit code is not known"
             )
         }
         assert processes_of(tmp_path) == []
+
+
+@contextmanager
+def halted(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+LEAVES_ONE_BEHIND = "(trap '' TERM; setsid sleep 3600) & "
+
+
+@pytest.mark.parametrize("code", [0, 5])
+@pytest.mark.parametrize("leaves", ["", LEAVES_ONE_BEHIND])
+@pytest.mark.parametrize("server", ["the same", "the next"])
+def test_what_ended_before_it_was_asked_to_stop_has_ended_by_itself(
+    tmp_path: Path, code: int, leaves: str, server: str
+) -> None:
+    """The end and the request are there together when the supervisor comes to look."""
+    task = launch("sh", "-c", f"{leaves}while [ ! -e ../go ]; do sleep 0.02; done; exit {code}", grace_s=0.1)
+    folder = tmp_path / "data/tasks/wf-1/train/0"
+    with local(tmp_path) as backend:
+        backend.sync(running(task))
+        until_phase(backend, Phase.RUNNING, task)
+        pid = int((folder / "started").read_text().split()[0])
+        with halted(int((folder / "claim").read_text())):
+            (folder / "go").touch()
+            until(lambda: not alive(pid))
+            backend.sync(stopping(task))
+        seeing = backend if server == "the same" else LocalBackend(tmp_path / "data", 4)
+        seeing.sync(stopping(task))
+        assert until_phase(seeing, Phase.ENDED, task) == {task.key: ended(code)}
+        until(lambda: processes_of(tmp_path) == [])
+        if seeing is not backend:
+            seeing.close()
+
+
+def test_an_end_that_an_earlier_version_wrote_may_be_that_of_a_stop(tmp_path: Path) -> None:
+    task = launch("sh", "-c", "exit 5")
+    with local(tmp_path) as backend:
+        assert run_to_end(backend, task) == ended(5)
+        (tmp_path / "data/tasks/wf-1/train/0/ended").write_text("5\n")
+        successor = LocalBackend(tmp_path / "data", 4)
+        assert run_to_end(successor, task) == stopped(5)
+        successor.close()
 
 
 def test_stop_ends_everything(tmp_path: Path) -> None:
@@ -182,5 +235,5 @@ def test_stop_ends_everything(tmp_path: Path) -> None:
         backend.sync(running(*tasks))
         until_phase(backend, Phase.RUNNING, *tasks)
         backend.stop(5.0)
-        assert backend.observe().tasks == {task.key: ended(143) for task in tasks}
+        assert backend.observe().tasks == {task.key: stopped(143) for task in tasks}
         until(lambda: processes_of(tmp_path) == [])

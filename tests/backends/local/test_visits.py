@@ -17,7 +17,7 @@ from runrig.domain.observed import Phase
 from runrig.ports.backend import ERR, OUT, Desired, Launch, Passage, Program, Size
 from tests.patience import PATIENCE_S, until
 
-from .launches import alive, ended, launch, local, python, running, stopping, until_phase
+from .launches import alive, launch, local, python, running, stopped, stopping, until_phase
 
 SLEEPS = launch("sleep", "1000")
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def test_a_session_ends_with_its_task_and_does_not_hold_it_up(tmp_path: Path) ->
         backend.sync(running(SLEEPS))
         until_phase(backend, Phase.RUNNING, SLEEPS)
         asyncio.run(asyncio.wait_for(do(backend), PATIENCE_S / 2))
-        assert until_phase(backend, Phase.ENDED, SLEEPS) == {SLEEPS.key: ended(143)}
+        assert until_phase(backend, Phase.ENDED, SLEEPS) == {SLEEPS.key: stopped(143)}
 
 
 DIES = """

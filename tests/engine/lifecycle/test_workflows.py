@@ -16,7 +16,8 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, TaskKey, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.lifecycle.exit_codes import MOST_PREEMPTIONS, MOST_RETRIES
-from runrig.engine.lifecycle.workflows import next_deadline, workflow_status
+from runrig.engine.lifecycle.outcomes import workflow_status
+from runrig.engine.lifecycle.workflows import next_deadline
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, gpu_quota, task, workflow
 

@@ -73,8 +73,11 @@ class Attempt:
             if error.errno in NO_FILE:
                 return None
             raise
-        code, _, message = text.partition("\n")
-        return TaskFact(Phase.ENDED, int(code), message[:_LONGEST_MESSAGE]) if _CODE.fullmatch(code) else None
+        first, _, message = text.partition("\n")
+        code, _, how = first.partition(" ")
+        if not _CODE.fullmatch(code):
+            return None
+        return TaskFact(Phase.ENDED, int(code), message[:_LONGEST_MESSAGE], by_itself=how == supervisor.BY_ITSELF)
 
     def running(self) -> bool:
         """True if its command was started, whether or not it still runs."""

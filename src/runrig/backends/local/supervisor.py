@@ -11,7 +11,7 @@ library, because every task start pays for it.  Files of FOLDER that it knows:
     claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
     stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
     started   written: pid and start ticks of the command, id of the boot
-    ended     written, once: exit code, then a message
+    ended     written, once: exit code, and BY_ITSELF if nothing had sent it SIGTERM before it ended; then a message
 
 The command runs as the same user, so it can put anything in the place of these files.  Whatever is no regular file is no file, and
 nothing here waits for one; what the server believes while a supervisor lives is that it lives.
@@ -40,6 +40,7 @@ SECRETS = "secrets"
 NO_SECRETS = b"0\x000\x00"
 CREDENTIALS = "credentials"
 STOPPED = 128 + signal.SIGTERM
+BY_ITSELF = "by-itself"
 VISITOR = os.path.join(os.path.dirname(__file__), "visitor.py")
 BACKEND_ERROR = 3001
 START_ERROR = 3003
@@ -233,11 +234,17 @@ def descendants() -> dict[int, int]:
     return below
 
 
-def terminate() -> None:
-    """Sends SIGTERM once to each process group: a program may take a second one for impatience."""
-    for group in set(descendants().values()) - {os.getpgrp()}:
+def terminate(main: int) -> bool:
+    """Sends SIGTERM once to each process group: a program may take a second one for impatience.  True if *main* had not ended before.
+
+    *main* was not collected, so its number is not another's.
+    """
+    groups = set(descendants().values()) - {os.getpgrp()}
+    alive = os.waitid(os.P_PID, main, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGTERM)
+    return alive
 
 
 def kill() -> None:
@@ -268,19 +275,20 @@ def asked_grace(default: float) -> float:
         return default
 
 
-def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None = None) -> int:
-    """Waits until nothing of the command is left, and gives its exit code.  *secrets*: for visitors.
+def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None = None) -> tuple[int, bool]:
+    """Waits until nothing of the command is left: (its exit code, it ended before SIGTERM was sent to it).  *secrets*: for visitors.
 
     What the command leaves behind when it ends by itself is killed at once; if asked to stop, all of it has the grace to end.
     *deadline*: when all of it is killed; None: it may go on.
     """
     code: int | None = None
+    by_itself = deadline is None
     pause = 0.005
     while True:
         left, ended = reap(main)
         code = ended if code is None else code
         if not left:
-            return BACKEND_ERROR if code is None else code
+            return (BACKEND_ERROR, False) if code is None else (code, by_itself)
         now = time.monotonic()
         if code is not None and deadline is None:
             deadline = now
@@ -291,7 +299,7 @@ def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None 
         received = signal.sigtimedwait(_HANDLED, timeout)
         if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
             if deadline is None:
-                terminate()
+                by_itself = not terminate(main)
             latest = time.monotonic() + asked_grace(grace_s)
             deadline = latest if deadline is None else min(deadline, latest)
         elif received is not None and received.si_signo == signal.SIGHUP and deadline is None:
@@ -299,10 +307,10 @@ def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None 
                 let_in(secrets)
 
 
-def run() -> tuple[int, str]:
-    """Exit code and message of the attempt, once it is over."""
+def run() -> tuple[int, bool, str]:
+    """(exit code, it ended by itself, message) of the attempt, once it is over."""
     if os.path.exists("stop"):  # the claim is written: from here on whoever stops us can find us
-        return STOPPED, "stopped before it started"
+        return STOPPED, False, "stopped before it started"
     grace_s, command, environment = read_launch()
     secrets = take_secrets()
     environment = decode_launch(secrets)[2] | environment
@@ -310,24 +318,25 @@ def run() -> tuple[int, str]:
         pid = start(command, environment, into_logs)
     except OSError as error:
         why = _HINTS.get(error.errno or 0, error.strerror)
-        return START_ERROR, f"cannot start {os.fsdecode(command[0])!r}: {why}"
+        return START_ERROR, True, f"cannot start {os.fsdecode(command[0])!r}: {why}"
     try:
         fields = stat_of(pid)
         ticks = fields[19] if fields else b"0"
         boot = read("/proc/sys/kernel/random/boot_id").strip()
         write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
         ring()
-        return supervise(pid, grace_s, secrets), ""
+        return *supervise(pid, grace_s, secrets), ""
     except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
         supervise(pid, grace_s, secrets, time.monotonic())
-        return BACKEND_ERROR, f"its supervisor failed: {error}"
+        return BACKEND_ERROR, False, f"its supervisor failed: {error}"
 
 
-def report(code: int, message: str) -> None:
+def report(code: int, by_itself: bool, message: str) -> None:
     """Records the end; while the disk is full it waits, because nobody else knows the exit code."""
+    first = f"{code} {BY_ITSELF}" if by_itself else str(code)
     while True:
         try:
-            return write("ended", f"{code}\n{message}".encode(errors="surrogateescape"), durable=True)
+            return write("ended", f"{first}\n{message}".encode(errors="surrogateescape"), durable=True)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -364,9 +373,9 @@ def main(folder: str) -> None:
         return
     os.write(claim, b"%d" % os.getpid())
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    code, message = run()
+    end = run()
     forget_secrets(".")
-    report(code, message)
+    report(*end)
     os.close(claim)  # before it rings: while the claim is locked nobody believes the end
     ring()
 

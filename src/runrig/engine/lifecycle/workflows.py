@@ -4,7 +4,7 @@ Generators of actions.  The caller applies each action before it asks for the ne
 `digest` and `time_out` yield None where what was begun is complete, so that a cycle may be cut there (`engine.cycle`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop
 from itertools import repeat
@@ -39,6 +39,14 @@ from runrig.engine.lifecycle.exit_codes import (
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
+from runrig.engine.lifecycle.outcomes import (
+    BY_OTHERS,
+    FOR_OTHERS,
+    first_failure,
+    group_status,
+    stop_was_late,
+    workflow_status,
+)
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import State
@@ -83,7 +91,7 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
         if fact is None or fact.phase is Phase.STARTING:
             continue
         if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
-            yield from _started(state, task)
+            yield from _started(state, task, by_itself=fact.by_itself)
         if fact.phase is Phase.ENDED:
             if state.on_nodes((task.workflow, task.group)) == 1:
                 yield from repeat(None, _pods_held(state, task) // PODS_PER_STEP)
@@ -108,9 +116,9 @@ def _ran(fact: TaskFact) -> bool:
     return fact.phase is Phase.ENDED and fact.exit_code is not None and fact.exit_code < 256
 
 
-def _started(state: State, task: Task) -> Iterator[Action]:
+def _started(state: State, task: Task, *, by_itself: bool) -> Iterator[Action]:
     group = state.groups[task.workflow, task.group]
-    if group.stopping is not None:
+    if group.stopping is not None and not by_itself:
         return
     yield MoveTask(task.key, Status.RUNNING)
     if group.status is Status.INITIALIZING:
@@ -126,7 +134,9 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
     if group.stopping is None and code == ExitCode.PREEMPTED:
         yield Refuse(group.gang_id, fact.message or _SILENT, Status.FAILED_PREEMPTED)
         group = state.groups[key]
-    if group.stopping is Status.FAILED_PREEMPTED:
+    if group.stopping in BY_OTHERS and fact.by_itself and not starts_again(state, task, code):
+        yield from _end_before_stop(state, task, code, fact.message)
+    elif group.stopping is Status.FAILED_PREEMPTED:
         by = state.ledger.entries[group.gang_id].preempted_by
         message = f"preempted by {by}" if by else group.failure_message
         yield MoveTask(task.key, Status.FAILED_PREEMPTED, ExitCode.PREEMPTED, message)
@@ -154,6 +164,17 @@ def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[
     yield RetryTask(task.key)
     if not task.restarting and concerns_all(state, task):
         yield from (RestartTask(each.key) for each in _live_siblings(state, task))
+
+
+def _end_before_stop(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
+    """The stop of its group came too late for *task*, which keeps its end.  If a lead has completed, so has its group (law R6)."""
+    if exit_action(state, task, code) is not ExitAction.COMPLETE:
+        yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
+        return
+    yield MoveTask(task.key, Status.COMPLETED, code, message)
+    key = (task.workflow, task.group)
+    if task.lead and state.groups[key].stopping in FOR_OTHERS and _live_siblings(state, task):
+        yield from _stop_group(state, key, failed=False, by=task)
 
 
 def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
@@ -206,7 +227,9 @@ def _no_place(cause: str) -> str:
 def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
     group, refused = state.groups[key], _still_refused(state, key)
     yield Release(group.gang_id)
-    if group.stopping is Status.FAILED_PREEMPTED:
+    if stop_was_late(state, key):
+        status = group_status(state, key)
+    elif group.stopping is Status.FAILED_PREEMPTED:
         after = after_preemption(state, key)
         if after is ExitAction.RESCHEDULE:
             yield from _queue_again(state, group, group.stopping, refused)
@@ -216,10 +239,10 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
         yield from _queue_again(state, group, group.stopping, refused)
         return
     elif group.stopping in (None, Status.COMPLETED, Status.FAILED):
-        status = _group_status(state, key)
+        status = group_status(state, key)
     else:
         status = group.stopping
-    yield MoveGroup(*key, status, message="" if status is Status.COMPLETED else _first_failure(state, key))
+    yield MoveGroup(*key, status, message="" if status is Status.COMPLETED else first_failure(state, key))
     yield from _go_on(state, key)
 
 
@@ -231,33 +254,13 @@ def _still_refused(state: State, key: GroupKey) -> str:
 
 def _queue_again(state: State, group: Group, status: Status, refused: str) -> Iterator[Action]:
     key = (group.workflow, group.name)
-    yield MoveGroup(*key, status, message=_first_failure(state, key))
+    yield MoveGroup(*key, status, message=first_failure(state, key))
     gang = gang_of(state.workflows[group.workflow], state.group_spec(key), group.attempt + 1)
     yield Queue(replace(gang, refused=refused))
     if state.workflows[group.workflow].held_by is not None:
         yield Unqueue(gang.id)
     if not any(each.status is Status.RUNNING for each in state.groups_of(group.workflow)):
-        yield MoveWorkflow(
-            group.workflow, WorkflowStatus.PENDING, message=f"{_first_failure(state, key)}, queued again"
-        )
-
-
-def _first_failure(state: State, key: GroupKey) -> str:
-    """The message of the lead if it has one, else of the first task that failed."""
-    tasks = sorted(state.current_tasks(key), key=lambda task: not task.lead)
-    return next((task.failure_message for task in tasks if task.failure_message), state.groups[key].failure_message)
-
-
-def _group_status(state: State, key: GroupKey) -> Status:
-    """Status of a group whose tasks have all ended by themselves."""
-    tasks = state.current_tasks(key)
-    for status in (Status.FAILED_UPSTREAM, Status.FAILED_SERVER_ERROR):
-        if any(task.status is status for task in tasks):
-            return status
-    counting = [task for task in tasks if task.lead] if state.group_spec(key).ignore_nonlead_status else tasks
-    if any(task.status is Status.FAILED_EVICTED for task in counting):
-        return Status.FAILED_EVICTED
-    return Status.FAILED if any(task.status.failed for task in counting) else Status.COMPLETED
+        yield MoveWorkflow(group.workflow, WorkflowStatus.PENDING, message=f"{first_failure(state, key)}, queued again")
 
 
 def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
@@ -304,26 +307,6 @@ def _finish_workflow(state: State, workflow: str) -> Iterator[Action]:
         status = workflow_status([group.status for group in groups])
         message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
         yield MoveWorkflow(workflow, status, message=message)
-
-
-_PRECEDENCE = (
-    WorkflowStatus.FAILED_CANCELED,
-    WorkflowStatus.FAILED_SERVER_ERROR,
-    WorkflowStatus.FAILED_EXEC_TIMEOUT,
-    WorkflowStatus.FAILED_QUEUE_TIMEOUT,
-)
-
-
-def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
-    """Status of a workflow whose groups have all finished."""
-    failed = {status.value for status in groups if status.failed}
-    if not failed:
-        return WorkflowStatus.COMPLETED
-    for status in _PRECEDENCE:
-        if status.value in failed:
-            return status
-    distinct = failed - {Status.FAILED_UPSTREAM.value}
-    return WorkflowStatus(distinct.pop()) if len(distinct) == 1 else WorkflowStatus.FAILED
 
 
 # ---------------------------------------------------------------- time and the owner

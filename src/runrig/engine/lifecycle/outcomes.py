@@ -1,0 +1,58 @@
+"""What groups and workflows that have ended came to, from how their parts ended."""
+
+from collections.abc import Iterable
+
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import GroupKey, Status
+from runrig.engine.state.state import State
+
+FOR_OTHERS = (Status.FAILED_PREEMPTED, Status.FAILED_EVICTED)
+BY_OTHERS = (*FOR_OTHERS, Status.FAILED_CANCELED, Status.FAILED_EXEC_TIMEOUT)
+"""Causes for which a group stops that have nothing to do with how its own tasks end."""
+
+
+def stop_was_late(state: State, key: GroupKey) -> bool:
+    """True if somebody else stopped the group, and everything that counts of it had ended before."""
+    stopping, tasks = state.groups[key].stopping, state.current_tasks(key)
+    if stopping in FOR_OTHERS and any(task.lead and task.status is Status.COMPLETED for task in tasks):
+        return True
+    return stopping in BY_OTHERS and not any(task.status is stopping for task in tasks)
+
+
+def group_status(state: State, key: GroupKey) -> Status:
+    """Status of a group whose tasks have all ended by themselves, but for those that were stopped too late to matter."""
+    stopping = state.groups[key].stopping
+    tasks = [task for task in state.current_tasks(key) if stopping not in FOR_OTHERS or task.status is not stopping]
+    for status in (Status.FAILED_UPSTREAM, Status.FAILED_SERVER_ERROR):
+        if any(task.status is status for task in tasks):
+            return status
+    counting = [task for task in tasks if task.lead] if state.group_spec(key).ignore_nonlead_status else tasks
+    if any(task.status is Status.FAILED_EVICTED for task in counting):
+        return Status.FAILED_EVICTED
+    return Status.FAILED if any(task.status.failed for task in counting) else Status.COMPLETED
+
+
+def first_failure(state: State, key: GroupKey) -> str:
+    """The message of the lead if it has one, else of the first task that failed."""
+    tasks = sorted(state.current_tasks(key), key=lambda task: not task.lead)
+    return next((task.failure_message for task in tasks if task.failure_message), state.groups[key].failure_message)
+
+
+_PRECEDENCE = (
+    WorkflowStatus.FAILED_CANCELED,
+    WorkflowStatus.FAILED_SERVER_ERROR,
+    WorkflowStatus.FAILED_EXEC_TIMEOUT,
+    WorkflowStatus.FAILED_QUEUE_TIMEOUT,
+)
+
+
+def workflow_status(groups: Iterable[Status]) -> WorkflowStatus:
+    """Status of a workflow whose groups have all finished."""
+    failed = {status.value for status in groups if status.failed}
+    if not failed:
+        return WorkflowStatus.COMPLETED
+    for status in _PRECEDENCE:
+        if status.value in failed:
+            return status
+    distinct = failed - {Status.FAILED_UPSTREAM.value}
+    return WorkflowStatus(distinct.pop()) if len(distinct) == 1 else WorkflowStatus.FAILED
