@@ -184,7 +184,20 @@ class _Scan:
             result.mode, self._severity = NOFIT, MISMATCH
         result.tried = result.tried[:known] + (-1,) * (len(shape.group_requests) - known)
         result.pending_reason = PENDING_REASONS[self._severity]
+        if self._placed and NOFIT < result.mode < FIT:
+            result.contested |= self._on_nodes()
         return result
+
+    def _on_nodes(self) -> frozenset[int]:
+        """What the pods that have to be placed ask.  A place may be held by work that uses only resources with idle quota."""
+        shape = self._workload.shape
+        return frozenset(
+            index
+            for group_request, option in zip(shape.group_requests, self.result.chosen, strict=False)
+            if option is not None and any(shape.topology[member] is not None for member in group_request.members)
+            for index in option.indices
+            if index >= 0
+        )
 
     def _record(self, best: _Verdict, chosen: FlavorOption | None, amounts: Sequence[int]) -> None:
         result = self.result
