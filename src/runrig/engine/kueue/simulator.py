@@ -3,7 +3,7 @@
 Deterministic and without a clock: the caller says what time it is.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from runrig.domain.kueue import (
@@ -191,6 +191,22 @@ class Simulator:
             self._waiting(done.looked),
             dict(sorted(done.skipped.items())),
         )
+
+    def line(self) -> Hashable:
+        """What the next cycle starts from, beside what is held: who goes first, how many are parked, how far flavors were tried.
+
+        Where it is equal and nobody came or went, cycles repeat themselves.  O(workloads that wait).
+        """
+        firsts, parked, scans = [], 0, []
+        for name, queue in self._context.queues.items():
+            if queue.first is not None:
+                firsts.append((name, queue.first.spec.name, queue.first.held is not None))
+            for workload, equivalents in queue.waiting():
+                parked += equivalents is not None
+                if any(at >= 0 for at in workload.tried):
+                    fresh = workload.tried_in[0] == queue.generation or workload.tried_in[1] == self._number
+                    scans.append((workload.spec.name, workload.tried, fresh))
+        return tuple(firsts), parked, tuple(sorted(scans))
 
     def _waiting(self, looked: set[str]) -> tuple[Waiting, ...]:
         waiting = [

@@ -25,6 +25,8 @@ from runrig.wire.simulate import (
 
 QUEUE = "ClusterQueue"
 _ALWAYS_ON = ("HierarchicalCohorts",)
+MOST_IDLE = 250
+"""A run to the end stops after so many cycles in a row in which nobody starts or stops."""
 
 
 def _without_effect(settings: Settings) -> Iterator[Warned]:
@@ -53,6 +55,7 @@ class KueueRun:
 
     def steps(self) -> Iterator[int]:
         """Runs; after each cycle, how many there were so far."""
+        idle = {self._world.line()}
         while True:
             done = len(self._cycles) + 1
             report = self._world.cycle(self._manifests.system.now + done)
@@ -61,8 +64,14 @@ class KueueRun:
             if done == self._most:
                 return
             gone = self._world.carry_out()
-            if not self._most and not gone and _rests(report):
+            if self._most:
+                continue
+            line = self._world.line()
+            if report.admitted or report.preempted or gone:
+                idle.clear()
+            elif line in idle or len(idle) > MOST_IDLE:
                 return
+            idle.add(line)
 
     def outcome(self) -> Outcome:
         """As far as it has run."""
@@ -102,12 +111,6 @@ class KueueRun:
         job = self._jobs.get(preemption.workload)
         restored = None if job is None else suspended(job)
         return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
-
-
-def _rests(report: CycleReport) -> bool:
-    """It admitted, preempted and parked nothing: every further cycle would be the same."""
-    parked = any(each.considered and each.parked for each in report.pending)
-    return not (report.admitted or report.preempted or parked)
 
 
 def _started(workload: Workload, granted: Granted) -> PodSetStarted:

@@ -1,0 +1,82 @@
+"""A run of Kueue manifests to the end: it stops when nothing can come any more, and not at the first cycle in which nothing starts."""
+
+from typing import Any
+
+import pytest
+
+from runrig.service.simulate.kueue_run import MOST_IDLE
+from runrig.service.simulate.simulate import Options
+from tests.service.simulate.simulations import kueue, line, manifests, pods, queue, workload
+from tests.worlds.manifests import group
+
+
+def with_head(name: str, to: str, *, at: int, workers: int) -> dict[str, Any]:
+    """A head and some workers, of one core each.  Either pod set takes one flavor."""
+    made = workload(name, to, 1, at=at)
+    made["spec"]["podSets"] = [pods(1) | {"name": "head"}, pods(1, workers) | {"name": "workers"}]
+    return made
+
+
+def flavored(name: str, *cores: int, strategy: str = "StrictFIFO") -> tuple[dict[str, Any], dict[str, Any]]:
+    """A queue with so many *cores* in the flavors f0, f1, and so on."""
+    cluster_queue, local = queue(name, 0, queueingStrategy=strategy)
+    quotas = {f"f{at}": {"cpu": {"nominalQuota": number}} for at, number in enumerate(cores)}
+    cluster_queue["spec"]["resourceGroups"] = [group(quotas)]
+    return cluster_queue, local
+
+
+def starts(*documents: dict[str, Any], flavors: int = 4) -> list[list[str]]:
+    """What each cycle of a run to the end admits: the name, and the flavor of each pod set."""
+    made = [kueue("ResourceFlavor", f"f{at}") for at in range(flavors)]
+    told = line(manifests(*made, *documents), Options(cycles=0))
+    return [
+        [
+            " ".join(
+                [each["workload"].removeprefix("default/"), *(part["flavors"]["cpu"] for part in each["pod_sets"])]
+            )
+            for each in cycle["admitted"]
+        ]
+        for cycle in told["cycles"]
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["StrictFIFO", "BestEffortFIFO"])
+def test_flavors_that_are_left_are_tried(strategy: str) -> None:
+    """The head takes one core of f0, and three are no place for four workers.  With the head in f1 they fit."""
+    q = flavored("cq-a", 4, 1, strategy=strategy)
+    assert starts(*q, with_head("first", "cq-a", at=1, workers=4)) == [[], ["first f1 f0"], []]
+
+
+def test_who_stands_behind_starts_afterwards() -> None:
+    q = flavored("cq-a", 4, 1, 1)
+    behind = workload("behind", "cq-a", 1, at=2)
+    assert starts(*q, with_head("first", "cq-a", at=1, workers=4), behind) == [[], ["first f1 f0"], ["behind f2"], []]
+
+
+def test_each_of_several_flavors_is_tried() -> None:
+    """The workers fill f1, and so the head has to go on to the last."""
+    q = flavored("cq-a", 1, 5, 1)
+    holds = workload("holds", "cq-a", 1, at=0)
+    last = with_head("last", "cq-a", at=1, workers=5)
+    assert starts(*q, holds, last) == [["holds f0"], [], ["last f2 f1"], []]
+
+
+def test_a_head_that_never_starts_ends_the_run_once_its_flavors_come_round() -> None:
+    """It looks at f0, f1, f2 and f0 again: nothing new."""
+    assert starts(*flavored("cq-a", 4, 1, 1), with_head("never", "cq-a", at=1, workers=9)) == [[]] * 3
+
+
+def test_heads_whose_flavors_come_round_at_different_times_end_the_run_too() -> None:
+    """Two and three flavors, and a queue that starts somebody meanwhile."""
+    queues = (*flavored("cq-a", 4, 1), *flavored("cq-b", 4, 1, 1), *flavored("cq-c", 4, 1))
+    never = (with_head(f"never-{name}", f"cq-{name}", at=1, workers=9) for name in "ab")
+    found = starts(*queues, *never, with_head("first", "cq-c", at=1, workers=4))
+    assert found == [[], ["first f1 f0"], *[[]] * 6]
+
+
+def test_a_run_that_would_take_too_long_to_come_round_ends() -> None:
+    """2, 3, 5, 7 and 11 flavors come round together after 2,310 cycles."""
+    sizes = (2, 3, 5, 7, 11)
+    queues = [part for size in sizes for part in flavored(f"cq-{size}", 4, *[1] * (size - 1))]
+    never = [with_head(f"never-{size}", f"cq-{size}", at=1, workers=9) for size in sizes]
+    assert len(starts(*queues, *never, flavors=11)) == MOST_IDLE + 1
