@@ -212,7 +212,7 @@ class QueueState:
         """Adds *workload* to the holders of quota; its `target_key` does not change while it is one."""
         minus_priority, _, uid, name = workload.key
         workload.target_key = (-minus_priority, -workload.reserved_at, uid, name)
-        self._enter_among(self.leaving if workload.evicted else self.running, workload)
+        self.put_back(workload)
 
     @staticmethod
     def _enter_among(holding: Holding, workload: WorkloadState) -> None:
@@ -226,10 +226,14 @@ class QueueState:
         assert alike[at][1] is workload, f"{workload.spec.name} is not where it should be"
         del alike[at]
 
+    def put_back(self, workload: WorkloadState) -> None:
+        """The inverse of `set_aside`."""
+        self._enter_among(self.leaving if workload.evicted else self.running, workload)
+
     def mark_evicted(self, workload: WorkloadState) -> None:
         """Moves *workload*, which was set aside, to *leaving*."""
         workload.evicted = True
-        self._enter_among(self.leaving, workload)
+        self.put_back(workload)
 
     def let_go(self, workload: WorkloadState) -> None:
         """Removes *workload* from the holders of quota."""

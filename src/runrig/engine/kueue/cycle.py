@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_tree import Reservation, can_reserve, reserve
-from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised, placement_now
+from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised
 from runrig.engine.kueue.scheduler_context import DECIDED, Away, SchedulerContext
 from runrig.engine.kueue.workload import FIT, NOFIT, WorkloadState
-from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 from runrig.engine.quota.together import Change
 
@@ -96,12 +95,21 @@ class Cycle:
     # ------------------------------------------------------------ 4. serve
 
     def _serve(self, entry: Nomination) -> None:
-        if entry.targets:
-            gone = self._context.gone
-            if gone and not gone.keys().isdisjoint([target.workload.spec.name for target in entry.targets]):
-                self._serve_again(entry)
-            else:
-                self._stop_for(entry)
+        gates = self._context.gates
+        if self._overlaps(entry) and gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
+            entry = self._again(entry)
+            if entry.assigned.mode == FIT:
+                self._wait_too(entry)
+                return
+        elif self._place_is_taken(entry) and gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
+            with self._context.nobody_gone(self._away):
+                entry = self._again(entry)
+        if entry.assigned.mode == NOFIT:
+            self._found_nothing(entry)
+        elif self._overlaps(entry):
+            self._pass_over(entry)
+        elif entry.targets:
+            self._stop_for(entry)
         elif entry.assigned.mode < FIT:
             self._reserve(entry)
             self._found_nothing(entry)
@@ -110,24 +118,31 @@ class Cycle:
         else:
             self._pass_over(entry)
 
-    def _serve_again(self, entry: Nomination) -> None:
-        """Somebody before *entry* took one of its targets."""
-        if not self._context.gates["RecomputeAssignmentUponPreemptionTargetsOverlap"]:
-            self._pass_over(entry)
-            return
+    def _overlaps(self, entry: Nomination) -> bool:
+        """Whether somebody before *entry* took one of its targets."""
+        gone = self._context.gone
+        return bool(gone and entry.targets) and any(target.workload.spec.name in gone for target in entry.targets)
+
+    def _place_is_taken(self, entry: Nomination) -> bool:
+        """Whether *entry* has quota, and somebody before it took the nodes where it would stand."""
+        if not entry.assigned.placement.reservations or not (entry.targets or entry.assigned.mode == FIT):
+            return False
+        away = self._context.take_as_gone([target.workload for target in entry.targets])
+        taken = fits(entry.workload.leaf, entry.assigned.request) and not self._still_fits(entry)
+        self._context.count_again(away)
+        return taken
+
+    def _again(self, entry: Nomination) -> Nomination:
+        """*entry* as things stand now, in the same flavors: fewer pods, other targets, another place, or nothing."""
         entry = nominate_again(self._context, entry)
         self._note_tried(entry)
-        if entry.targets:
-            self._stop_for(entry)
-        elif entry.assigned.mode == FIT:
-            # The targets of others free what it needs, so it waits for them too.
-            entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
-            self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
-            self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
-        elif entry.assigned.mode == NOFIT:
-            self._found_nothing(entry)
-        else:
-            self._serve(entry)
+        return entry
+
+    def _wait_too(self, entry: Nomination) -> None:
+        """The targets of others free what *entry* needs, so it waits for them too."""
+        entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
+        self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
+        self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _stop_for(self, entry: Nomination) -> None:
         """Tells the targets of *entry* to stop, if it then fits."""
@@ -146,20 +161,8 @@ class Cycle:
 
     def _still_fits(self, entry: Nomination) -> bool:
         """Whether it fits beside what this cycle decided before."""
-        workload = entry.workload
-        return fits(workload.leaf, entry.assigned.request) and (not workload.shape.placed or self._has_place(entry))
-
-    def _has_place(self, entry: Nomination) -> bool:
-        """Whether its placement still fits; if not, looks for another in the same flavors."""
-        if can_reserve(entry.assigned.placement.reservations):
-            return True
-        if not self._context.gates["TASRecomputeAssignmentWithinSchedulingCycle"]:
-            return False
-        placement = placement_now(self._context, entry.workload, entry.assigned)
-        if isinstance(placement, Misfit):
-            return False
-        entry.assigned.placement = placement
-        return True
+        assigned = entry.assigned
+        return fits(entry.workload.leaf, assigned.request) and can_reserve(assigned.placement.reservations)
 
     def _admit(self, entry: Nomination) -> None:
         workload, assigned = entry.workload, entry.assigned

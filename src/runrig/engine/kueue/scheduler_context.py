@@ -1,6 +1,7 @@
 """What every step of a cycle shares: trees, queues, shares, settings, and the record of who evicted whom (law R5)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from heapq import merge
 from itertools import groupby, tee
@@ -187,6 +188,20 @@ class SchedulerContext:
         held, reservations = away
         self.change(held)
         reserve(reservations)
+
+    @contextmanager
+    def nobody_gone(self, away: Collection[Away]) -> Iterator[None]:
+        """Meanwhile the targets of this cycle, who hold *away*, count and may be chosen, as before it: they have not stopped yet."""
+        for held, nodes in away:
+            self.count_again((held, nodes))
+        for workload in self.gone.values():
+            self.queues[workload.queue].put_back(workload)
+        yield
+        for workload in self.gone.values():
+            self.queues[workload.queue].set_aside(workload)
+        for held, nodes in away:
+            self.change([(leaf, request, -count) for leaf, request, count in held])
+            release(nodes)
 
     def change(self, changes: Collection[Change]) -> None:
         """*changes* count in decisions from now on."""
