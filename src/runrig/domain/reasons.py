@@ -20,6 +20,7 @@ class Code(enum.Enum):
     EXCEEDS_POTENTIAL = "ExceedsPotential"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     MISCONFIGURED = "Misconfigured"
+    REQUESTS_NOTHING = "RequestsNothing"
     NO_ROOM_ON_NODES = "NoRoomOnNodes"
     NO_DOMAIN_FITS = "NoDomainFits"
     NOT_ALL_GROUPS_FIT = "NotAllGroupsFit"
@@ -170,6 +171,7 @@ _SENTENCES = {
     Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it {asks} {need}",
     Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
     Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
+    Code.REQUESTS_NOTHING: "pod set {resource} needs a place on nodes and requests no resource of {where}: add a request, such as cpu",
     Code.NO_ROOM_ON_NODES: "no nodes have room for {pods} at once: {have} of {need} pods would fit",
     Code.NO_DOMAIN_FITS: "no {where} has room for {all} {need} pods at once: {have} would fit",
     Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
@@ -195,6 +197,7 @@ _HEADLINES = {
     Code.COHORT_CYCLE: "cohorts in a circle: {where}",
     Code.EXCEEDS_POTENTIAL: "never: {where} has {have} at most, needs {need}",
     Code.NO_MATCHING_FLAVOR: "never: {where} has no {platform}",
+    Code.REQUESTS_NOTHING: "never: {where} gives no nodes to pods that request nothing",
     Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods fit",
     Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods fit in one",
     Code.NOT_ALL_GROUPS_FIT: "{where}: not all groups fit at once",

@@ -32,6 +32,7 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
     accepts_fewer = shape.variable and context.gates["PartialAdmission"]
     found = _short_of_quota(context, workload, shape.least if accepts_fewer else shape.counts)
     found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in shape.uncovered]
+    found += [Reason(Code.REQUESTS_NOTHING, "T1", where=workload.queue, resource=each) for each in shape.unplaceable]
     found = found or list(shape.short)
     if accepts_fewer and not found and workload.pending_reason is not None:
         # It was looked at and got nothing, and by now fewer pods would fit: what all of them lack.

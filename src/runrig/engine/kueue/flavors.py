@@ -180,7 +180,7 @@ class _Scan:
         known = shape.scanned
         if self.refused is not None:
             known = next(at for at, each in enumerate(shape.group_requests) if each.members == self.refused)
-        elif shape.uncovered:
+        elif shape.uncovered or shape.unplaceable:
             result.mode, self._severity = NOFIT, MISMATCH
         result.tried = result.tried[:known] + (-1,) * (len(shape.group_requests) - known)
         result.pending_reason = PENDING_REASONS[self._severity]

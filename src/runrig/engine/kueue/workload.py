@@ -74,6 +74,7 @@ class WorkloadShape:
 
     *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
     asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
+    *unplaceable*: pod sets that need a place and request nothing, so that they get no flavor whose nodes could have them.
     *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
     be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `at_once.ready`.
     *nothing*: the assignment of who waits for quota in all flavors.
@@ -93,6 +94,7 @@ class WorkloadShape:
         "short",
         "topology",
         "uncovered",
+        "unplaceable",
         "variable",
         "whole",
     )
@@ -104,11 +106,13 @@ class WorkloadShape:
         uncovered: tuple[str, ...],
         scanned: int,
         topology: tuple[TopologyRequest | None, ...],
+        unplaceable: tuple[str, ...] = (),
     ) -> None:
         self.pod_sets = pod_sets
         self.group_requests = group_requests
         self.scanned = scanned
         self.uncovered = uncovered
+        self.unplaceable = unplaceable
         self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
         self.ranges = tuple(
             CountRange(count, None if each.min_count is None else min(each.min_count, count))
@@ -161,6 +165,7 @@ def shape_of(
     covered = {resource: group for group in queue.groups for resource in group.resources}
     group_requests: list[GroupRequest] = []
     uncovered: set[str] = set()
+    unplaceable: list[str] = []
     scanned = 0
     for members in _together(pod_sets):
         asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
@@ -172,6 +177,8 @@ def shape_of(
             for group in queue.groups
             if (resources := tuple(each for each in sorted(group.resources) if each in asked))
         ]
+        if not wanted:
+            unplaceable += [pod_sets[member].name for member in members if topology[member] is not None]
         for group, resources in wanted:
             group_request = _group_request(
                 group, members, resources, [pod_sets[member] for member in members], flavors, index_of
@@ -181,7 +188,9 @@ def shape_of(
             )
         if not uncovered:
             scanned = len(group_requests)
-    return WorkloadShape(pod_sets, tuple(group_requests), tuple(sorted(uncovered)), scanned, topology)
+    return WorkloadShape(
+        pod_sets, tuple(group_requests), tuple(sorted(uncovered)), scanned, topology, tuple(unplaceable)
+    )
 
 
 def _on_nodes(

@@ -91,11 +91,7 @@ class WorkloadPlacer:
         members = [member for member in members if member[2] is not None and member[3]]
         if tree is None or not members:
             return NOWHERE
-        leader: Member | None = min(members, key=lambda member: member[3])
-        if leader is not None and len(members) == 2 and leader[3] == 1 and leader[1].group is not None:
-            members = [member for member in members if member is not leader]
-        else:
-            leader = None
+        leader, members = _led(members)
         layer = NO_WORK if empty else CHARGED
         placement, latest = NOWHERE, before
         on_trial: list[Reservation] = []
@@ -136,6 +132,14 @@ class WorkloadPlacer:
         if self._gates["TASProfileLeastFreeCapacity"]:
             return True
         return self._gates["TASProfileMixed"] and near in (TopologyMode.UNCONSTRAINED, TopologyMode.SLICES)
+
+
+def _led(members: list[Member]) -> tuple[Member | None, list[Member]]:
+    """The leader, if they are one, and the others.  The second pod set leads, unless it is the larger one."""
+    if len(members) != 2 or members[0][1].group is None:
+        return None, members
+    workers, leader = members if members[1][3] <= members[0][3] else reversed(members)
+    return (leader, [workers]) if leader[3] == 1 else (None, members)
 
 
 def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:

@@ -64,7 +64,7 @@ class _Greedy:
         climbs = request.topology.near is TopologyMode.PREFERRED
         while True:
             units, units_beside = counts.units[level], counts.units_beside[level]
-            ordered = self._ordered(level, range(len(units)), units_beside)
+            ordered = self._led_first(level) if self._led else self._ordered(level, range(len(units)), units)
             one = self._single(level, ordered, required=required)
             if one is not None:
                 return level, [DomainShare(one, request.slices, self._led)]
@@ -137,19 +137,29 @@ class _Greedy:
     def _needed(
         self, level: int, pool: Sequence[int], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
     ) -> list[DomainShare]:
-        ordered = self._ordered(level, pool, beside if leads else plain)
-        shares = self._take(level, ordered, need, leads, plain, beside)
+        shares = self._take(level, self._ordered(level, pool, plain), need, leads, plain, beside)
         assert shares is not None, "what fits into a domain fits into its children"
         return shares
 
     # ------------------------------------------------------------ one step
 
     def _ordered(self, level: int, domains: Iterable[int], sizes: Sequence[int]) -> list[int]:
-        """Preferred nodes first; then the largest, or the smallest, first; those that can have the leader before the others."""
+        """Preferred nodes first; then the largest, or the smallest, first, by what fits without a leader."""
         counts, sign = self._counts, 1 if self._small_first else -1
-        lead, score, pods = counts.lead[level], counts.score[level], counts.beside[level]
+        score, pods = counts.score[level], counts.pods[level]
+        return sorted(domains, key=lambda domain: (-score[domain], sign * sizes[domain], pods[domain], domain))
+
+    def _led_first(self, level: int) -> list[int]:
+        """All domains of *level*: those that can have the leader first, then as in `_ordered`, by what fits beside it."""
+        counts, sign = self._counts, 1 if self._small_first else -1
+        lead, score, sizes, pods = (
+            counts.lead[level],
+            counts.score[level],
+            counts.units_beside[level],
+            counts.beside[level],
+        )
         return sorted(
-            domains,
+            range(len(sizes)),
             key=lambda domain: (not lead[domain], -score[domain], sign * sizes[domain], pods[domain], domain),
         )
 
@@ -179,14 +189,13 @@ class _Greedy:
     def _leader(
         self, level: int, ordered: Sequence[int], need: int, plain: Sequence[int], beside: Sequence[int]
     ) -> int | None:
-        """Where the leader goes: where everything fits beside it, else where it leaves enough for the others."""
-        lead = self._counts.lead[level]
-        able = [domain for domain in ordered if lead[domain]]
-        whole = [domain for domain in able if beside[domain] >= need]
-        if whole:
-            return self._tightest(level, whole, need, beside)
+        """Where the leader goes: the first domain that leaves enough for the others; if all fit beside it, the tightest such."""
         total = sum(plain[domain] for domain in ordered)
-        return next((domain for domain in able if total - plain[domain] + beside[domain] >= need), None)
+        able = [domain for domain in ordered if self._counts.lead[level][domain]]
+        first = next((domain for domain in able if total - plain[domain] + beside[domain] >= need), None)
+        if first is None or beside[first] < need or self._least_free:
+            return first
+        return self._tightest(level, [first, *(domain for domain in able if domain != first)], need, beside)
 
     def _tightest(self, level: int, ordered: Sequence[int], need: int, sizes: Sequence[int]) -> int:
         """The tightest that is large enough, of those with as much preferred affinity as the first of them."""

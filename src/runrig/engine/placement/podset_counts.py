@@ -89,7 +89,7 @@ class PodSetCounts:
             self.units = _upwards(_slices(self.pods[request.slice_level], size), outer, sum)
         self.score: Levels = [[0] * len(row) for row in self.pods]
         if leaves.score is not None:
-            self.score = _upwards(leaves.score, children, max)
+            self.score = _upwards(leaves.score, children, sum)
         self.lead: Levels = [[False] * len(row) for row in self.pods]
         self.beside, self.units_beside = self.pods, self.units
         if leaves.lead is not None and leaves.beside is not None:
