@@ -5,6 +5,7 @@ Everything is in the flavor ``f`` unless said otherwise; racks are the upper lev
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from runrig.domain.kueue import (
     ClusterQueue,
@@ -148,7 +149,7 @@ def cluster(
     )
 
 
-Decided = dict[str, object]
+Decided = dict[str, Any]
 
 
 def decided(world: Simulator, now: float = 100.0) -> Decided:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, Settings, Workload
+from runrig.domain.kueue import FAIR, Policies, Policy, Settings, Workload
 from tests.engine.kueue.clusters import (
     LOWER,
     ONE_HOST,
@@ -111,3 +111,21 @@ def test_without_nodes_only_who_uses_what_is_short_is_a_target() -> None:
         waits("high", "q", pods(cpu=4, gpu=4), priority=9),
     )
     assert decided(made)["stops"] == {"by-quota": ("high", "InClusterQueue")}
+
+
+@pytest.mark.parametrize(("lacks", "borrows"), [("a", "b"), ("b", "a")])
+def test_who_finds_no_room_on_nodes_still_counts_as_one_that_borrows(lacks: str, borrows: str) -> None:
+    """Both borrow, so that priority decides.  *nowhere* would hold back the gpu that *high* borrows, if it were served first."""
+    lower = Policies(reclaim=Policy.LOWER)
+    made = cluster(
+        [machine("n1", cpu=4, gpu=4), machine("n2", cpu=2, gpu=2)],
+        [
+            queue(lacks, "co", lower, cpu=1, gpu=2),
+            queue(borrows, "co", lower, cpu=1, gpu=0),
+            queue("c", "co", cpu=9, gpu=1),
+        ],
+        runs("holds", "c", pods(near=ONE_HOST, cpu=1, gpu=1), {"n1": 1}),
+        waits("nowhere", lacks, pods(near=ONE_HOST, cpu=4, gpu=2), priority=2, at=1),
+        waits("high", borrows, pods(near=ONE_HOST, cpu=2, gpu=2), priority=9),
+    )
+    assert list(decided(made)["starts"]) == ["high"]

@@ -318,15 +318,15 @@ class _Scan:
         self._found[option.flavor] = ever
         if placement is None:
             return verdict
-        return self._by_making_room(option, amounts, lambda: isinstance(found(empty=False), WorkloadPlacement))
+        return self._by_making_room(option, amounts, verdict, lambda: isinstance(found(empty=False), WorkloadPlacement))
 
     def _short(self, option: FlavorOption, misfit: Misfit) -> Reason:
         return Reason(Code.NO_ROOM_ON_NODES, "T1", self._workload.queue, option.flavor, misfit.have, misfit.need)
 
     def _by_making_room(
-        self, option: FlavorOption, amounts: Sequence[int], finds_placement: FindsPlacement
+        self, option: FlavorOption, amounts: Sequence[int], quota: _Verdict, finds_placement: FindsPlacement
     ) -> _Verdict:
-        """The verdict where quota fits and nodes do not: looks for targets.  Every resource asked is contested."""
+        """The verdict where quota fits, as *quota* says, and nodes do not: looks for targets.  Every resource asked is contested."""
         wanted = dict(self._used)
         for index, amount in zip(option.indices, amounts, strict=True):
             if amount and index >= 0:
@@ -334,9 +334,10 @@ class _Scan:
         contested = tuple(index for index in option.indices if index >= 0)
         request = tuple(sorted(wanted.items()))
         targets = self._find(self._context, self._workload, request, frozenset(contested), finds_placement)
-        levels = [self._freed(targets, index, wanted.get(index, 0), 0) for index in contested]
-        mode, level = min((mode for mode, _ in levels), default=NO_CANDIDATES), max((at for _, at in levels), default=0)
-        return _Verdict(mode, level, mode, level, contested, NO_PLACE)
+        mode = NO_CANDIDATES
+        if targets:
+            mode = PREEMPT if any(each.workload.queue == self._workload.queue for each in targets) else RECLAIM
+        return _Verdict(mode, quota.level, mode, quota.highest, contested, NO_PLACE)
 
 
 def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:
