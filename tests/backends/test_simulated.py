@@ -1,5 +1,6 @@
 """The simulated backend: tasks that are only a time at which they end, in virtual time."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
-from tests.backends.local.launches import ended, launch, running, stopping
+from tests.backends.local.launches import launch, running, stopped, stopping
 
 NODES = (Node("n0", {"gpu": 8}), Node("n1", {"gpu": 8}))
 RUNNING = TaskFact(Phase.RUNNING)
@@ -44,10 +45,10 @@ def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
     backend.sync(running(short, usual))
     assert backend.observe() == Observation(nodes=NODES, running={short.key, usual.key})
     time.at += 5
-    assert backend.observe() == Observation({short.key: ended(0)}, running={usual.key})
+    assert backend.observe() == Observation({short.key: stopped(0)}, running={usual.key})
     time.at += 55
     backend.sync(running(short, usual))
-    assert backend.observe() == Observation({short.key: ended(0), usual.key: ended(0)})
+    assert backend.observe() == Observation({short.key: stopped(0), usual.key: stopped(0)})
     backend.sync(Desired())
     assert backend.observe() == Observation()
 
@@ -60,10 +61,10 @@ def test_a_stopped_task_ends_within_a_second(grace_s: float, after_s: float) -> 
     backend.sync(running(task))
     backend.sync(stopping(task))
     time.at += after_s - 0.001
-    assert facts(backend) == {task.key: ended(143) if after_s == 0 else RUNNING}
+    assert facts(backend) == {task.key: stopped(143) if after_s == 0 else RUNNING}
     backend.sync(stopping(task))
     time.at += 0.001
-    assert facts(backend) == {task.key: ended(143)}
+    assert facts(backend) == {task.key: stopped(143)}
 
 
 def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
@@ -73,7 +74,7 @@ def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
     backend.sync(running(task))
     time.at += 6
     backend.sync(stopping(task))
-    assert facts(backend) == {task.key: ended(0)}
+    assert facts(backend) == {task.key: stopped(0)}
 
 
 def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
@@ -81,7 +82,7 @@ def test_a_task_that_is_stopped_before_it_starts_never_does() -> None:
     task = launch()
     backend.sync(stopping(task))
     backend.sync(running(task))
-    assert facts(backend) == {task.key: ended(143)}
+    assert facts(backend) == {task.key: stopped(143)}
 
 
 def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
@@ -95,7 +96,7 @@ def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
     time.at += 3
     assert facts(backend) == {task.key: RUNNING, other.key: RUNNING}
     time.at += 2
-    assert facts(backend) == {task.key: ended(0), other.key: ended(0)}
+    assert facts(backend) == {task.key: stopped(0), other.key: stopped(0)}
 
 
 def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> None:
@@ -106,7 +107,7 @@ def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> 
         backend.sync(running(stays, launch(task=f"t{at}", duration_s=1e6)))
     assert facts(backend) == {stays.key: RUNNING, launch(task="t2999").key: RUNNING}
     time.at += 10
-    assert facts(backend) == {stays.key: ended(0), launch(task="t2999").key: RUNNING}
+    assert facts(backend) == {stays.key: stopped(0), launch(task="t2999").key: RUNNING}
 
 
 def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> None:
@@ -133,10 +134,10 @@ def test_tasks_and_time_go_on_while_the_server_is_down(tmp_path: Path) -> None:
     first.sync(running(short, long))
     time.at += 6
     second = simulated(time, tmp_path, speed=100.0)
-    assert second.observe() == Observation({short.key: ended(0)}, NODES, running={long.key})
+    assert second.observe() == Observation({short.key: stopped(0)}, NODES, running={long.key})
     time.at += 4.4
     assert SimulatedClock(100.0, tmp_path, real_time=time).now() == 1500.0
-    assert facts(second) == {short.key: ended(0), long.key: ended(0)}
+    assert facts(second) == {short.key: stopped(0), long.key: stopped(0)}
 
 
 def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_changes_are_appended_and_all_are_found_after_a_restart(tmp_path: Path) 
     with (tmp_path / "tasks.json").open("a") as file:
         file.write('[["late')  # the machine went down while it was written
     time.at += 2
-    assert facts(simulated(time, tmp_path)) == {long.key: RUNNING, late.key: ended(143)}
+    assert facts(simulated(time, tmp_path)) == {long.key: RUNNING, late.key: stopped(143)}
 
 
 def test_the_file_of_tasks_does_not_grow_without_end(tmp_path: Path) -> None:
@@ -189,3 +190,25 @@ def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
 def test_the_system_clock_has_whole_microseconds() -> None:
     now = ServerClock().now()
     assert now == round(now, 6)
+
+
+def test_a_task_of_another_workflow_with_its_name_is_not_taken_for_it(tmp_path: Path) -> None:
+    """The database was exchanged for one in which another workflow has the id; an earlier version notes no workflow."""
+    time = RealTime()
+    tasks = [launch(task=name, duration_s=5.0) for name in ("same", "another", "earlier")]
+    backend = simulated(time, tmp_path)
+    backend.sync(running(*tasks))
+    backend.close()
+    file = tmp_path / "tasks.json"
+    rows = json.loads(file.read_text())
+    assert [row[0][1] for row in rows] == ["another", "earlier", "same"]
+    rows[0][3] = "another workflow"
+    del rows[1][3:]
+    file.write_text(json.dumps(rows) + "\n")
+    time.at += 6
+    again = simulated(time, tmp_path)
+    again.sync(running(*tasks))
+    same, another, earlier = (task.key for task in tasks)
+    assert facts(again) == {same: stopped(0), another: RUNNING, earlier: stopped(0)}
+    time.at += 5
+    assert facts(simulated(time, tmp_path))[another] == stopped(0)

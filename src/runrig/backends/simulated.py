@@ -70,10 +70,14 @@ class SimulatedClock:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A task that runs: it ends at *end* with *exit_code*; *stopped*: because it was asked to."""
+    """A task that runs: it ends at *end* with *exit_code*; *stopped*: because it was asked to.
+
+    *workflow*: the uuid of its workflow, "" where an earlier version wrote it.
+    """
 
     end: float
     exit_code: int = 0
+    workflow: str = ""
 
     @property
     def stopped(self) -> bool:
@@ -158,10 +162,13 @@ class SimulatedBackend:
         self._woken.set()
 
     def _take_keys_of(self, desired: Desired) -> None:
-        """From now on a lookup finds the very same key, and compares no text: several times as fast for those who all run on."""
-        for key in {**desired.run, **desired.stop}:
-            if key in self._runs:
-                self._runs[key] = self._runs.pop(key)
+        """From now on a lookup finds the very same key, and compares no text: several times as fast for those who all run on.
+
+        Forgets what was read of other workflows that had the same ids.
+        """
+        for key, launch in {**desired.run, **desired.stop}.items():
+            if (run := self._runs.pop(key, None)) is not None and run.workflow in ("", launch.workflow_uuid):
+                self._runs[key] = run
         self._read = False
 
     def _store(self, changes: _Changes) -> None:
@@ -235,11 +242,13 @@ class SimulatedBackend:
         runs = self._runs
         changes: dict[TaskKey, _Run | None] = dict.fromkeys(sorted(set(runs).difference(desired.run, desired.stop)))
         for key in sorted(set(desired.run).difference(runs)):
-            lasts_s = desired.run[key].duration_s
-            changes[key] = _Run(now + (DEFAULT_DURATION_S if lasts_s is None else lasts_s))
+            launch = desired.run[key]
+            lasts_s = DEFAULT_DURATION_S if launch.duration_s is None else launch.duration_s
+            changes[key] = _Run(now + lasts_s, workflow=launch.workflow_uuid)
         for key, launch in desired.stop.items():
             run = runs.get(key)
-            stopped = _Run(now + min(launch.grace_s, LONGEST_GRACE_S) if run else now, STOPPED)
+            end = now + min(launch.grace_s, LONGEST_GRACE_S) if run else now
+            stopped = _Run(end, STOPPED, launch.workflow_uuid)
             if run is None or not (run.stopped or run.end <= stopped.end):
                 changes[key] = stopped
         return changes
@@ -268,7 +277,7 @@ def _ends_of(runs: Mapping[TaskKey, _Run]) -> list[tuple[float, TaskKey]]:
 
 def _as_json(key: TaskKey, run: _Run | None) -> list[Any]:
     """*run* None: it is gone."""
-    return [list(key)] if run is None else [list(key), run.end, run.exit_code]
+    return [list(key)] if run is None else [list(key), run.end, run.exit_code, run.workflow]
 
 
 def _read_runs(folder: Path | None) -> dict[TaskKey, _Run]:
