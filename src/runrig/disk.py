@@ -1,5 +1,6 @@
 """What the store and the backends both do with a disk, who do not know each other."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -11,6 +12,11 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_full(error: OSError) -> bool:
+    """True if *error* says that there is no room left on a disk, or no more of it for this user."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

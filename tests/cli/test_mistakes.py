@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runrig import __version__
-from tests.worlds.command_line import Up, runrig, up, written
+from tests.worlds.command_line import Up, lines, runrig, up, written
 from tests.worlds.workflow_files import one_task
 
 CLUSTER = """
@@ -175,7 +175,7 @@ def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     says = (
         f"data folder {file} is a file: choose another with --data or RUNRIG_DATA; a cluster file goes with --cluster"
     )
-    assert (done.code, done.out, done.err) == (2, "", f"Error: {says}\n")
+    assert (done.code, done.out, lines(done.err)[1:]) == (2, "", [f"Error: {says}"])
 
 
 # ---------------------------------------------------------------- what is shown

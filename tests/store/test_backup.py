@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from runrig.backends.local.owners import own, owner_of
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, RunrigError, ServerFault, Unavailable
 from runrig.domain.gangs import Priority
 from runrig.service.runtime.writing import Said
@@ -281,6 +282,46 @@ def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -
     assert not (tmp_path / "bare" / "tasks").exists()
     assert stat.S_IMODE((restored / "stdout.log").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "all").stat().st_mode) == 0o600
+
+
+def test_what_others_left_in_the_data_folder_is_moved_aside_and_no_output_is_overwritten(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    with desk(old) as it:
+        ids = [it.submit(name, duration=100) for name in ("same", "other", "earlier", "gone")]
+        for id in ids:
+            _print(old / "tasks" / id, "as in the backup")
+        uuids = {id: it.store.workflow(id).workflow.uuid for id in ids}
+        write_backup(old / "runrig.db", old, tmp_path / "out", log_files=True)
+    _print(new / "tasks/same-1", "as in the backup, and more", uuids["same-1"])
+    _print(new / "tasks/other-1", "of another", "another")
+    _print(new / "tasks/earlier-1", "of an earlier version")
+    _print(new / "tasks/unknown-1", "of nobody in the backup", "another")
+    _print(new / "tasks/alive-1", "goes on", "another")
+    (new / "live/boot").mkdir(parents=True)
+    (new / "live/boot/alive-1:main:0").touch()
+    moved: list[Path] = []
+    restore_backup(tmp_path / "out", new / "runrig.db", new, moved.extend)
+    assert moved == [new / "aside/other-1.1", new / "aside/unknown-1.1"]
+    assert {folder.name: _printed(folder) for folder in (new / "tasks").iterdir()} == {
+        "same-1": ("as in the backup, and more", uuids["same-1"]),
+        "other-1": ("as in the backup", uuids["other-1"]),
+        "earlier-1": ("of an earlier version", None),
+        "gone-1": ("as in the backup", uuids["gone-1"]),
+        "alive-1": ("goes on", "another"),
+    }
+    assert [_printed(folder) for folder in moved] == [("of another", "another"), ("of nobody in the backup", "another")]
+
+
+def _print(folder: Path, text: str, uuid: str | None = None) -> None:
+    """What a workflow leaves in its folder; *uuid*: whose that is, None: it does not say."""
+    (folder / "main/0").mkdir(parents=True)
+    (folder / "main/0/stdout.log").write_text(text)
+    if uuid is not None:
+        own(folder.parent, folder.name, uuid)
+
+
+def _printed(folder: Path) -> tuple[str, str | None]:
+    return (folder / "main/0/stdout.log").read_text(), owner_of(folder.parent, folder.name)
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "token", "tasks/../../x/0/std.log", "tasks/a/b/0/launch"])

@@ -5,8 +5,9 @@ import os
 import re
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -94,6 +95,40 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(exclusive: bo
         assert not path.exists()
 
 
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """Mounts a small disk at *folder*, on which there is no room left once this begins its work."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine mounts no file systems for us")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill_up(folder: Path) -> None:
+    for size in (4096, 1):
+        with suppress(OSError), (folder / f"filler-{size}").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * size)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_start_on_a_full_disk_says_that_it_is_full(tmp_path: Path, there: bool) -> None:
+    path = tmp_path / "runrig.db"
+    with full_disk(tmp_path):
+        if there:
+            filled(path)
+        fill_up(tmp_path)
+        assert refusal(path, exclusive=True) == (
+            f"the disk of the database {path} is full: free some room and try again; nothing of this was stored"
+        )
+        for filler in tmp_path.glob("filler-*"):
+            filler.unlink()
+        SqlStore.open(path, exclusive=True).close()
+
+
 def test_a_file_that_cannot_be_written_is_named_with_the_way_out() -> None:
     with TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
@@ -117,7 +152,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     path = tmp_path / "runrig.db"
     path.write_text("dear diary, " * 1000)
     assert refusal(path) == (
-        f"the database {path} is not a database: move it away to start afresh, or choose another folder with --data"
+        f"the database {path} is not a database: restore a backup with `runrig restore` into an empty folder, or start afresh "
+        "in another folder with --data"
     )
     assert path.read_text() == "dear diary, " * 1000
 

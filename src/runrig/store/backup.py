@@ -330,10 +330,10 @@ def _fill_meta(connection: Connection, row: Row) -> None:
 # ---------------------------------------------------------------- into an empty database
 
 
-def restore(database: Database, reader: BackupReader, then: Callable[[], None]) -> None:
+def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[str, str]], None]) -> None:
     """Fills *database*, which this process owns and which is empty, in one transaction: all of it or nothing.
 
-    *then*: called last; if it fails, nothing is restored.  Raises Conflict if something is in the database.
+    *then*: called last, with the uuid of each workflow; if it fails, nothing is restored.  Raises Conflict if something is in the database.
     """
     with translated(database.place), database.writer.begin() as connection:
         before_migration(connection, database.place)
@@ -345,7 +345,8 @@ def restore(database: Database, reader: BackupReader, then: Callable[[], None]) 
 
             upgrade(connection, None, database.place)
         reader.fill(connection)
-        then()
+        columns = schema.workflows.c
+        then({row.id: row.uuid for row in connection.execute(select(columns.id, columns.uuid))})
 
 
 def _found(connection: Connection) -> str | None:

@@ -8,6 +8,7 @@ SQLite: one server per file, and no turns: a second one is refused.
 
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, inspect, select, text, update
@@ -49,9 +50,9 @@ class SqlTerm:
                 epoch = _raise_epoch(connection)
             self._transactions.epoch = epoch
 
-    def open(self) -> SqlStore:
-        """The store, migrated to this version, under the epoch of this term."""
-        self._transactions.migrate(None if self._looking is None else _raise_epoch)
+    def open(self, when_empty: Callable[[str], None] | None = None) -> SqlStore:
+        """The store, migrated to this version, under the epoch of this term.  *when_empty*: see `Transactions.migrate`."""
+        self._transactions.migrate(None if self._looking is None else _raise_epoch, when_empty)
         return SqlStore(self._transactions)
 
     def beat(self) -> bool:

@@ -48,7 +48,8 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     (
         "SQLITE_NOTADB",
         ServerFault,
-        "{place} is not a database: move it away to start afresh, or choose another folder with --data",
+        "{place} is not a database: restore a backup with `runrig restore` into an empty folder, or start afresh in another "
+        "folder with --data",
     ),
     (
         "SQLITE_CORRUPT",

@@ -10,7 +10,9 @@ import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
+from runrig.disk import is_full
 from runrig.domain.errors import ServerFault
+from runrig.store.faults import full
 
 _held: set[int] = set()
 
@@ -46,7 +48,11 @@ class DataLock:
                 f"{place} is in use by {holder}: stop that server, or choose another folder with --data"
             ) from error
         _held.add(self._descriptor)
-        _write(self._descriptor)
+        try:
+            _write(self._descriptor)
+        except OSError as error:
+            self.release()
+            raise full(place) if is_full(error) else error from error
 
     def probe(self) -> None:
         """Writes what is there already.  Raises OSError if the folder cannot be written any more."""

@@ -4,7 +4,7 @@ One transaction per commit, which begins by advancing the revision: a server tha
 writes nothing.  Where servers take turns (`store.election`) each transaction that writes also checks the epoch.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -81,16 +81,20 @@ class SqlStore:
         self.tasks = SqlTasks(transactions)
 
     @classmethod
-    def open(cls, url_or_path: str | Path, *, exclusive: bool = False) -> Self:
+    def open(
+        cls, url_or_path: str | Path, *, exclusive: bool = False, when_empty: Callable[[str], None] | None = None
+    ) -> Self:
         """The store in that database, brought to the tables of this version if it is empty or older; a file is made if there is none.
 
-        *exclusive*: as the server that owns it, until `close` or death.  Raises InvalidInput for a URL that means no database, and
+        *exclusive*: as the server that owns it, until `close` or death.  *when_empty*: see `Transactions.migrate`.
+
+        Raises InvalidInput for a URL that means no database, and
         ServerFault or Unavailable, with the way out: another server owns it, it cannot be reached or written, it is none of
         ours, or a newer version wrote it.
         """
         transactions = Transactions(open_database(url_or_path, exclusive=exclusive))
         try:
-            transactions.migrate()
+            transactions.migrate(when_empty=when_empty)
         except BaseException:
             transactions.close()
             raise

@@ -4,18 +4,18 @@ One writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so i
 it read; readers see the state as of their first statement, and never wait (WAL).
 """
 
-import errno
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
-from runrig.disk import identity, sync_folder
+from runrig.disk import identity, is_full, sync_folder
 from runrig.domain.errors import ServerFault, Unavailable
 from runrig.store import stored_values
 from runrig.store.codec import loads
@@ -40,7 +40,7 @@ _PRAGMAS = (
 def open_sqlite(path: Path, *, exclusive: bool) -> Database:
     place = f"the database {path}"
     _make_file(path, place)
-    engine = _engine(path)
+    engine = _engine(path, place)
     database = Database(
         place,
         elsewhere="choose another folder with --data",
@@ -99,13 +99,18 @@ class FileWatch:
 
     def room(self) -> None:
         """Raises ServerFault where the disk is full: one row may fit there in what is SQLite's already, and a submission does not."""
-        try:
-            with TemporaryFile(dir=self._files[0].parent) as file:
-                os.posix_fallocate(file.fileno(), 0, ROOM)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise full(self._place) from error
-            raise
+        _check_room(self._files[0].parent, self._place)
+
+
+def _check_room(folder: Path, place: str) -> None:
+    """Raises ServerFault if the disk of *folder* is full."""
+    try:
+        with TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        if is_full(error):
+            raise full(place) from error
+        raise
 
 
 def _make_file(path: Path, place: str) -> None:
@@ -119,6 +124,8 @@ def _make_file(path: Path, place: str) -> None:
                 with suppress(PermissionError):  # a folder in which we may make files, and not list them
                     sync_folder(folder)
     except OSError as error:
+        if is_full(error):
+            raise full(place) from error
         blocked = isinstance(error, (FileExistsError, NotADirectoryError))
         cause = f"{path.parent} is not a folder" if blocked else error.strerror
         raise ServerFault(
@@ -127,7 +134,7 @@ def _make_file(path: Path, place: str) -> None:
         ) from error
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, place: str) -> Engine:
     engine = create_engine(
         # With mode=rw: a file that was deleted is not made again.
         URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}),
@@ -139,7 +146,15 @@ def _engine(path: Path) -> Engine:
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", partial(_for_want_of_room, path.parent, place))
     return engine
+
+
+def _for_want_of_room(folder: Path, place: str, context: ExceptionContext) -> None:
+    """SQLite takes some of what happens on a full disk for a fault of the disk: raises what it really is."""
+    if str(getattr(context.original_exception, "sqlite_errorname", "")).startswith("SQLITE_IOERR"):
+        with suppress(OSError):
+            _check_room(folder, place)
 
 
 def _prepare(dbapi: Any, _record: object) -> None:

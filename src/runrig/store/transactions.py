@@ -74,8 +74,14 @@ class Transactions:
                 {"epoch": self.epoch, "stored": stored},
             )
 
-    def migrate(self, raise_epoch: Callable[[Connection], int | None] | None = None) -> None:
+    def migrate(
+        self,
+        raise_epoch: Callable[[Connection], int | None] | None = None,
+        when_empty: Callable[[str], None] | None = None,
+    ) -> None:
         """Brings the tables to this version.
+
+        *when_empty*: told the name of the database if it has no tables yet; may raise, and then it gets none.
 
         *raise_epoch*: supplies the epoch if there was no table for it.  Raises ServerFault if the tables are another
         program's, or a newer version's.
@@ -92,6 +98,8 @@ class Transactions:
                     f"{self.place} belongs to another program (it has the table {min(tables)!r}): "
                     f"move it away to start afresh, or {self.database.elsewhere}"
                 )
+            if not tables and when_empty is not None:
+                when_empty(self.place)
             if version != schema.HEAD:
                 # Alembic takes 0.4 s to import, which a start without a migration must not pay.
                 from runrig.store.migrate import upgrade

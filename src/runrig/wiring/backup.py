@@ -1,13 +1,14 @@
 """Writes a backup, and fills a new server from one: what `runrig backup` and `runrig restore` do."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from runrig import __version__
+from runrig.backends.local.owners import own_all, put_others_aside
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import SqlStore
 from runrig.store.backup import PIECE, STATE_FILES, BackupReader, BackupWriter, Contents, restore
@@ -42,19 +43,30 @@ def check_backup(file: Path) -> Contents:
         return BackupReader(stream, str(file)).check()
 
 
-def restore_backup(file: Path, database: str | Path, folder: Path | None) -> Contents:
-    """Fills the empty *database*, and the data folder with the files that the backup has.
+def restore_backup(
+    file: Path, database: str | Path, folder: Path | None, aside: Callable[[list[Path]], None] = lambda _: None
+) -> Contents:
+    """Fills the empty *database*, and the data folder with the files that the backup has; output that is there is not overwritten.
+
+    *aside*: told where the folders of tasks are now that were there and belong to none of the workflows of the backup.
 
     Raises what `check_backup` raises; Conflict if something is there; ServerFault or Unavailable if a server runs on it.
     """
     with _opened(file) as stream:
         reader = BackupReader(stream, str(file))
         contents = reader.check()
+
+        def fill(folder: Path, uuids: Mapping[str, str]) -> None:
+            aside(_cleared(folder, uuids))
+            before = {each.name for each in folder.glob("tasks/*")}
+            _put_files(reader, folder)
+            own_all(folder, uuids, but=before)
+
         if folder is not None:
             _make_folder(folder)
         target = open_database(database, exclusive=True)
         try:
-            restore(target, reader, lambda: None if folder is None else _put_files(reader, folder))
+            restore(target, reader, lambda uuids: None if folder is None else fill(folder, uuids))
         finally:
             target.close()
     return contents
@@ -151,6 +163,15 @@ def _make_folder(folder: Path) -> None:
         raise ServerFault(f"{folder} cannot be made ({error.strerror}): choose another with --data") from error
 
 
+def _cleared(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
+    try:
+        return put_others_aside(folder, uuids)
+    except OSError as error:
+        raise ServerFault(
+            f"the tasks in {folder} cannot be moved aside ({error.strerror}), so nothing was restored: choose another with --data"
+        ) from error
+
+
 def _put_files(reader: BackupReader, folder: Path) -> None:
     stream: IO[bytes] | None = None
     try:
@@ -170,7 +191,10 @@ def _put_files(reader: BackupReader, folder: Path) -> None:
             stream.close()
 
 
-def _created(folder: Path, path: str) -> IO[bytes]:
+def _created(folder: Path, path: str) -> IO[bytes] | None:
+    """None for output that is there: it is as long as that of the backup, or longer, and may be written now."""
     target = folder / path
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path not in STATE_FILES and os.path.lexists(target):
+        return None
     return open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -23,6 +23,7 @@ from anyio import to_thread
 from runrig import __version__
 from runrig.api import crowd
 from runrig.backends.clock import ServerClock
+from runrig.disk import is_full
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Store, WorkflowQuery
@@ -54,11 +55,37 @@ def data_folder(path: Path, elsewhere: str) -> Path:
         probe.touch(mode=0o600)
         probe.unlink()
     except OSError as error:
+        if is_full(error):
+            raise ServerFault(f"the disk of data folder {path} is full: free some room, or {elsewhere}") from error
         raise ServerFault(
             f"data folder {path} cannot be written ({error.strerror}): give yourself write permission on it, "
             f"or {elsewhere}"
         ) from error
     return path.resolve()
+
+
+HAD_DATABASE = "had-database"
+"""A file of the data folder, made once a server has used a database with it."""
+_LEFT_BY_A_SERVER = (HAD_DATABASE, "live", "token", "tasks.json", "leader.json", ACCEPTED)
+"""Earlier versions made all but the first."""
+
+
+def first_start(folder: Path, elsewhere: str) -> Callable[[str], None]:
+    """Raises ServerFault for an empty database if a server has used *folder* before: what that knew is lost, and not what it started."""
+
+    def refuse(place: str) -> None:
+        left = [name for name in _LEFT_BY_A_SERVER if (folder / name).exists()]
+        if left:
+            raise ServerFault(
+                f"{place} is empty, but data folder {folder} was used with a database before (it has {', '.join(left)}): restore a "
+                f"backup with `runrig restore`, or, to start afresh, {elsewhere}"
+            )
+
+    return refuse
+
+
+def note_database(folder: Path) -> None:
+    (folder / HAD_DATABASE).touch(mode=0o600)
 
 
 def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
@@ -88,7 +115,49 @@ def going_on(store: Store, clock: ServerClock) -> ServerClock:
     return clock
 
 
-class LogFile(RotatingFileHandler):
+class Lenient(logging.StreamHandler[Any]):
+    """Says once on stderr that it cannot write, and once that it can again; the lines between are lost, and nobody is held up."""
+
+    place = "the log"
+    _lost = 0
+    _failure: OSError | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._failure = None
+        super().emit(record)
+        if self._failure is not None:
+            if not self._lost:
+                _complain(
+                    f"{self.place} cannot be written ({self._failure.strerror}): its lines are lost until it can be"
+                )
+            self._lost += 1
+        elif self._lost:
+            _complain(f"{self.place} is written again: {self._lost} of its lines were lost")
+            self._lost = 0
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        failure = sys.exc_info()[1]
+        if isinstance(failure, OSError):
+            self._failure = failure
+            self._let_go()
+        else:  # a mistake of ours
+            super().handleError(record)
+
+    def _let_go(self) -> None:
+        """What could not be written is not kept either."""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
+def _complain(line: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"Warning: {line}\n")
+        sys.stderr.flush()
+
+
+class LogFile(Lenient, RotatingFileHandler):
     """Looks whether it is full at every so many lines only: to look costs more than to write one, and asks the system each time."""
 
     LINES = 256
@@ -101,15 +170,25 @@ class LogFile(RotatingFileHandler):
         self._lines += 1
         return self._lines % self.LINES == 0 and bool(super().shouldRollover(record))
 
+    def doRollover(self) -> None:  # noqa: N802 - the library's name
+        with suppress(OSError):  # a folder that cannot be changed: the file grows on
+            super().doRollover()
+
+    def _let_go(self) -> None:
+        broken, self.stream = self.stream, None  # opened again at the next line
+        with suppress(OSError):
+            if broken is not None:
+                broken.close()
+
 
 @contextmanager
 def logging_to(file: Path | None) -> Iterator[None]:
     """Logs key=value lines to *file*, which is rotated, or stderr; stdout is for the one line that says the server is up."""
-    handler = (
-        logging.StreamHandler(sys.stderr)
-        if file is None
-        else LogFile(file, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
-    )
+    if file is None:
+        handler = Lenient(sys.stderr)
+    else:
+        handler = LogFile(file, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+        handler.place = f"the log {file}"
     handler.setFormatter(
         logging.Formatter("time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     )
@@ -141,20 +220,9 @@ def crowd_of(connections: int = crowd.MOST, proxies: str | None = None) -> crowd
     return crowd.Crowd(min(connections, room), proxies)
 
 
-@contextmanager
-def listening(host: str, port: int, guests: crowd.Crowd, *, elsewhere: str) -> Iterator[socket.socket]:
-    """A bound socket, by which *guests* come.  Raises ServerFault that names the port; *elsewhere*: how to choose another port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named: on other sockets asyncio sends small answers 40 ms late.
-    with crowd.Door(guests, family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            raise ServerFault(
-                f"port {port} of {host} cannot be taken ({error.strerror}): end what listens there, or {elsewhere}"
-            ) from error
-        yield listener
+def door(bound: socket.socket, guests: crowd.Crowd) -> crowd.Door:
+    """*bound*, by which *guests* come."""
+    return crowd.Door(guests, bound.family, bound.type, bound.proto, bound.detach())
 
 
 COLLECT_EVERY = (10_000, 1, 100)

@@ -36,16 +36,19 @@ from runrig.store.database import is_postgresql
 from runrig.store.election import SqlTerm, election
 from runrig.web.install import install
 from runrig.wiring.mirror import mirror_of
+from runrig.wiring.port import bound
 from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
     announce,
     crowd_of,
     data_folder,
+    door,
+    first_start,
     keep_backend,
     keep_what_is_loaded,
-    listening,
     logging_to,
+    note_database,
     server_clock,
     share_memory,
 )
@@ -76,7 +79,7 @@ def serve(spec: ServeSpec, *, mirror: bool = True) -> None:
         share_memory()
         guests = crowd_of(spec.connections, spec.proxies)
         listener = stack.enter_context(
-            listening(spec.host, spec.port, guests, elsewhere="write another as listen: in the file")
+            door(bound(spec.host, spec.port, "write another as listen: in the file"), guests)
         )
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
@@ -123,12 +126,14 @@ def first_admin(spec: ServeSpec, name: str) -> str:
 
     Raises Conflict if there is an administrator who can log in, Unavailable or ServerFault if a server has the database.
     """
-    data_folder(spec.data, _ELSEWHERE)
+    folder = data_folder(spec.data, _ELSEWHERE)
     elected = election(spec.database)
     try:
         term = elected.take()
         try:
-            return Access(term.open().access).tokens.first_admin(name)
+            store = term.open(first_start(folder, _ELSEWHERE))
+            note_database(folder)
+            return Access(store.access).tokens.first_admin(name)
         finally:
             term.close()
     finally:
@@ -158,7 +163,8 @@ class ServerRuntime:
         self.metrics = Metrics()
 
     def begin(self, term: SqlTerm, leads: Callable[[], bool]) -> LeaderTerm:
-        spec, store = self._spec, term.open()
+        spec, store = self._spec, term.open(first_start(self._folder, _ELSEWHERE))
+        note_database(self._folder)
         if (risk := store.risk()) is not None:
             _log.warning("event=not_durable error=%r", risk)
         backend, clock = self._backend(store, term, leads)

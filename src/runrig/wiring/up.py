@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -35,22 +36,24 @@ from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.web.install import install
 from runrig.wiring.mirror import mirror_of
+from runrig.wiring.port import LOOPBACK
 from runrig.wiring.process import (
     SHUTDOWN_S,
     Server,
     announce,
     crowd_of,
     data_folder,
+    door,
+    first_start,
     keep_backend,
     keep_what_is_loaded,
-    listening,
     logging_to,
+    note_database,
     say,
     server_clock,
     share_memory,
 )
 
-HOST = "127.0.0.1"
 BACKENDS = ("local", "simulated")
 CREDENTIAL_KEY = "credential.key"
 """In the data folder; in no backup."""
@@ -63,7 +66,7 @@ def up(
     backend: str | None,
     cluster: str | None,
     data: Path,
-    port: int,
+    port: socket.socket,
     gpus: int | None,
     drain_sweep_s: float = drain_sweep.EVERY_S,
     dev_login: str | None = None,
@@ -71,7 +74,7 @@ def up(
 ) -> None:
     """Runs a server until SIGTERM or SIGINT, of which it says how many tasks go on.
 
-    *cluster*: the text of a cluster file.  *port* 0: any free one.  *gpus* None: those of this machine or of the file.
+    *cluster*: the text of a cluster file.  *port*: bound, and listening for nobody yet.  *gpus* None: those of this machine or of the file.
     *drain_sweep_s*: how often to check pools that are DELETING (law S3).  *dev_login*: who gets in from this machine without a token.
     *mirror*: a second process answers long questions.
     Raises InvalidInput for a wrong file, before anything is created; ServerFault if the machine does not allow it.
@@ -81,13 +84,13 @@ def up(
         folder = data_folder(data, "choose another with --data or RUNRIG_DATA")
         share_memory()
         guests = crowd_of()
-        listener = stack.enter_context(
-            listening(HOST, port, guests, elsewhere="choose another with --port (0: any free one)")
-        )
-        port = listener.getsockname()[1]
+        listener = stack.enter_context(door(port, guests))
+        number = listener.getsockname()[1]
         stack.enter_context(logging_to(folder / "server.log"))
-        store = SqlStore.open(folder / "runrig.db", exclusive=True)
+        empty = first_start(folder, "choose another folder with --data")
+        store = SqlStore.open(folder / "runrig.db", exclusive=True, when_empty=empty)
         stack.callback(store.close)
+        note_database(folder)
         keep_backend(folder, settings.backend, "choose another folder with --data")
         parts = _parts(settings, folder, store)
         user = _user()
@@ -102,7 +105,7 @@ def up(
         )
         stack.callback(service.close)
         service.prepare(settings.cluster, user=user)
-        app = create_app(service, token=_token(folder), port=port, user=user)
+        app = create_app(service, token=_token(folder), port=number, user=user)
         install(app, service)
         if settings.backend == "local" and gpus is None and not service.queries.gpus():
             sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N makes N that stand in\n")
@@ -110,7 +113,7 @@ def up(
             _allow_dev_login(service, dev_login, user)
         keep_what_is_loaded()
         server = Server(connections.config(app, crowd=guests, timeout_graceful_shutdown=SHUTDOWN_S))
-        server.when_ready = lambda: _is_up(service, settings.backend, folder, port)
+        server.when_ready = lambda: _is_up(service, settings.backend, folder, number)
         service.start()
         stack.callback((folder / "server.json").unlink, missing_ok=True)
         interrupted = server.serve_until_told(listener)
@@ -285,7 +288,7 @@ def _allow_dev_login(service: Service, name: str, user: str) -> None:
 
 def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     """Prints the ready line, and writes the file by which commands with the same folder find this server."""
-    url = f"http://{HOST}:{port}"
+    url = f"http://{LOOPBACK}:{port}"
     partial = folder / "server.json.new"
     partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
     partial.replace(folder / "server.json")

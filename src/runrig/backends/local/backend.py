@@ -295,8 +295,7 @@ class LocalBackend:
         wanted: dict[str, list[Launch]] = {}
         for launch in (*desired.run.values(), *desired.stop.values()):
             wanted.setdefault(launch.key.workflow, []).append(launch)
-        uuids = {id: launches[0].workflow_uuid for id, launches in wanted.items()}
-        known = self._owners
+        uuids, known = {id: launches[0].workflow_uuid for id, launches in wanted.items()}, self._owners
         self._owners = {id: uuid for id, uuid in uuids.items() if known.get(id) == uuid or self._own(id, wanted[id])}
         owned = [launch.key for id in self._owners for launch in wanted[id] if launch.key not in self._live]
         try:

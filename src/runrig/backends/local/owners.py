@@ -6,7 +6,7 @@ workflow left behind must not be taken for the attempt that is wanted, and is no
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from runrig.backends.local import supervisor
@@ -42,6 +42,25 @@ def belongs_to(tasks: Path, workflow: str, uuid: str, wanted: Iterable[TaskKey],
     if owner is not None:
         return owner == uuid
     return alive or not any(os.path.lexists(folder_of(tasks, key)) for key in wanted)
+
+
+def put_others_aside(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
+    """Moves what other workflows than those of *uuids* left in data folder *folder*, where no server runs; returns where it is now.
+
+    What may still run stays: the next server ends it, and moves it then.  Folders that do not say whose they are go by the name.
+    """
+    tasks = folder / "tasks"
+    alive = {marker.name.partition(":")[0] for marker in (folder / "live").glob("*/*")}
+    found = sorted(each.name for each in tasks.iterdir() if each.is_dir()) if tasks.is_dir() else []
+    mine = {name for name in found if (owner_of(tasks, name) or uuids.get(name, "")) == uuids.get(name)}
+    return [put_aside(tasks, name) for name in found if name not in mine and name not in alive]
+
+
+def own_all(folder: Path, uuids: Mapping[str, str], *, but: Container[str]) -> None:
+    """Notes whose the folders of workflows are that there are in data folder *folder*, but those of *but*."""
+    for name, uuid in uuids.items():
+        if name not in but and (folder / "tasks" / name).is_dir():
+            own(folder / "tasks", name, uuid)
 
 
 def put_aside(tasks: Path, workflow: str) -> Path:

@@ -73,8 +73,12 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
         contents = check_backup(file)
         say(f"{file} is whole: {in_words(contents)}")
     else:
-        contents = restore_backup(file, *_place(context, config, data))
+        moved: list[Path] = []
+        contents = restore_backup(file, *_place(context, config, data), moved.extend)
         say(f"restored {in_words(contents)}")
+        if moved:
+            whose = "1 workflow that is" if len(moved) == 1 else f"{len(moved)} workflows that are"
+            say(f"moved the tasks of {whose} not in the backup to {moved[0].parent}")
     if (lost := missing(contents)) is not None:
         say(sanitize.line(lost))
 

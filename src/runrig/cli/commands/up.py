@@ -68,18 +68,22 @@ def up(
     no_mirror: bool,
 ) -> None:
     """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
-    from runrig.wiring.up import up as run
+    from runrig.wiring.port import LOOPBACK, bound
 
     before = context.find_object(ServerAddress) or ServerAddress()
     folder = ServerAddress(data=data or before.data).data_folder()
     text = None if cluster is None else read_text(cluster)
+    taken = bound(LOOPBACK, port, "choose another with --port (0: any free one)")
+    click.echo(f"Starting a server on port {taken.getsockname()[1]}, data {folder}", err=True)
+    from runrig.wiring.up import up as run  # takes seconds on a busy machine
+
     # Without a file there is nothing but options to be wrong.
-    with nullcontext() if cluster is None else located(shown(cluster)):
+    with taken, nullcontext() if cluster is None else located(shown(cluster)):
         run(
             backend=backend,
             cluster=text,
             data=folder,
-            port=port,
+            port=taken,
             gpus=gpus,
             drain_sweep_s=drain_sweep_s,
             dev_login=dev_login,

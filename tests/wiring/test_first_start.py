@@ -1,0 +1,185 @@
+"""An empty database is a first start only where nothing says that there was one before."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect
+
+from runrig.domain.errors import ServerFault
+from runrig.store import SqlStore
+from runrig.store.election import election
+from runrig.wiring.port import LOOPBACK, bound
+from runrig.wiring.process import first_start, note_database
+from tests.backends.local.launches import alive
+from tests.patience import PATIENCE_S, until
+from tests.stores import KINDS, store_url
+from tests.worlds.command_line import RUN, process, runrig, up, written
+
+ELSEWHERE = "choose another folder with --data"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_database_is_refused_where_another_was_used_and_gets_no_tables(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with (
+        store_url(kind, tmp_path / "one", tables=False) as first,
+        store_url(kind, tmp_path / "two", tables=False) as second,
+    ):
+        for url in (first, first):  # the second time it is not empty
+            term = election(url).take()
+            term.open(first_start(folder, ELSEWHERE))
+            term.close()
+            note_database(folder)
+        term = election(second).take()
+        with pytest.raises(ServerFault, match=r"is empty, but data folder .* was used with a database before"):
+            term.open(first_start(folder, ELSEWHERE))
+        term.close()
+        look = SqlStore.look(second)
+        with look.transactions.reading() as connection:
+            assert inspect(connection).get_table_names() == []
+        look.close()
+
+
+@pytest.mark.parametrize("left", ["had-database", "live", "token", "tasks.json", "leader.json", "accepted-clock"])
+def test_what_any_server_left_in_a_data_folder_says_that_there_was_a_database(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).touch()
+    path = tmp_path / "runrig.db"
+    with pytest.raises(ServerFault) as refused:
+        SqlStore.open(path, exclusive=True, when_empty=first_start(tmp_path, ELSEWHERE))
+    assert refused.value.message == (
+        f"the database {path} is empty, but data folder {tmp_path} was used with a database before (it has {left}): restore a "
+        f"backup with `runrig restore`, or, to start afresh, {ELSEWHERE}"
+    )
+
+
+@pytest.mark.parametrize("name", ["server.log", "runrig.db.lock", "backend", "cluster.yaml"])
+def test_what_lies_in_a_data_folder_before_the_first_start_hinders_nobody(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    SqlStore.open(tmp_path / "runrig.db", exclusive=True, when_empty=first_start(tmp_path, ELSEWHERE)).close()
+
+
+# ---------------------------------------------------------------- the port
+
+
+def test_a_port_in_use_is_refused_with_the_way_out() -> None:
+    with socket.create_server((LOOPBACK, 0)) as holder:
+        port = holder.getsockname()[1]
+        with pytest.raises(ServerFault) as refused:
+            bound(LOOPBACK, port, "choose another with --port (0: any free one)")
+    assert refused.value.message == (
+        f"port {port} of 127.0.0.1 cannot be taken (Address already in use): end what listens there, or choose another with "
+        "--port (0: any free one)"
+    )
+
+
+@pytest.mark.slow
+def test_up_says_that_it_starts_before_it_loads_the_server_and_refuses_a_port_in_use_before_that(
+    tmp_path: Path,
+) -> None:
+    with up(tmp_path / "data", "--gpus", "1") as server:
+        port = server.said.partition("http://127.0.0.1:")[2].partition(" ")[0]
+        command = [
+            sys.executable,
+            "-X",
+            "importtime",
+            "-c",
+            RUN,
+            "up",
+            "--data",
+            str(tmp_path / "other"),
+            "--port",
+            port,
+        ]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert refused.returncode == 10
+        assert f"port {port} of 127.0.0.1 cannot be taken" in refused.stderr
+        assert [name for name in ("uvicorn", "sqlalchemy", "fastapi") if name in refused.stderr] == []
+        assert not (tmp_path / "other").exists()
+        server.child.send_signal(signal.SIGTERM)
+        assert server.child.stderr is not None
+        assert server.child.stderr.readline() == f"Starting a server on port {port}, data {tmp_path / 'data'}\n"
+
+
+# ---------------------------------------------------------------- a database that is lost
+
+FILE = """
+workflow:
+  name: e
+  resources: {one: {gpu: 1}}
+  tasks: [{name: t, image: any, command: [sh, -c, "%s"], resource: one}]
+"""
+
+
+def run_to_end(data: Path, folder: Path, command: str) -> tuple[str, str]:
+    """The id and the status of a workflow called e."""
+    submit = ("workflow", "submit", written(folder, FILE % command), "--pool", "default", "-t", "json")
+    id = str(runrig("--data", str(data), *submit).json["name"])
+    status = ""
+
+    def ended() -> bool:
+        nonlocal status
+        status = runrig("--data", str(data), "workflow", "query", id, "-t", "json").json["status"]
+        return status not in ("PENDING", "RUNNING")
+
+    until(ended)
+    return id, status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["deleted", "cut to nothing"])
+def test_after_a_loss_of_the_database_a_backup_goes_on_and_nothing_takes_over_what_ran_since(
+    tmp_path: Path, how: str
+) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    with up(data, "--gpus", "2"):
+        assert run_to_end(data, tmp_path, "echo OLD") == ("e-1", "COMPLETED")
+        assert runrig("backup", "--data", str(data), "-o", str(out)).code == 0
+        assert run_to_end(data, tmp_path, "echo OLD OUTPUT") == ("e-2", "COMPLETED")
+    for file in data.glob("runrig.db*"):
+        if how == "deleted":
+            file.unlink()
+        else:
+            os.truncate(file, 0)
+    refused = subprocess.run(
+        process("up", "--data", str(data), "--port", "0", "--gpus", "2"),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert refused.returncode == 10
+    assert "is empty, but data folder" in refused.stderr
+    restored = runrig("restore", str(out), "--data", str(data))
+    assert (restored.code, restored.err) == (0, "")
+    assert f"moved the tasks of 1 workflow that is not in the backup to {data / 'aside'}" in restored.out
+    with up(data, "--gpus", "2"):
+        assert run_to_end(data, tmp_path, "echo NEW; exit 7") == ("e-2", "FAILED")
+        assert "NEW" in runrig("--data", str(data), "workflow", "logs", "e-2").out
+        assert "OLD" in runrig("--data", str(data), "workflow", "logs", "e-1").out
+    assert (data / "aside/e-2.1/t/0/stdout.log").read_text() == "OLD OUTPUT\n"
+
+
+@pytest.mark.slow
+def test_what_ran_in_a_data_folder_that_was_deleted_is_ended_and_named_at_the_next_start(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data, "--gpus", "1") as server:
+        submit = ("workflow", "submit", written(tmp_path, FILE % "sleep 3600"), "--pool", "default")
+        assert server.runrig(*submit).code == 0
+        started = data / "tasks/e-1/t/0/started"
+        until(started.exists)
+        pid = int(started.read_text().split()[0])
+        shutil.rmtree(data)
+        server.child.kill()
+    with up(data, "--gpus", "1") as server:
+        until(lambda: not alive(pid))
+        assert server.child.stderr is not None
+        assert [server.child.stderr.readline() for _ in range(2)][1] == (
+            f"Warning: ended what still ran and no server knew any more: {data}/tasks/e-1/t/0\n"
+        )
+        assert run_to_end(data, tmp_path, "exit 7") == ("e-1", "FAILED")
