@@ -64,9 +64,16 @@ class ResourceGroup:
     flavors: tuple[str, ...]
 
 
+NODE_NAME = "metadata.name (field)"
+"""The key of an expression over the name of a node; no label can have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatchExpression:
-    """``key operator values`` over labels, with Kubernetes' operators (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
+    """``key operator values`` over labels, with Kubernetes' operators (In, NotIn, Exists, DoesNotExist, Gt, Lt).
+
+    *key* may also be NODE_NAME.
+    """
 
     key: str
     operator: str
@@ -83,7 +90,11 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A leaf of the quota tree.  *cohort* None: it belongs to none.  *namespaces* None: it takes work from no namespace."""
+    """A leaf of the quota tree.  *cohort* None: it belongs to none.  *namespaces* None: it takes work from no namespace.
+
+    *checks*: (admission check, the flavors for which it counts, empty: for all).  *closed*: why its status says that nothing new
+    starts, of what nothing else here tells; empty if it may.
+    """
 
     name: str
     groups: tuple[ResourceGroup, ...] = ()
@@ -95,6 +106,8 @@ class ClusterQueue:
     weight: Fraction = Fraction(1)
     stop: StopPolicy = StopPolicy.NONE
     namespaces: LabelSelector | None = LabelSelector()
+    checks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    closed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +229,12 @@ class Workload:
     """*name*: namespace/name.  *queue*: the cluster queue; empty if its local queue is unknown.
 
     *queued_at*: the time that orders it in the queue; it differs from *created_at* only after certain evictions.
-    *granted* None: pending; otherwise it has held quota since *reserved_at*.  *admitted* False with quota: some admission checks are
+    *granted* None: pending; otherwise it has held quota since *reserved_at*.  *admitted* False with quota: admission checks are
     open.  *evicted*: it has been asked to stop and still holds its quota.  *checks_open*: once it gets quota it still waits for
-    admission checks.  *stop*: the stop policy of its local queue.  *active* False: its owner has suspended it.  *problem*: why it
-    is never considered; empty if it is.  *boost*: added to *priority* if the gate PriorityBoost is on.
+    admission checks, whatever its queue asks for; *checks_ready*: of those, which are over.  *stop*: the stop policy of its local
+    queue.  *active* False: its owner has suspended it.  *held*: why it is not queued for now, empty if it is; *gated*: only so with
+    the gate AdmissionGatedBy.  *problem*: why it is never considered; empty if it is.  *boost*: added to
+    *priority* if the gate PriorityBoost is on.
     """
 
     name: str
@@ -235,8 +250,11 @@ class Workload:
     admitted: bool = True
     evicted: bool = False
     checks_open: bool = False
+    checks_ready: tuple[str, ...] = ()
     stop: StopPolicy = StopPolicy.NONE
     active: bool = True
+    held: str = ""
+    gated: bool = False
     problem: str = ""
     boost: int = 0
 
@@ -266,11 +284,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A part of a manifest that is unknown or not supported.  *document*: its number in the file, from 1."""
+    """A part of a manifest that is unknown or not supported.
+
+    *document*: its number in the file, from 1.  *file*: empty if the scenario is one file.
+    """
 
     document: int
     path: str
     message: str
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ def parse_quantity(resource: str, value: str | int) -> int:
     return whole
 
 
+def is_bytes(resource: str) -> bool:
+    """Whether *resource* is counted in bytes, by our name or by the one that Kubernetes has for it."""
+    return resource in BYTES or resource == "ephemeral-storage" or resource.startswith("hugepages-")
+
+
 def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> str:
     """*amount* for people, exact: cores for cpu, binary units up to *largest_unit* for bytes, else the number itself.
 
@@ -78,7 +83,7 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
     """
     if resource == CPU:
         return _from_thousandths(amount)
-    if resource in BYTES:
+    if is_bytes(resource):
         for unit in _BYTE_UNITS[_BYTE_UNITS.index(largest_unit) :]:
             size = int(_SUFFIXES[unit])
             thousandths, rest = divmod(amount * 1000, size)

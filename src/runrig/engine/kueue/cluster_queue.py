@@ -74,7 +74,7 @@ class QueueState:
         self.strict = spec.queueing is Queueing.STRICT_FIFO
         named = (flavor for group in spec.groups for flavor in group.flavors)
         self.missing = next((flavor for flavor in named if flavor not in defined), "") if defined else ""
-        self.closed = STOPPED if spec.stop is not StopPolicy.NONE else FLAVOR_NOT_FOUND if self.missing else ""
+        self.closed = STOPPED if spec.stop is not StopPolicy.NONE else FLAVOR_NOT_FOUND if self.missing else spec.closed
         self.open = not self.closed
         self.first: WorkloadState | None = None
         self.running: Holding = {}

@@ -11,7 +11,7 @@ A head that gets nothing goes back in line, or is parked.
 
 from collections.abc import Iterable
 
-from runrig.domain.kueue import Admission, PendingReason, Policy, Preemption
+from runrig.domain.kueue import Admission, ClusterQueue, Granted, PendingReason, Policy, Preemption, Workload
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_tree import Reservation, can_reserve, reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised
@@ -177,7 +177,7 @@ class Cycle:
         if queue.first is workload:
             queue.let_first(None)
         self._starting.append(workload)
-        self.admitted.append(Admission(spec.name, workload.queue, granted, spec.checks_open))
+        self.admitted.append(Admission(spec.name, workload.queue, granted, _checks_open(spec, queue.spec, granted)))
 
     def _preempt(self, entry: Nomination) -> None:
         """Its targets count as gone, so nothing that is cached names them."""
@@ -275,3 +275,11 @@ class Cycle:
         for workload in self._starting:
             context.queues[workload.queue].hold(workload)
         context.changed(*[workload.leaf for workload in self._starting])
+
+
+def _checks_open(spec: Workload, queue: ClusterQueue, granted: Iterable[Granted]) -> bool:
+    """Whether *spec* has to wait for admission checks with what it was *granted*."""
+    flavors = {flavor for each in granted for _, flavor in each.flavors}
+    return spec.checks_open or any(
+        name not in spec.checks_ready and (not only or not flavors.isdisjoint(only)) for name, only in queue.checks
+    )

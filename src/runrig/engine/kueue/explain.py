@@ -42,7 +42,7 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
 
 def why_aside(workload: Workload) -> Reason:
     """Why *workload* is not even in line: no queue takes it, or its local queue or its owner holds it back."""
-    if workload.stop is StopPolicy.NONE and workload.active:
+    if workload.stop is StopPolicy.NONE and workload.active and not workload.held:
         return Reason(Code.MISCONFIGURED, "P3", where=workload.queue or workload.name)
     return Reason(Code.STOPPED, "P4", where=workload.queue)
 

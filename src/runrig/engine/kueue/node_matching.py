@@ -5,7 +5,7 @@ Of a selector and an affinity only the keys count that the flavor itself carries
 
 from collections.abc import Mapping, Sequence
 
-from runrig.domain.kueue import LabelSelector, MatchExpression, NodeChoice, ResourceFlavor, Toleration
+from runrig.domain.kueue import NODE_NAME, LabelSelector, MatchExpression, NodeChoice, ResourceFlavor, Toleration
 from runrig.domain.nodes import REPELLING_EFFECTS, Taint
 
 
@@ -38,9 +38,9 @@ def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
     return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
 
 
-def holds_on_node(expression: MatchExpression, labels: Mapping[str, str]) -> bool:
-    """Whether *expression* holds for a node, whose labels are all known."""
-    return _holds(expression, labels)
+def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether *expression* holds for the node *name*, whose *labels* are all known."""
+    return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
 
 
 def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:

@@ -108,8 +108,9 @@ class NodeTree:
 
 
 def _all_hold(term: Sequence[MatchExpression], node: Node) -> bool:
-    """An empty term matches nothing, as in Kubernetes."""
-    return bool(term) and all(holds_on_node(expression, node.labels) for expression in term)
+    """An empty term matches nothing, as in Kubernetes.  *node*: of a leaf, whose name is the last line of its own."""
+    name = node.name.rpartition("\n")[2]
+    return bool(term) and all(holds_on_node(expression, name, node.labels) for expression in term)
 
 
 class Reservation(NamedTuple):

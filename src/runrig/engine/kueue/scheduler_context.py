@@ -32,6 +32,7 @@ DECIDED = (CHARGED,)
 """The one layer that decisions count."""
 
 GATES: Mapping[str, bool] = {
+    "AdmissionGatedBy": True,
     "FairSharingPreemptWithinNominal": True,
     "FairSharingPrioritizeNonBorrowing": True,
     "FlavorFungibilityPreserveScanProgress": True,

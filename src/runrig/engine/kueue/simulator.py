@@ -61,6 +61,8 @@ class Simulator:
         """Adds a workload: it waits, or holds quota if it has been granted some."""
         if spec.boost and self._context.gates["PriorityBoost"]:
             spec = replace(spec, priority=spec.priority + spec.boost)
+        if spec.gated and not self._context.gates["AdmissionGatedBy"]:
+            spec = replace(spec, held="")
         queue = self._context.queues.get(spec.queue)
         if queue is None or (spec.granted is None and _held_back(spec)):
             self._aside[spec.name] = spec
@@ -255,8 +257,8 @@ class Simulator:
 
 
 def _held_back(workload: Workload) -> bool:
-    """Whether its local queue is stopped or its owner holds it back, so that it is not even in line."""
-    return workload.stop is not StopPolicy.NONE or not workload.active
+    """Whether its local queue is stopped, or its owner or its status holds it back, so that it is not even in line."""
+    return workload.stop is not StopPolicy.NONE or not workload.active or bool(workload.held)
 
 
 def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
