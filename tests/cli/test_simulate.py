@@ -15,6 +15,7 @@ from runrig.cli.commands import simulate
 from tests.patience import PATIENCE_S
 from tests.service.simulate.simulations import FLAVOR, LATEST, behind, job, kueue, manifests, queue, running, workload
 from tests.worlds.command_line import lines, process, runrig, written
+from tests.worlds.manifests import group, pod
 from tests.worlds.workflow_files import one_task
 
 CLUSTER = """
@@ -266,7 +267,7 @@ def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
         "bad.yaml:2:8: nodes: expected a list, each item behind '- ', got 7",
         None,
         "gone.yaml: no such file",
-        f"{folder.name}: this is a folder: name a file in it",
+        f"{folder.name}: this is a folder: read it as one cluster with -f, or name a file in it",
         "binary.yaml:1: the scenario is not text: byte 0xff is not UTF-8",
     ]
 
@@ -284,7 +285,8 @@ def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path) -> None:
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)
     done = runrig("simulate", str(huge))
-    assert (done.code, done.err) == (2, "huge.yaml: larger than 20 MiB: is it the right file?\n")
+    says = "huge.yaml: the file huge.yaml has 52,428,800 bytes: at most 20,971,520 are read of YAML."
+    assert (done.code, done.err.startswith(says)) == (2, True)
 
 
 def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,6 +304,63 @@ def test_two_runs_are_the_same_to_the_byte(folder: Path) -> None:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         outs.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
     assert len(outs) == 1
+
+
+# ---------------------------------------------------------------- several files as one cluster
+
+
+def test_a_folder_is_read_as_one_cluster_with_what_is_put_beside_it(tmp_path: Path) -> None:
+    below = tmp_path / "queues" / "deeper"
+    below.mkdir(parents=True)
+    for at, each in enumerate((FLAVOR, *queue("cq-a", 4), workload("b-waits", "cq-a", 3))):
+        written(below if at % 2 else below.parent, manifests(each), f"{at}.{('yaml', 'yml', 'json')[at % 3]}")
+    (below / "notes.txt").write_text("not YAML: [")
+    beside = written(tmp_path, manifests({**workload("a-new", "cq-a", 2, at=5), "sepc": 1}), "new.yaml")
+    done = runrig("simulate", "--cycles", "0", "-t", "json", "-f", str(below.parent), "-f", beside)
+    told = json.loads(done.out)
+    assert (done.code, told["scenario"]) == (0, "queues, new.yaml")
+    assert [each["workload"] for cycle in told["cycles"] for each in cycle["admitted"]] == ["default/b-waits"]
+    assert [(each["file"], each["path"]) for each in told["warnings"]] == [(beside, "sepc")]
+    assert f"{beside}, document 1: sepc: not a field" in runrig("simulate", "-f", str(below.parent), "-f", beside).out
+
+
+def test_what_is_wrong_in_a_folder_names_the_file(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = runrig("simulate", "-f", str(empty))
+    assert (done.code, done.err) == (2, f"empty: there is no file in {empty} that ends in .yaml, .yml, .json\n")
+    bad = written(tmp_path, "a: [", "bad.yaml")
+    done = runrig("simulate", "-f", str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert f"{bad}: document 1: not valid YAML" in done.err
+
+
+def test_amounts_in_bytes_and_pod_sets_without_a_flavor_read_well(tmp_path: Path) -> None:
+    quota = {"default": {"ephemeral-storage": "20Gi", "hugepages-2Mi": "4Mi"}}
+    fields = {"namespaceSelector": {}, "resourceGroups": [group(quota)]}
+    bare = {"name": "bare", "count": 1, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
+    disk = {"name": "disk", "count": 1, "template": pod({"ephemeral-storage": "5Gi"})}
+    work = kueue("Workload", "w", {"queueName": "cq", "podSets": [bare, disk]})
+    local = kueue("LocalQueue", "cq", {"clusterQueue": "cq"})
+    out = runrig(
+        "simulate", written(tmp_path, manifests(FLAVOR, kueue("ClusterQueue", "cq", fields), local, work), "a.yaml")
+    ).out
+    rows = [line.split() for line in lines(out)]
+    assert [
+        "cq",
+        "ClusterQueue",
+        "default/ephemeral-storage",
+        "20Gi",
+        "0",
+        "→",
+        "5Gi",
+        "20Gi",
+        "→",
+        "15Gi",
+        "0",
+    ] in rows
+    assert ["default/hugepages-2Mi", "4Mi", "0", "4Mi", "0"] in rows
+    assert ["default/w", "cq", "bare", "1;", "disk", "1", "default"] in rows
 
 
 # ---------------------------------------------------------------- how it is called
@@ -332,7 +391,7 @@ def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
             "'PartialAdmission=1' is",
         ),
         (["--cycles", "-1"], "-1 is not in the range x>=0"),
-        ([], "Missing argument 'FILE...'"),
+        ([], "Name a FILE, or a file or folder with -f."),
     ],
 )
 def test_wrong_usage(folder: Path, args: list[str], says: str) -> None:

@@ -137,11 +137,14 @@ def as_line(outcome: Outcome) -> str:
             "cohorts": _cohorts(outcome),
             "cycles": [_cycle(each, known) for each in outcome.cycles],
             "shares": {"before": _shares(outcome.before.shares), "after": _shares(outcome.after.shares)},
-            "warnings": [
-                {"document": each.document, "path": each.path, "message": each.message} for each in outcome.warnings
-            ],
+            "warnings": [_warning(each) for each in outcome.warnings],
         }
     )
+
+
+def _warning(warned: Warned) -> dict[str, object]:
+    file = {"file": warned.file} if warned.file else {}
+    return {**file, "document": warned.document, "path": warned.path, "message": warned.message}
 
 
 def error_line(scenario: str, error: str) -> str:

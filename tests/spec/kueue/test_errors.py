@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.spec.kueue import LARGEST_FILE, read_manifests
-from tests.worlds.manifests import errors, group, home, job, manifest, pod, workload
+from runrig.spec.kueue import LARGEST_JSON, LARGEST_YAML, read_manifests
+from tests.worlds.manifests import errors, group, home, job, manifest, pod, read, workload
 
 QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
 
@@ -109,9 +109,11 @@ def test_one_name_in_two_namespaces_or_kinds_is_no_clash() -> None:
     assert read_manifests(texts, "a.yaml").warnings == ()
 
 
-def test_a_job_and_a_workload_of_one_name_cannot_be_told_apart() -> None:
-    assert errors(*home(), workload("x"), job("x", {})) == [
-        "document 5, metadata.labels.kueue.x-k8s.io/queue-name: two workloads would be called default/x: rename one"
+def test_a_job_that_has_the_name_of_another_workload_is_called_by_its_kind_too() -> None:
+    found = read(*home(), workload("x"), job("x", {}))
+    assert [each.name for each in found.system.workloads] == ["default/x", "default/job-x"]
+    assert errors(*home(), workload("x"), workload("job-x"), job("x", {})) == [
+        "document 6, metadata.labels.kueue.x-k8s.io/queue-name: two workloads would be called default/job-x: rename one"
     ]
 
 
@@ -160,7 +162,8 @@ def test_a_file_that_is_too_large_is_told_so_at_once(data: bytes | str) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert [problem.message for problem in raised.value.problems] == [
-        f"the file a.yaml has 50,000,000 bytes: at most {LARGEST_FILE:,} are read"
+        f"the file a.yaml has 50,000,000 bytes: at most {LARGEST_YAML:,} are read of YAML. "
+        f"Use JSON (kubectl get -o json), of which {LARGEST_JSON:,} are read"
     ]
 
 

@@ -81,7 +81,9 @@ def test_a_job_without_a_queue_is_not_read() -> None:
     alone = manifest("Job", "j", {"template": pod()}, "batch/v1")
     found = read(*home(), alone)
     assert (found.system.workloads, found.jobs) == ((), ())
-    assert warnings(*home(), alone) == [(4, "", "not read: it has no label kueue.x-k8s.io/queue-name")]
+    assert warnings(*home(), alone) == [
+        (4, "", "not read: it has no label kueue.x-k8s.io/queue-name, and its namespace no LocalQueue 'default'")
+    ]
 
 
 def test_a_job_that_has_ended_is_no_part_of_the_system() -> None:

@@ -49,10 +49,8 @@ def test_pods_of_gangs_are_counted_by_their_workload() -> None:
 
 
 def test_pods_that_are_not_read_are_warned_of() -> None:
-    queued = bound("q", labels={"kueue.x-k8s.io/queue-name": "lq"})
-    assert warnings(node(), bound("a", None), queued, bound("b", "elsewhere")) == [
+    assert warnings(node(), bound("a", None), bound("b", "elsewhere")) == [
         (2, "", "not read: it is on no node, and takes no room"),
-        (3, "", "pods with a queue of their own are not supported: not read"),
-        (4, "spec.nodeName", "there is no node 'elsewhere' in this file: this pod takes no room"),
+        (3, "spec.nodeName", "there is no node 'elsewhere' in this file: this pod takes no room"),
     ]
     assert read(node(), bound("b", "elsewhere")).system.nodes[0].resources == LEFT

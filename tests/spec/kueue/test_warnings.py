@@ -36,8 +36,8 @@ QUEUES = [
     ({"preemption": {"reclaimWithinCohort": ""}}, [("spec.preemption.reclaimWithinCohort", "'' is not one of Never, LowerPriority, Any: treated as Never")]),
     ({"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}, [("spec.preemption.borrowWithinCohort", "without reclaimWithinCohort this is refused there")]),
     ({"flavorFungibility": {"preference": "BorrowingOverPreemption"}}, [("spec.flavorFungibility.preference", "a preference is refused there unless whenCanBorrow and whenCanPreempt are TryNextFlavor")]),
-    ({"admissionChecks": ["a"]}, [("spec.admissionChecks", "admission checks are not supported: treated as ready")]),
-    ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a"}]}}, [("spec.admissionChecksStrategy", "admission checks are not supported: treated as ready")]),
+    ({"admissionChecks": ["a"]}, [("spec.admissionChecks", "admission checks never become ready here: its work gets quota, and does not start")]),
+    ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a"}]}}, [("spec.admissionChecksStrategy", "admission checks never become ready here: its work gets quota, and does not start")]),
     ({"admissionChecks": []}, []),
     ({"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}, [("spec.admissionScope.admissionMode", "fair sharing by usage between local queues is not supported: not read")]),
     ({"admissionScope": {"admissionMode": "NoAdmissionFairSharing"}}, []),
@@ -125,11 +125,10 @@ def of_template(**spec: Any) -> list[tuple[str, str]]:
 
 
 TEMPLATES = [
-    ({"resources": {"requests": {"cpu": 1}}}, [("resources", "requests of a pod as a whole are not supported: those of its containers count")]),
     ({"resourceClaims": [{"name": "x"}]}, [("resourceClaims", "dynamic resources are not supported: they ask for nothing here")]),
     ({"topologySpreadConstraints": [{"maxSkew": 1}]}, [("topologySpreadConstraints", "spreading over a topology is not honoured")]),
     ({"nodeName": "n"}, [("nodeName", "a named node is not honoured")]),
-    ({"runtimeClassName": "kata"}, [("runtimeClassName", "the overhead of a runtime class is not known here: it counts as none")]),
+    ({"runtimeClassName": "kata"}, [("runtimeClassName", "there is no RuntimeClass 'kata' in this file: its overhead counts as none")]),
     ({"schedulingGates": [{"name": "x"}]}, [("schedulingGates", "scheduling gates are not honoured")]),
     ({"nodeSelecter": {"a": "b"}}, [("nodeSelecter", "not a field that is known here, and not read: did you mean 'nodeSelector'?")]),
     ({"affinity": {"podAffinity": {"x": 1}}}, [("affinity.podAffinity", "affinity to other pods is not honoured")]),
@@ -196,7 +195,10 @@ WORKLOADS = [
     ({"priorityClassName": "no"}, None, [("spec.priorityClassName", "there is no WorkloadPriorityClass 'no' in this file: priority 0")]),
     ({}, {"reclaimablePods": [{"name": "x", "count": 1}]}, [("status.reclaimablePods[0].count", "there is no pod set 'x': not read")]),
     ({}, {"reclaimablePods": [{"name": "main", "count": 3}]}, [("status.reclaimablePods[0].count", "the pod set has 1 pods: treated as all of them")]),
-    ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, [("status.requeueState.requeueAt", "a time before which it may not queue is not honoured")]),
+    ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, []),
+    ({}, {"unhealthyNodes": [{"name": "n"}]}, [("status.unhealthyNodes", "replacing a node that failed is not supported: it keeps the place that it has")]),
+    ({}, {"clusterName": "other", "resourceRequests": [{"name": "main"}]}, [("status.clusterName", "running on other clusters is out of scope: it counts as if it ran here")]),
+    ({}, {"newField": 1}, [("status.newField", "not a field that is known here, and not read: there is conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
     ({}, {"admission": {"clusterQueue": "no", "podSetAssignments": [{}]}}, [("status.admission", "there is no ClusterQueue 'no' in this file: its quota counts nowhere")]),
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it holds nothing")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "there is no pod set 'x' in this workload: what it holds still counts")]),
@@ -284,11 +286,12 @@ def test_a_namespace_that_is_selected_by_labels_must_be_in_the_file() -> None:
 # ---------------------------------------------------------------- other kinds
 
 OTHERS = [
-    (manifest("AdmissionCheck", "a", {}), "AdmissionCheck: admission checks are out of scope: treated as ready"),
+    (manifest("AdmissionCheck", "a", {}), "AdmissionCheck: admission checks are out of scope: not read, and never ready"),
     (manifest("ProvisioningRequestConfig", "a", {}), "ProvisioningRequestConfig: provisioning is out of scope: not read"),
     (manifest("MultiKueueCluster", "a", {}), "MultiKueueCluster: running on other clusters is out of scope: not read"),
     (manifest("ClusterQueue", "a", {}, "kueue.x-k8s.io/v1"), "not read: of ClusterQueue the versions v1beta1, v1beta2 are read, not v1"),
-    (manifest("Deployment", "a", {}, "apps/v1"), "Deployment of apps/v1: not read"),
+    (manifest("ReplicaSet", "a", {}, "apps/v1"), "ReplicaSet of apps/v1: not read"),
+    (manifest("ConfigMap", "a", version="v1"), "ConfigMap of v1: not read"),
     (manifest("ClusterQueue", "a", {}, "example.com/v1beta2"), "ClusterQueue of example.com/v1beta2: not read"),
     ({"foo": "bar"}, "not read: it has no kind"),
     ({"kind": "ClusterQueue"}, "not read: it has no apiVersion"),

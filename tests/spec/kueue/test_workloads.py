@@ -67,6 +67,7 @@ def test_a_pending_workload_with_everything() -> None:
         uid="u-1",
         namespace="team",
         checks_open=True,
+        checks_ready=("x",),
         active=False,
         boost=-10,
     )

@@ -19,10 +19,11 @@ from runrig.client.localpath import KEY, inlined
 from runrig.domain.errors import InvalidInput, RunrigError
 
 if TYPE_CHECKING:
-    from runrig.service.simulate.simulate import Options
+    from runrig.service.simulate.simulate import Options, Run
     from runrig.wire.simulate import Outcome
 
-LARGEST_FILE = 20 * 1024 * 1024
+LARGEST_FILE = 256 * 1024 * 1024
+_TEXTS = (".yaml", ".yml", ".json")
 _FAIR, _FAILED = "--fair-sharing", 2
 _SILENT_S, _BETWEEN_S = 2.0, 0.2
 
@@ -41,10 +42,19 @@ class _OptionalValue(click.Command):
         "runrig simulate cohort.yaml",
         "runrig simulate --cycles 0 manifests/*.yaml",
         "runrig simulate --fair-sharing=LessThanInitialShare --feature-gates PartialAdmission=false cohort.yaml",
-        "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o yaml | runrig simulate - -t json",
+        "kubectl get clusterqueues,cohorts,localqueues,resourceflavors,workloads -A -o json | runrig simulate - -t json",
+        "runrig simulate -f manifests -f new-job.yaml",
     ),
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
+@click.argument("files", nargs=-1, metavar="FILE...", shell_complete=completing.files)
+@click.option(
+    "-f",
+    "--together",
+    multiple=True,
+    metavar="PATH",
+    shell_complete=completing.files,
+    help="A file, or a folder with all files in it: every -f together is one cluster (Kubernetes manifests).",
+)
 @click.option(
     "--cycles",
     type=click.IntRange(min=0),
@@ -65,7 +75,12 @@ class _OptionalValue(click.Command):
     "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."
 )
 def simulate(
-    files: tuple[str, ...], cycles: int, fair_sharing: str | None, feature_gates: tuple[str, ...], format_type: str
+    files: tuple[str, ...],
+    together: tuple[str, ...],
+    cycles: int,
+    fair_sharing: str | None,
+    feature_gates: tuple[str, ...],
+    format_type: str,
 ) -> None:
     """What would be admitted, preempted and kept waiting: each FILE (stdin for -) is a scenario of its own.
 
@@ -74,12 +89,18 @@ def simulate(
     """
     from runrig.wire.simulate import as_line, error_line
 
+    if not files and not together:
+        raise click.UsageError("Name a FILE, or a file or folder with -f.")
     options = _options(cycles, fair_sharing, feature_gates)
     failed = told = False
-    for file in files:
-        scenario = shown(file) if file == "-" else Path(file).name
+    scenarios: list[tuple[str, tuple[str, ...]]] = [
+        (shown(file) if file == "-" else Path(file).name, (file,)) for file in files
+    ]
+    if together:
+        scenarios.append((", ".join(Path(path).name or path for path in together), together))
+    for at, (scenario, paths) in enumerate(scenarios):
         try:
-            outcome = _run(file, scenario, options)
+            outcome = _run(paths[0], scenario, options) if at < len(files) else _run_together(paths, scenario, options)
         except RunrigError as error:
             failed = True
             problems = _problems(scenario, error)
@@ -110,6 +131,21 @@ def _run(file: str, scenario: str, options: "Options") -> "Outcome":
 
     folder = Path() if file == "-" else Path(file).parent
     run = start(_bytes(file), scenario, options, lambda name: _workflow(folder, name))
+    return _outcome(run, scenario)
+
+
+def _run_together(paths: tuple[str, ...], scenario: str, options: "Options") -> "Outcome":
+    from runrig.service.simulate.simulate import start_together
+
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise InvalidInput.one(f"there is no file in {', '.join(paths)} that ends in {', '.join(_TEXTS)}")
+    return _outcome(
+        start_together(((file, _bytes(file)) for file in dict.fromkeys(files)), scenario, options), scenario
+    )
+
+
+def _outcome(run: "Run", scenario: str) -> "Outcome":
     with _progress(scenario) as tell:
         for cycles in run.steps():
             tell(cycles)
@@ -125,6 +161,13 @@ def _problems(scenario: str, error: RunrigError) -> list[str]:
 # ---------------------------------------------------------------- files
 
 
+def _files(path: str) -> list[str]:
+    """*path*, or all manifests in the folder *path* and below it, in order of their names."""
+    if not Path(path).is_dir():
+        return [path]
+    return [str(file) for file in sorted(Path(path).rglob("*")) if file.suffix in _TEXTS and file.is_file()]
+
+
 def _bytes(name: str) -> bytes:
     """Raises InvalidInput with the reason if *name* cannot be read, or is larger than any scenario."""
     try:
@@ -136,7 +179,7 @@ def _bytes(name: str) -> bytes:
     except FileNotFoundError:
         raise InvalidInput.one("no such file") from None
     except IsADirectoryError:
-        raise InvalidInput.one("this is a folder: name a file in it") from None
+        raise InvalidInput.one("this is a folder: read it as one cluster with -f, or name a file in it") from None
     except (OSError, ValueError) as error:
         raise InvalidInput.one(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > LARGEST_FILE:

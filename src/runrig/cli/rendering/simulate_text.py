@@ -46,7 +46,8 @@ def tell(outcome: Outcome) -> None:
     if outcome.warnings:
         say("\nWarnings")
         for warning in outcome.warnings:
-            place = f"document {warning.document}: " if warning.document else ""
+            place = f"{warning.file}, " if warning.file else ""
+            place += f"document {warning.document}: " if warning.document else ""
             say(f"  {place}{warning.path + ': ' if warning.path else ''}{warning.message}")
 
 
@@ -187,7 +188,12 @@ def _started(admitted: Admitted) -> tuple[str, ...]:
         mixed = ", ".join(f"{resource}: {flavor}" for resource, flavor in each.flavors)
         flavors.append(mixed if len(chosen) > 1 else "".join(chosen))
     open_checks = " (quota only: checks are open)" if admitted.reserved_only else ""
-    return admitted.workload + open_checks, admitted.queue, "; ".join(pods), "; ".join(dict.fromkeys(flavors)) or "-"
+    return (
+        admitted.workload + open_checks,
+        admitted.queue,
+        "; ".join(pods),
+        "; ".join(dict.fromkeys(filter(None, flavors))) or "-",
+    )
 
 
 def _waiting(pending: Pending) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, Syst
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.scheduler_context import GATES
 from runrig.engine.kueue.simulator import Simulator
+from runrig.service.simulate.options import GATES as KNOWN_GATES
 from runrig.service.simulate.options import Options
 from runrig.spec.kueue import Manifests
 from runrig.spec.kueue.jobs import Changes, started, suspended
@@ -39,6 +40,12 @@ def _without_effect(settings: Settings) -> Iterator[Warned]:
         yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
 
 
+def _together(said: Settings, found: Settings) -> Settings:
+    """What the options say, then what the manager's configuration in the files says of what bears on admission."""
+    gates = {name: on for name, on in found.gates.items() if name in KNOWN_GATES}
+    return Settings(found.strategies if said.strategies is None else said.strategies, {**gates, **said.gates})
+
+
 class KueueRun:
     """Cycle k is at T0 + k seconds; what a cycle preempts is gone before the next one, and not before."""
 
@@ -47,7 +54,9 @@ class KueueRun:
         self._manifests = manifests
         self._most = options.cycles
         self._settings = options.settings
-        self._world = Simulator(manifests.system, options.settings)
+        settings = _together(options.settings, manifests.settings)
+        self._gates = {**GATES, **settings.gates}
+        self._world = Simulator(manifests.system, settings)
         self._workloads = {each.name: each for each in manifests.system.workloads}
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
@@ -91,7 +100,7 @@ class KueueRun:
         return Cycle(
             admitted=tuple(self._admitted(each) for each in report.admitted),
             preempted=tuple(self._preempted(each) for each in report.preempted),
-            pending=tuple(_pending(each, self._workloads[each.workload]) for each in report.pending),
+            pending=tuple(_pending(each, self._workloads[each.workload], self._gates) for each in report.pending),
             skipped=report.skipped,
         )
 
@@ -125,7 +134,7 @@ def _started(workload: Workload, granted: Granted) -> PodSetStarted:
     )
 
 
-def _pending(waiting: kueue.Waiting, workload: Workload) -> Pending:
+def _pending(waiting: kueue.Waiting, workload: Workload, gates: Mapping[str, bool]) -> Pending:
     return Pending(
         workload=waiting.workload,
         queue=waiting.queue,
@@ -133,16 +142,18 @@ def _pending(waiting: kueue.Waiting, workload: Workload) -> Pending:
         parked=waiting.parked,
         reason=None if waiting.pending_reason is None else waiting.pending_reason.value,
         reasons=waiting.reasons,
-        note=_held_back(workload),
+        note=_held_back(workload, gates),
     )
 
 
-def _held_back(workload: Workload) -> str:
+def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
     """Why no cycle will look at it; "" if one may."""
     if workload.problem:
         return workload.problem
     if not workload.active:
         return "it is not active"
+    if workload.held and (gates["AdmissionGatedBy"] or not workload.gated):
+        return workload.held
     return "" if workload.stop is StopPolicy.NONE else f"its local queue is stopped ({workload.stop.value})"
 
 

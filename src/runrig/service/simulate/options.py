@@ -8,6 +8,7 @@ from runrig.domain.kueue import FAIR, Settings, Strategy
 from runrig.spec.fields import closest
 
 GATES = (
+    "AdmissionGatedBy",
     "AdmissionFairSharing",
     "ConcurrentAdmission",
     "ElasticJobsViaWorkloadSlices",

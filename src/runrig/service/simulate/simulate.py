@@ -8,7 +8,7 @@ A scenario is Kubernetes manifests or a cluster file with workflows; the field `
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import yaml
@@ -16,12 +16,15 @@ import yaml
 from runrig.domain.errors import InvalidInput
 from runrig.service.simulate.options import GATES, Options, parse_gates, parse_strategies
 from runrig.service.simulate.scenario import ReadText
+from runrig.spec.yamltree import LARGEST_TEXT
 from runrig.wire.simulate import Outcome
 
 if TYPE_CHECKING:
     from runrig.spec.kueue import Manifests
 
-__all__ = ["GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start"]
+__all__ = [
+    "GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start", "start_together",
+]  # fmt: skip
 
 _API_VERSION = "apiVersion"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -46,6 +49,16 @@ def outcome(data: bytes | str, name: str, options: Options | None = None, read: 
     for _ in run.steps():
         pass
     return run.outcome()
+
+
+def start_together(files: Iterable[tuple[str, bytes]], name: str, options: Options) -> Run:
+    """Kubernetes manifests in several *files* (name, text) as one cluster.  Raises InvalidInput with all problems of the files."""
+    from runrig.service.simulate.kueue_run import KueueRun
+    from runrig.spec.kueue import File, read_all
+
+    manifests = read_all(File(file, text) for file, text in files)
+    _check_read(manifests)
+    return KueueRun(name, manifests, options)
 
 
 def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run:
@@ -90,6 +103,9 @@ def _read_none(file: str) -> str:
 def is_kubernetes(data: bytes | str) -> bool:
     """Whether some document of *data* has the field `apiVersion`; a file without any content counts as such too."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(raw) > LARGEST_TEXT:
+        # Longer than any cluster file.
+        return True
     if _AT_TOP.search(raw) or not _CONTENT.search(raw.removeprefix(_BYTE_ORDER_MARK)):
         return True
     return _WORD.search(raw) is not None and _top_has_it(raw)

@@ -31,6 +31,11 @@ def parse_weight(text: str) -> Fraction:
     return Fraction(_quantity(text))
 
 
+def parse_factor(text: str) -> Fraction:
+    """As a weight, and negative for an allowance."""
+    return -parse_weight(text[1:]) if text.startswith("-") else parse_weight(text)
+
+
 def weight_problem(weight: Fraction) -> str | None:
     if 0 < weight <= _SMALLEST_WEIGHT:
         return "a weight is 0 or more than 1e-9"

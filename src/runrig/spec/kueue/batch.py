@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import WorkloadPodSet
 from runrig.spec.kueue import marks
-from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
+from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.jobs import (
     LAUNCHER,
     MAIN,
@@ -19,11 +18,11 @@ from runrig.spec.kueue.jobs import (
     suspended,
 )
 from runrig.spec.kueue.names import Manifest
-from runrig.spec.kueue.pods import Pod, check_total, read_template
-from runrig.spec.kueue.topologies import check_count
+from runrig.spec.kueue.pods import read_template
+from runrig.spec.kueue.podsets import classes_of, draft_of, places_near, pod_set, queue_of, template_class
+from runrig.spec.kueue.surroundings import Surroundings
 from runrig.spec.kueue.tree import Object, Value
 
-_NO_LABEL = f"not read: it has no label {marks.QUEUE}"
 _JOB = (
     "parallelism", "completions", "completionMode", "suspend", "template", "activeDeadlineSeconds", "backoffLimit",
     "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy",
@@ -113,27 +112,27 @@ def _given_back(changes: Changes) -> str:
     return f", gets {counts} back" if counts else ""
 
 
-def read_job(manifest: Manifest) -> ReadJob | None:
+def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     """None: it has ended, or has no label (a warning)."""
-    queue = _queue(manifest)
+    queue = queue_of(manifest, around)
     spec = manifest.spec
     if queue is None or manifest.says("Complete") or manifest.says("Failed"):
         return None
     spec.only(_JOB)
     marks.warn_of_marks(manifest)
     job = _job(manifest, spec)
-    pod = read_template(spec.object("template"))
-    pods = _pod_set(MAIN, job.pods, job.least, pod, spec.at)
+    pod = read_template(spec.object("template"), around, manifest.namespace)
+    pods = pod_set(MAIN, job.pods, job.least, pod, spec.at)
     refused = problem(job) or pod.problem
-    draft = _draft(manifest, queue, (pods,), _classes(manifest, [_template_class(spec, pod)]), refused)
-    draft = replace(draft, near=_near([pod]))
+    draft = draft_of(manifest, queue, (pods,), classes_of(manifest, [template_class(spec, pod)]), refused)
+    draft = replace(draft, near=places_near([pod]), job=("Job", manifest.key), made=marks.made_for(manifest))
     said = (_annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS))
     return ReadJob(job, draft, spec.get("parallelism") or spec.at, said)
 
 
-def read_mpi_job(manifest: Manifest) -> ReadJob | None:
+def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     """None: it has ended, or has no label (a warning).  Its least number of workers is minAvailable."""
-    queue = _queue(manifest)
+    queue = queue_of(manifest, around)
     if queue is None or manifest.says("Succeeded") or manifest.says("Failed"):
         return None
     spec = manifest.spec
@@ -149,33 +148,21 @@ def read_mpi_job(manifest: Manifest) -> ReadJob | None:
     least = gang.get("minAvailable")
     job = MpiJob(manifest.key, counts["Worker"], least.whole() if least else None, run.flag("suspend", False))
     pod_sets, classes, pods = [], [gang.get("priorityClass")], []
-    for name, pod_set in _REPLICAS.items():
+    for name, role in _REPLICAS.items():
         if replicas.has(name):
             fields = replicas.object(name)
             fields.only(_REPLICA)
-            pod = read_template(fields.object("template"))
-            pod_sets.append(_pod_set(pod_set, counts[name], job.least if name == "Worker" else None, pod, fields.at))
-            classes.append(_template_class(fields, pod))
+            pod = read_template(fields.object("template"), around, manifest.namespace)
+            pod_sets.append(pod_set(role, counts[name], job.least if name == "Worker" else None, pod, fields.at))
+            classes.append(template_class(fields, pod))
             pods.append(pod)
     if not pod_sets:
         spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
     refused = next(filter(None, (pod.problem for pod in pods)), "")
-    draft = _draft(manifest, queue, tuple(pod_sets), _classes(manifest, classes), refused)
+    draft = draft_of(manifest, queue, tuple(pod_sets), classes_of(manifest, classes), refused)
     workers = replicas.object("Worker").get("replicas") or replicas.at
-    return ReadJob(job, replace(draft, near=_near(pods)), workers, (least, None))
-
-
-def _near(pods: list[Pod]) -> tuple[Value, ...]:
-    """Where they ask for a topology."""
-    return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
-
-
-def _queue(manifest: Manifest) -> Value | None:
-    """Where the job says its queue."""
-    found = manifest.meta.object("labels").get(marks.QUEUE)
-    if found is None:
-        manifest.body.at.warn(_NO_LABEL)
-    return found
+    draft = replace(draft, near=places_near(pods), job=("MPIJob", manifest.key), made=marks.made_for(manifest))
+    return ReadJob(job, draft, workers, (least, None))
 
 
 def _job(manifest: Manifest, spec: Object) -> Job:
@@ -195,40 +182,3 @@ def _job(manifest: Manifest, spec: Object) -> Job:
 
 def _annotation(manifest: Manifest, name: str) -> Value | None:
     return manifest.meta.object("annotations").get(name)
-
-
-def _pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:
-    check_total(pod, count, at)
-    check_count(pod.topology, count, pod.topology_at or at)
-    requests = tuple(sorted(pod.requests.items()))
-    return WorkloadPodSet(name, count, least, requests, pod.nodes, pod.group, topology=pod.topology)
-
-
-def _template_class(fields: Object, pod: Pod) -> Value | None:
-    """Where the template names a priority class."""
-    return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
-
-
-def _classes(manifest: Manifest, others: list[Value | None]) -> tuple[ClassRef, ...]:
-    """The classes that may give the priority, the first one counts."""
-    label = manifest.meta.object("labels").get(marks.CLASS)
-    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
-    return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
-
-
-def _draft(
-    manifest: Manifest, queue: Value, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
-) -> Draft:
-    return Draft(
-        name=manifest.key,
-        namespace=manifest.namespace,
-        at=queue,
-        local_queue=queue.text(),
-        pod_sets=pod_sets,
-        classes=classes,
-        defaulted=not any(ref.kind == WORKLOAD_CLASS for ref in classes),
-        boost=marks.boost_of(manifest),
-        created_at=manifest.created,
-        uid=manifest.meta.text("uid"),
-        problem=refused,
-    )

@@ -1,18 +1,18 @@
 """Nodes, and the pods of others on them, which take room."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import PODS
-from runrig.spec.kueue import marks
 from runrig.spec.kueue.names import Manifest
-from runrig.spec.kueue.pods import Amounts, pod_requests
+from runrig.spec.kueue.pods import pod_requests
 from runrig.spec.kueue.selectors import read_taints
+from runrig.spec.kueue.surroundings import Amounts, Surroundings
 from runrig.spec.kueue.tree import Value
 
 _NODE = ("taints", "unschedulable", "podCIDR", "podCIDRs", "providerID", "configSource", "externalID")
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +40,16 @@ def read_node(manifest: Manifest) -> Node:
     )
 
 
-def read_bound_pod(manifest: Manifest, jobs: Collection[str]) -> BoundPod | None:
-    """None: it takes no room of its own, as it has ended, is on no node, or is of a gang.  *jobs*: namespace/name of those read."""
+def read_bound_pod(manifest: Manifest) -> BoundPod | None:
+    """None: it takes no room, as it has ended or is on no node (a warning).  What it requests is said already: it has started."""
     at = manifest.spec.get("nodeName")
-    if manifest.status.text("phase") in _ENDED or _is_of_gang(manifest, jobs):
-        return None
-    if marks.QUEUE in manifest.labels:
-        manifest.body.at.warn("pods with a queue of their own are not supported: not read")
+    if manifest.status.text("phase") in ENDED:
         return None
     if at is None:
         manifest.body.at.warn("not read: it is on no node, and takes no room")
         return None
-    requests, _ = pod_requests(manifest.spec)
+    requests, _ = pod_requests(manifest.spec, Surroundings(), manifest.namespace)
     return BoundPod(at.text(), {**requests, PODS: 1}, at)
-
-
-def _is_of_gang(manifest: Manifest, jobs: Collection[str]) -> bool:
-    """Whether its workload counts for it already."""
-    named = marks.POD_SET in manifest.labels or marks.WORKLOAD in manifest.annotations
-    return named or any(f"{manifest.namespace}/{name}" in jobs for _, name in manifest.owners())
 
 
 def with_room_taken(nodes: Iterable[Node], pods: Iterable[BoundPod]) -> tuple[Node, ...]:

@@ -35,7 +35,8 @@ class Draft:
     """*name* is namespace/name; *at*: where its queue is said, for warnings.  Times are None where they are not said.
 
     *defaulted*: without a class of its own it gets the default one.  *owners*: (kind, name).
-    *near*: where it asks for a topology.
+    *near*: where it asks for a topology.  *job*: (kind, namespace/name) of the job that it stands for; None: it is a Workload.
+    *made*: the name of the Workload that somebody made for that job beforehand; empty: nobody did.
     """
 
     name: str
@@ -49,10 +50,16 @@ class Draft:
     boost: int = 0
     created_at: float | None = None
     queued_at: float | None = None
+    not_before: float | None = None
     uid: str = ""
     reservation: Reservation | None = None
     checks_open: bool = False
+    checks_ready: tuple[str, ...] = ()
+    held: str = ""
+    gated: bool = False
     active: bool = True
     problem: str = ""
     owners: tuple[tuple[str, str], ...] = field(default=())
     near: tuple[Value, ...] = ()
+    job: tuple[str, str] | None = None
+    made: str = ""

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from runrig.domain.kueue import ClusterQueue, LabelSelector, StopPolicy, Workload
+from runrig.domain.kueue import ClusterQueue, LabelSelector, StopPolicy, Workload, WorkloadPodSet
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
 from runrig.spec.kueue.kinds import NAMESPACE_LABEL, PriorityClass
 from runrig.spec.kueue.queues import LocalQueue
@@ -15,7 +15,10 @@ _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 
 @dataclass(slots=True)
 class Names:
-    """The objects drafts refer to.  *locals* by namespace/name; *latest*: the latest time in the file, None without any."""
+    """The objects drafts refer to.  *locals* by namespace/name; *latest*: the latest time in the file, None without any.
+
+    *ignores_undeclared*: what a queue does not cover counts as none.
+    """
 
     queues: Mapping[str, ClusterQueue] = field(default_factory=dict)
     locals: Mapping[str, LocalQueue] = field(default_factory=dict)
@@ -23,6 +26,7 @@ class Names:
     workload_classes: dict[str, PriorityClass] = field(default_factory=dict)
     pod_classes: dict[str, PriorityClass] = field(default_factory=dict)
     latest: float | None = None
+    ignores_undeclared: bool = False
 
     @property
     def now(self) -> float:
@@ -51,7 +55,7 @@ def _workload(draft: Draft, names: Names, created: float) -> Workload:
     return Workload(
         name=draft.name,
         queue=held.queue if held else queue,
-        pod_sets=draft.pod_sets,
+        pod_sets=_declared(draft.pod_sets, names.queues.get(queue)) if names.ignores_undeclared else draft.pod_sets,
         priority=_priority(draft, names),
         created_at=created,
         queued_at=created if draft.queued_at is None else draft.queued_at,
@@ -62,10 +66,28 @@ def _workload(draft: Draft, names: Names, created: float) -> Workload:
         admitted=held.admitted if held else True,
         evicted=held.evicted if held else False,
         checks_open=draft.checks_open,
+        checks_ready=draft.checks_ready,
+        held=_held(draft, names.now),
+        gated=draft.gated,
         stop=stop,
         active=draft.active,
         problem=draft.problem or problem,
         boost=draft.boost,
+    )
+
+
+def _held(draft: Draft, now: float) -> str:
+    if draft.held or draft.not_before is None or draft.not_before <= now:
+        return draft.held
+    return f"it was evicted, and may queue again in {draft.not_before - now:,.0f} s"
+
+
+def _declared(pod_sets: tuple[WorkloadPodSet, ...], queue: ClusterQueue | None) -> tuple[WorkloadPodSet, ...]:
+    """*pod_sets* with the requests that *queue* covers."""
+    covered = {resource for group in queue.groups for resource in group.resources} if queue else set()
+    return tuple(
+        replace(each, requests=tuple((name, amount) for name, amount in each.requests if name in covered))
+        for each in pod_sets
     )
 
 

@@ -1,5 +1,6 @@
 """The small kinds: ResourceFlavor, Topology, the two kinds of priority class, Namespace."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runrig.domain.kueue import ResourceFlavor, Topology
@@ -29,7 +30,7 @@ def read_flavor(manifest: Manifest) -> ResourceFlavor:
     spec.only(_FLAVOR)
     for name in _FLAVOR[:3]:
         found = spec.get(name)
-        size = len(found.node.value) if found and isinstance(found.node.value, tuple | dict) else 0
+        size = len(found.node.value) if found and isinstance(found.node.value, tuple | Mapping) else 0
         if found is not None and size > MOST_OF_FLAVOR:
             found.warn(f"{size} of them: at most {MOST_OF_FLAVOR} are accepted there")
     topology = spec.get("topologyName")

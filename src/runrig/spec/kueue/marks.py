@@ -13,10 +13,21 @@ SYNC_COMPLETIONS = f"{KUEUE}/job-completions-equal-parallelism"
 POD_SET = f"{KUEUE}/podset"
 WORKLOAD = f"{KUEUE}/workload"
 
-_HONOURED = frozenset((QUEUE, CLASS, BOOST, MIN_PARALLELISM, SYNC_COMPLETIONS))
+GROUP_NAME = f"{KUEUE}/pod-group-name"
+MADE = f"{KUEUE}/prebuilt-workload-name"
+GATED = f"{KUEUE}/admission-gated-by"
+
+_HONOURED = frozenset((QUEUE, CLASS, BOOST, MIN_PARALLELISM, SYNC_COMPLETIONS, GROUP_NAME, MADE, GATED))
 _NO_BEARING = frozenset(
-    f"{KUEUE}/{name}" for name in ("managed", "job-uid", "podset", "workload", "local-queue-name", "cluster-queue-name")
-)
+    f"{KUEUE}/{name}"
+    for name in (
+        "managed", "job-uid", "podset", "workload", "local-queue-name", "cluster-queue-name", "pod-group-total-count",
+        "pod-group-fast-admission", "pod-group-serving", "pod-suspending-parent", "role-hash", "retriable-in-group",
+        "pod-group-pod-index-label", "pod-group-pod-index", "component-workload-index", "job-owner-gvk", "job-owner-name",
+        "podset-required-topology", "podset-preferred-topology", "podset-unconstrained-topology", "podset-slice-required-topology",
+        "podset-slice-size", "podset-slice-required-topology-constraints", "podset-group-name", "raycluster-generation",
+    )
+)  # fmt: skip
 _BOOST = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
@@ -26,6 +37,16 @@ def warn_of_marks(manifest: Manifest) -> None:
         for name, at in manifest.meta.object(field).pairs():
             if name.startswith(f"{KUEUE}/") and name not in _HONOURED and name not in _NO_BEARING:
                 at.warn("not supported: not read")
+
+
+def group_of(manifest: Manifest) -> str:
+    """The pod group that a pod belongs to; empty: none."""
+    return manifest.annotations.get(GROUP_NAME) or manifest.labels.get(GROUP_NAME, "")
+
+
+def made_for(manifest: Manifest) -> str:
+    """The name of a Workload that was made beforehand for this job; empty: none."""
+    return manifest.annotations.get(MADE) or manifest.labels.get(MADE, "")
 
 
 def boost_of(manifest: Manifest) -> int:

@@ -66,15 +66,17 @@ class Manifest:
         return tuple((owner.text("kind"), owner.text("name")) for owner in self.meta.objects("ownerReferences"))
 
 
-def read_head(body: Object, group: str, version: str, kind: str, *, namespaced: bool, number: str) -> Manifest:
-    """*number*: what completes a generateName here."""
+def read_head(
+    body: Object, group: str, version: str, kind: str, *, namespaced: bool, number: str, named: bool = True
+) -> Manifest:
+    """*number*: what completes a generateName here.  *named* False: it needs no name."""
     meta = body.object("metadata")
     created = meta.get("creationTimestamp")
     return Manifest(
         group,
         version,
         kind,
-        _name(body, meta, number),
+        _name(body, meta, number) if named else meta.text("name"),
         meta.text("namespace") or "default" if namespaced else "",
         body,
         meta,

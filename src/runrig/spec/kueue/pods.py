@@ -3,12 +3,13 @@
 Fields that only say what runs are passed over; those that bear on scheduling and are not honoured are warned of.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import MatchExpression, NodeChoice, TopologyRequest
+from runrig.domain.kueue import NODE_NAME, MatchExpression, NodeChoice, TopologyRequest
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.selectors import read_expression, read_tolerations
+from runrig.spec.kueue.surroundings import CONTAINER, POD, Amounts, Bounds, Surroundings, merged
 from runrig.spec.kueue.topologies import GROUP, read_annotations
 from runrig.spec.kueue.tree import Object, Value
 
@@ -17,14 +18,21 @@ PREFERRED = (
 )
 
 _UNSUPPORTED = {
-    "resources": "requests of a pod as a whole are not supported: those of its containers count",
     "resourceClaims": "dynamic resources are not supported: they ask for nothing here",
     "topologySpreadConstraints": "spreading over a topology is not honoured",
+}
+_OF_TEMPLATES = {
     "nodeName": "a named node is not honoured",
-    "runtimeClassName": "the overhead of a runtime class is not known here: it counts as none",
     "schedulingGates": "scheduling gates are not honoured",
 }
-_READ = ("containers", "initContainers", "overhead", "nodeSelector", "affinity", "tolerations", "priorityClassName")
+"""A pod has the former once it runs, and the latter from Kueue while it waits."""
+_READ = (
+    "containers", "initContainers", "resources", "overhead", "runtimeClassName", "nodeSelector", "affinity", "tolerations",
+    "priorityClassName",
+)  # fmt: skip
+_OF_A_POD = ("cpu", "memory")
+_HUGEPAGES = "hugepages-"
+_NAME_FIELD = "metadata.name"
 _NO_BEARING = (
     "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
     "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers", "hostname", "hostnameOverride",
@@ -32,15 +40,13 @@ _NO_BEARING = (
     "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
     "terminationGracePeriodSeconds", "volumes",
 )  # fmt: skip
-_POD = frozenset((*_READ, *_UNSUPPORTED, *_NO_BEARING))
+_POD = frozenset((*_READ, *_UNSUPPORTED, *_OF_TEMPLATES, *_NO_BEARING))
 _CONTAINER = frozenset((
     "name", "resources", "restartPolicy", "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle",
     "livenessProbe", "ports", "readinessProbe", "resizePolicy", "restartPolicyRules", "securityContext", "startupProbe",
     "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts",
     "workingDir",
 ))  # fmt: skip
-
-Amounts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,63 +65,111 @@ class Pod:
     problem: str = ""
 
 
-def read_template(template: Object) -> Pod:
-    """The pod of a template with metadata and spec."""
+def read_template(template: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()) -> Pod:
+    """The pod of a template with metadata and spec, or of a pod itself, in *namespace*.
+
+    *more*: requests of containers that its controller adds.
+    """
     annotations = template.object("metadata").object("annotations")
     topology = read_annotations(annotations)
     spec = template.get("spec")
     if spec is None:
         template.at.warn("a template without spec: its pods ask for nothing")
-    pod = read_pod(template.object("spec"))
+    if not template.has("kind"):
+        template.object("spec").unsupported(_OF_TEMPLATES)
+    pod = read_pod(template.object("spec"), around, namespace, more)
     at = annotations.at if topology is not None else None
     return replace(pod, group=annotations.text(GROUP) or None, topology=topology, topology_at=at)
 
 
-def read_pod(spec: Object) -> Pod:
+def read_pod(spec: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()) -> Pod:
     spec.only(_POD)
     spec.unsupported(_UNSUPPORTED)
     terms, preferred, problem = _affinity(spec.object("affinity"))
-    requests, excess = pod_requests(spec)
+    requests, excess = pod_requests(spec, around, namespace, more)
     selector = tuple(sorted(spec.strings("nodeSelector").items()))
     nodes = NodeChoice(selector, terms, read_tolerations(spec.items("tolerations")), preferred)
-    return Pod(requests, nodes, priority_class=spec.text("priorityClassName"), problem=problem or excess)
+    counted = around.counted(requests)
+    _check(counted, spec.at)
+    return Pod(counted, nodes, priority_class=spec.text("priorityClassName"), problem=problem or excess)
 
 
-def pod_requests(spec: Object) -> tuple[Amounts, str]:
+def pod_requests(
+    spec: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()
+) -> tuple[Amounts, str]:
     """(what a pod of *spec* asks, why it is refused).
 
-    The containers and sidecars together, or the hungriest init container with the sidecars before it, if that is more; and overhead.
+    The containers and sidecars together, or the hungriest init container with the sidecars before it, if that is more; where the
+    pod as a whole says cpu or memory, that; and overhead.
     """
+    bounds = around.bounds.get((namespace, CONTAINER), Bounds())
     problems: list[str] = []
     together: Amounts = {}
-    for container in spec.objects("containers"):
-        together = _sum(together, _container(container, problems))
+    for each in (*(_container(container, bounds, problems) for container in spec.objects("containers")), *more):
+        together = _sum(together, each)
     sidecars: Amounts = {}
     start: Amounts = {}
     for container in spec.objects("initContainers"):
-        needed = _sum(sidecars, _container(container, problems))
+        needed = _sum(sidecars, _container(container, bounds, problems))
         start = _most(start, needed)
         if container.text("restartPolicy") == "Always":
             sidecars = needed
-    overhead = _amounts(spec.object("overhead"))
-    total = _sum(_most(_sum(together, sidecars), start), overhead)
+    of_pod = around.bounds.get((namespace, POD), Bounds())
+    own = {**_most(_sum(together, sidecars), start), **_as_a_whole(spec, of_pod, problems)}
+    total = _sum(own, _overhead(spec, around))
     _check(total, spec.at)
+    _note(of_pod.problem("a pod", total, total), spec.at, problems)
     return total, next(iter(problems), "")
 
 
-def _container(container: Object, problems: list[str]) -> Amounts:
-    """Limits count as requests where those are not said."""
+def _overhead(spec: Object, around: Surroundings) -> Amounts:
+    said, runtime = _amounts(spec.object("overhead")), spec.get("runtimeClassName")
+    if said or runtime is None:
+        return said
+    name = runtime.text()
+    if name and name not in around.overheads:
+        runtime.warn(f"there is no RuntimeClass {name!r} in this file: its overhead counts as none")
+    return around.overheads.get(name, {})
+
+
+def _as_a_whole(spec: Object, bounds: Bounds, problems: list[str]) -> Amounts:
+    """What the pod as a whole requests, of the resources for which that counts."""
+    resources = spec.get("resources")
+    if resources is None:
+        return {}
+    requests = _requests(resources.object(), bounds, "a pod", problems)
+    return {name: amount for name, amount in requests.items() if name in _OF_A_POD or name.startswith(_HUGEPAGES)}
+
+
+def _container(container: Object, bounds: Bounds, problems: list[str]) -> Amounts:
     container.only(_CONTAINER)
-    resources = container.object("resources")
+    return _requests(container.object("resources"), bounds, "a container", problems)
+
+
+def _requests(resources: Object, bounds: Bounds, what: str, problems: list[str]) -> Amounts:
+    """Limits count as requests where those are not said, and then what its namespace says."""
     resources.only(("requests", "limits", "claims"))
     resources.unsupported({"claims": _UNSUPPORTED["resourceClaims"]})
-    requests, limits = _amounts(resources.object("requests")), _amounts(resources.object("limits"))
+    own, own_limits = _amounts(resources.object("requests")), _amounts(resources.object("limits"))
+    limits = merged(own_limits, bounds.default)
+    requests = merged(own, own_limits, bounds.default_request, limits)
     for resource, amount in requests.items():
         if amount > limits.get(resource, amount):
-            problem = f"a container requests more {resource} than its limit"
-            resources.at.warn(f"{problem}: such a workload is never looked at")
-            problems.append(problem)
-    return {**limits, **requests}
+            _note(f"{what} requests more {resource} than its limit", resources.at, problems)
+    if what == "a container":
+        least, most = {**limits, **_least(requests, limits)}, _most(requests, limits)
+        _note(bounds.problem(what, least, most), resources.at, problems)
+    return requests
+
+
+def _least(one: Amounts, other: Amounts) -> Amounts:
+    return {key: min(amount, other.get(key, amount)) for key, amount in one.items()}
+
+
+def _note(problem: str, at: Value, problems: list[str]) -> None:
+    if problem:
+        at.warn(f"{problem}: such a workload is never looked at")
+        problems.append(problem)
 
 
 def _amounts(fields: Object) -> Amounts:
@@ -187,6 +241,17 @@ def _preferred(items: Sequence[Object]) -> Iterator[tuple[int, tuple[MatchExpres
 def _term(term: Object) -> tuple[MatchExpression, ...] | None:
     """None, with a warning, if it cannot be evaluated."""
     term.only(("matchExpressions", "matchFields"))
-    term.unsupported({"matchFields": "matching fields of nodes is not supported: not read"})
     found = [read_expression(item) for item in term.items("matchExpressions")]
+    found += [_field(item) for item in term.items("matchFields")]
     return None if None in found else tuple(item for item in found if item)
+
+
+def _field(at: Value) -> MatchExpression | None:
+    """The one field of a node that can be matched is its name."""
+    found = read_expression(at)
+    if found is None:
+        return None
+    if found.key != _NAME_FIELD or found.operator not in ("In", "NotIn"):
+        at.warn(f"only {_NAME_FIELD} can be matched, with In or NotIn: cannot be evaluated")
+        return None
+    return replace(found, key=NODE_NAME)

@@ -1,5 +1,6 @@
 """ClusterQueue, Cohort and LocalQueue → values."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -39,7 +40,13 @@ _RECLAIM = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Poli
 _BORROWING = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER)}
 _PREFERENCES = {preference.value: preference for preference in Preference}
 _NEXT = {"MayStopSearch": False, "TryNextFlavor": True}
-_CHECKS = "admission checks are not supported: treated as ready"
+_CHECKS = "admission checks never become ready here: its work gets quota, and does not start"
+_STATUS = (
+    "conditions", "flavorsReservation", "flavorsUsage", "pendingWorkloads", "reservingWorkloads", "admittedWorkloads",
+    "fairSharing", "pendingWorkloadsStatus",
+)  # fmt: skip
+_TOLD_ELSEWHERE = ("Stopped", "FlavorNotFound", "CohortCycle", "Ready", "")
+"""Reasons why a queue is not active that the other objects tell too, which may have been changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ def read_cluster_queue(manifest: Manifest) -> ReadQueue:
         weight=_weight(spec),
         stop=_stop(spec),
         namespaces=_namespaces(manifest, spec),
+        checks=tuple(_checks(spec)),
+        closed=_closed(manifest),
     )
     return ReadQueue(queue, manifest.body.at, groups)
 
@@ -203,5 +212,31 @@ def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
     mode = scope.get("admissionMode")
     if mode is not None and mode.text() != "NoAdmissionFairSharing":
         mode.warn("fair sharing by usage between local queues is not supported: not read")
+    manifest.status.only(_STATUS)
     if manifest.meta.has("deletionTimestamp"):
-        manifest.meta.at.warn("it is being deleted: treated as if it stayed")
+        manifest.meta.at.warn("it is being deleted: nothing new starts there")
+
+
+def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(an admission check, the flavors for which it counts; none: for all)."""
+    for name in spec.texts("admissionChecks"):
+        yield name, ()
+    strategy = spec.object("admissionChecksStrategy")
+    strategy.only(("admissionChecks",))
+    for item in strategy.objects("admissionChecks"):
+        item.only(("name", "onFlavors"))
+        yield item.need("name"), item.texts("onFlavors")
+
+
+def _closed(manifest: Manifest) -> str:
+    """Why it starts nothing new, of what only its own status says; "" if it may."""
+    if manifest.meta.has("deletionTimestamp"):
+        return "Terminating"
+    active = manifest.condition("Active")
+    if active is None or active.status or active.reason in _TOLD_ELSEWHERE:
+        return ""
+    manifest.body.at.warn(
+        f"its status says that it is not active ({active.reason}): nothing new starts there; leave the condition out "
+        "to see what would"
+    )
+    return active.reason

@@ -5,15 +5,17 @@ is refused in the end, with all of its errors.
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.kueue import Warned
 from runrig.spec.fields import closest
-from runrig.spec.kueue.amounts import parse_amount, parse_time, parse_weight, shortened
+from runrig.spec.kueue.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
 from runrig.spec.yamltree import Document, Entry, Node
 
 T = TypeVar("T")
@@ -21,13 +23,49 @@ MOST_SHOWN = 20
 INT32 = 2**31 - 1
 
 
+_INDEX = re.compile(r"\[\d+\]")
+_IN_LIST = re.compile(r"(items\[\d+\]\.?)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an object stands.  *document*: its number in the file, from 1.  *file*: empty if there is only one.  *kind*: once known."""
+
+    document: int
+    file: str = ""
+    kind: str = ""
+
+
+_Key = tuple[str, str, str, str]
+
+
 @dataclass(slots=True)
 class Report:
-    """The objects found in a file so far.  *latest*: the latest time in it, None without any."""
+    """The objects found in the files so far.  *latest*: the latest time in them, None without any.
+
+    *first*, *times*: what was warned of, where first and how often.  The same message at the same field counts once a kind.
+    """
 
     errors: dict[Problem, None] = field(default_factory=dict)
-    warnings: dict[Warned, None] = field(default_factory=dict)
+    first: dict[_Key, Warned] = field(default_factory=dict)
+    times: Counter[_Key] = field(default_factory=Counter)
     latest: float | None = None
+
+    def warn(self, origin: Origin, path: str, message: str) -> None:
+        key = (
+            origin.file,
+            origin.kind or str(origin.document),
+            _INDEX.sub("", _IN_LIST.sub("", path, count=1)),
+            message,
+        )
+        if key not in self.first:
+            self.first[key] = Warned(origin.document, _one_line(path), _one_line(message), origin.file)
+        self.times[key] += 1
+
+    def warnings(self) -> tuple[Warned, ...]:
+        """In the order of the files; of one that stands in several places the first place, and their number."""
+        found = [_counted(warned, self.times[key] - 1) for key, warned in self.first.items()]
+        return tuple(sorted(found, key=lambda warned: (warned.file, warned.document)))
 
     def note(self, time: float) -> None:
         self.latest = time if self.latest is None else max(time, self.latest)
@@ -47,17 +85,22 @@ class Value:
 
     node: Node
     path: str
-    document: int
+    origin: Origin
     report: Report
+
+    def of_kind(self, kind: str) -> "Value":
+        """The same, known to be an object of *kind*."""
+        return replace(self, origin=replace(self.origin, kind=kind))
 
     def error(self, message: str) -> None:
         path = _one_line(self.path)
-        where = f"document {self.document}" + (f", {path}" if path else "")
+        where = f"{self.origin.file}, " if self.origin.file else ""
+        where += f"document {self.origin.document}" + (f", {path}" if path else "")
         problem = Problem(f"{where}: {_one_line(message)}", path, *(self.node.place or (None, None)))
         self.report.errors[problem] = None
 
     def warn(self, message: str) -> None:
-        self.report.warnings[Warned(self.document, _one_line(self.path), _one_line(message))] = None
+        self.report.warn(self.origin, self.path, message)
 
     def expected(self, what: str) -> None:
         self.error(f"expected {what}, got {self._shown()}")
@@ -95,8 +138,12 @@ class Value:
     def weight(self) -> Fraction:
         return self._number(parse_weight, Fraction(1))
 
-    def time(self) -> float:
-        """Seconds since 1970; the latest of a file is its now."""
+    def factor(self) -> Fraction:
+        """A quantity that may be negative."""
+        return self._number(parse_factor, Fraction(0))
+
+    def time(self, *, note: bool = True) -> float:
+        """Seconds since 1970; the latest of the files is their now, but for a time that lies ahead (*note* False)."""
         text = self.text()
         if not isinstance(self.node.value, str):
             return 0.0
@@ -105,7 +152,8 @@ class Value:
         except ValueError as problem:
             self.error(str(problem))
             return 0.0
-        self.report.note(found)
+        if note:
+            self.report.note(found)
         return found
 
     def note_time(self) -> None:
@@ -125,7 +173,7 @@ class Value:
     def items(self) -> tuple["Value", ...]:
         if isinstance(self.node.value, tuple):
             return tuple(
-                Value(item, f"{self.path}[{i}]", self.document, self.report) for i, item in enumerate(self.node.value)
+                Value(item, f"{self.path}[{i}]", self.origin, self.report) for i, item in enumerate(self.node.value)
             )
         self.expected("a list")
         return ()
@@ -174,7 +222,7 @@ class Object:
         if entry is None or entry.node.value is None:
             return None
         path = f"{self.at.path}.{name}" if self.at.path else name
-        return Value(entry.node, path, self.at.document, self.at.report)
+        return Value(entry.node, path, self.at.origin, self.at.report)
 
     def has(self, name: str) -> bool:
         entry = self.entries.get(name)
@@ -243,6 +291,11 @@ class Object:
             if name not in known:
                 value.warn(f"not a field that is known here, and not read: {closest(name, known)}")
 
+    def having(self, name: str, node: Node) -> "Object":
+        """The same mapping, but with *node* as its field *name*."""
+        entries = {**self.entries, name: Entry(None, node)}
+        return Object(replace(self.at, node=replace(self.at.node, value=entries)), entries)
+
     def unsupported(self, fields: Mapping[str, str]) -> None:
         """Warns of each of *fields* that says something, with the sentence that it has there."""
         for name, sentence in fields.items():
@@ -251,7 +304,7 @@ class Object:
                 found.warn(sentence)
 
     def _absent(self, name: str) -> Value:
-        return Value(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name, self.at.document, self.at.report)
+        return Value(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name, self.at.origin, self.at.report)
 
 
 _NOTHING = Node({})
@@ -264,11 +317,18 @@ def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def values(documents: tuple[Document, ...], report: Report) -> Iterator[Value]:
-    """The documents that are not empty; problems of their text go to *report*."""
+def _counted(warned: Warned, more: int) -> Warned:
+    if not more:
+        return warned
+    return replace(warned, message=f"{warned.message} (and in {more:,} more place{'s' if more > 1 else ''})")
+
+
+def values(documents: Iterable[Document], report: Report, file: str = "") -> Iterator[Value]:
+    """The documents that are not empty; problems of their text go to *report*.  *file*: its name, if there are several."""
+    where = f"{file}, " if file else ""
     for number, document in enumerate(documents, start=1):
         for problem in document.problems:
-            message = f"document {number}: {problem.message}"
+            message = f"{where}document {number}: {problem.message}"
             report.errors[Problem(message, problem.path, problem.line, problem.column)] = None
         if document.node.value is not None:
-            yield Value(document.node, "", number, report)
+            yield Value(document.node, "", Origin(number, file), report)

@@ -6,14 +6,17 @@ from dataclasses import replace
 from runrig.domain.kueue import Granted, WorkloadPodSet
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
-from runrig.spec.kueue.marks import boost_of, warn_of_marks
+from runrig.spec.kueue.manager import Manager
+from runrig.spec.kueue.marks import GATED, boost_of, warn_of_marks
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.pods import check_total, read_template
+from runrig.spec.kueue.surroundings import Surroundings
 from runrig.spec.kueue.topologies import check_count, read_assignment, read_request
 from runrig.spec.kueue.tree import INT32, Object, Value
 
 MOST_POD_SETS = 18
 
+_ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
 _SPEC = (
     "podSets", "queueName", "priority", "priorityClassRef", "priorityClassName", "priorityClassSource", "active",
     "maximumExecutionTimeSeconds", "preemptionGates",
@@ -23,12 +26,26 @@ _UNSUPPORTED = {
     "preemptionGates": "preemption gates are not supported: treated as open",
 }
 _POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
+_STATUS = (
+    "conditions", "admission", "requeueState", "reclaimablePods", "admissionChecks", "resourceRequests", "schedulingStats",
+    "accumulatedPastExecutionTimeSeconds",
+)  # fmt: skip
+_UNSUPPORTED_STATUS = {
+    "unhealthyNodes": "replacing a node that failed is not supported: it keeps the place that it has",
+    "nominatedClusterNames": _ELSEWHERE,
+    "clusterName": _ELSEWHERE,
+    "preemptionGates": "preemption gates are not supported: treated as open",
+    "topologyAssignmentRecovery": "replacing a node that failed is not supported: it keeps the place that it has",
+}
+READY = "Ready"
+_HELD_BY = "WaitingForReplacementPods"
+_GIVEN_UP = ("Retry", "Rejected")
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
 _LATER = ("PodsReadyTimeout", "AdmissionCheck")
 """Evicted for one of these, it queues from the time of its eviction, also while it still holds quota; else from its creation."""
 
 
-def read_workload(manifest: Manifest) -> Draft | None:
+def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) -> Draft | None:
     """None: it has finished, and is no part of the system."""
     spec, status = manifest.spec, manifest.status
     if manifest.says("Finished"):
@@ -37,14 +54,20 @@ def read_workload(manifest: Manifest) -> Draft | None:
     spec.unsupported(_UNSUPPORTED)
     warn_of_marks(manifest)
     near: list[Value] = []
-    pod_sets, problem = _pod_sets(spec, _reclaimable(status), near)
+    pod_sets, problem = _pod_sets(manifest, _reclaimable(status), near, around)
     priority = spec.get("priority")
     evicted = manifest.condition("Evicted")
     admission = status.get("admission")
-    late = evicted is not None and evicted.status and evicted.reason in _LATER
+    late = evicted is not None and evicted.status and evicted.reason in _LATER[manager.by_creation :]
     queue = spec.get("queueName")
-    if admission is None:
-        status.object("requeueState").unsupported({"requeueAt": "a time before which it may not queue is not honoured"})
+    status.only((*_STATUS, *_UNSUPPORTED_STATUS))
+    status.unsupported(_UNSUPPORTED_STATUS)
+    states = {check.text("name"): check.text("state") for check in status.objects("admissionChecks")}
+    gate = manifest.meta.object("annotations").get(GATED)
+    given_up = any(state in _GIVEN_UP for state in states.values())
+    held = _held(manifest)
+    gated = not held and gate is not None and gate.text() != ""
+    again = status.object("requeueState").get("requeueAt")
     return Draft(
         name=manifest.key,
         namespace=manifest.namespace,
@@ -56,22 +79,29 @@ def read_workload(manifest: Manifest) -> Draft | None:
         boost=boost_of(manifest),
         created_at=manifest.created,
         queued_at=evicted.at if late and evicted else None,
+        not_before=again.time(note=False) if again is not None else None,
         uid=manifest.meta.text("uid"),
-        reservation=_reservation(manifest, admission, pod_sets) if admission else None,
-        checks_open=_checks_open(status),
-        active=spec.flag("active", True),
+        reservation=_reservation(manifest, admission, pod_sets, given_up=given_up) if admission else None,
+        checks_open=any(state != READY for state in states.values()),
+        checks_ready=tuple(sorted(name for name, state in states.items() if state == READY)),
+        held=f"it waits for {gate.text()} to open its gate" if gated and gate else held,
+        gated=gated,
+        active=spec.flag("active", True) and "Rejected" not in states.values(),
         problem=problem,
         owners=manifest.owners(),
         near=tuple(near),
     )
 
 
-def _pod_sets(spec: Object, reclaimable: dict[str, Value], near: list[Value]) -> tuple[tuple[WorkloadPodSet, ...], str]:
+def _pod_sets(
+    manifest: Manifest, reclaimable: dict[str, Value], near: list[Value], around: Surroundings
+) -> tuple[tuple[WorkloadPodSet, ...], str]:
     """(the pod sets, why the workload is never looked at); where they ask for a topology goes to *near*."""
+    spec = manifest.spec
     found: list[WorkloadPodSet] = []
     problems: list[str] = []
     for item in spec.objects("podSets"):
-        pod_set = _pod_set(item, problems, near)
+        pod_set = _pod_set(item, problems, near, around, manifest.namespace)
         if any(pod_set.name == other.name for other in found):
             item.at.warn(f"the pod set {pod_set.name!r} is here twice: names of pod sets are unique")
         found.append(_reclaimed(pod_set, reclaimable.get(pod_set.name)))
@@ -87,10 +117,12 @@ def _pod_sets(spec: Object, reclaimable: dict[str, Value], near: list[Value]) ->
     return tuple(found), next(iter(problems), "")
 
 
-def _pod_set(fields: Object, problems: list[str], near: list[Value]) -> WorkloadPodSet:
+def _pod_set(
+    fields: Object, problems: list[str], near: list[Value], around: Surroundings, namespace: str
+) -> WorkloadPodSet:
     fields.only(_POD_SET)
     topology = fields.object("topologyRequest")
-    pod = read_template(fields.object("template"))
+    pod = read_template(fields.object("template"), around, namespace)
     request = read_request(topology)
     if request is not None or pod.topology is not None:
         near.append(topology.at if request is not None else pod.topology_at or fields.at)
@@ -167,15 +199,23 @@ def _classes(spec: Object) -> tuple[ClassRef, ...]:
     return (ClassRef(POD_CLASS if source.startswith("scheduling.k8s.io") else WORKLOAD_CLASS, name.text(), name),)
 
 
-def _checks_open(status: Object) -> bool:
-    states = [check.text("state") for check in status.objects("admissionChecks")]
-    return any(state != "Ready" for state in states)
+def _held(manifest: Manifest) -> str:
+    """Why its own status keeps it from being queued; "" if it does not."""
+    reserved, requeued = manifest.condition("QuotaReserved"), manifest.condition("Requeued")
+    if reserved is not None and not reserved.status and reserved.reason == "OnHold":
+        return "it is on hold (OnHold)"
+    if manifest.says(_HELD_BY):
+        return f"it waits for pods that replace others ({_HELD_BY})"
+    if requeued is not None and not requeued.status:
+        return f"it was evicted, and is not queued again yet ({requeued.reason or 'Requeued is False'})"
+    return ""
 
 
 # ---------------------------------------------------------------- what it holds
 
 
-def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSet]) -> Reservation:
+def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSet], *, given_up: bool) -> Reservation:
+    """*given_up*: an admission check wants it to stop."""
     fields = at.object()
     fields.only(("clusterQueue", "podSetAssignments"))
     reserved, admitted = manifest.condition("QuotaReserved"), manifest.condition("Admitted")
@@ -190,7 +230,7 @@ def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSe
         reserved_at=reserved.at if reserved and reserved.status else None,
         # Without either condition it was written by hand, to say that it runs.
         admitted=admitted.status if admitted else reserved is None,
-        evicted=manifest.says("Evicted"),
+        evicted=manifest.says("Evicted") or given_up,
         at=at,
     )
 

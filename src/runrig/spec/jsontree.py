@@ -1,0 +1,111 @@
+"""JSON text → the tree that YAML text gives, but without places and without reading it value by value.
+
+What `kubectl get -o json` prints has hundreds of values an object, of which few are looked at: a node is made when its parent
+is asked for it.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.spec.yamltree import DEEPEST, Document, Entry, Node
+
+_NOT_READ = "managedFields"
+"""Bookkeeping of the API server, which may be a third of an object."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+_ODD = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+"""Escapes that may stand for something that is not text: NUL, or half a character."""
+
+
+def read_json(text: str, what: str) -> tuple[Document, ...]:
+    """All documents of *text*, one JSON value after the other.
+
+    Raises InvalidInput if it is not JSON, says a key twice, is nested too deep, or has text with NUL or half a character.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_mapping)
+    documents = []
+    at = _after_space(text, 0)
+    try:
+        while at < len(text):
+            value, at = decoder.raw_decode(text, at)
+            documents.append(Document(_node(value)))
+            at = _after_space(text, at)
+    except json.JSONDecodeError as error:
+        message = f"the {what} is not valid JSON: {error.msg}"
+        raise InvalidInput((Problem(message, "", error.lineno, error.colno),)) from None
+    except RecursionError:
+        raise InvalidInput.one(f"the {what} is nested more than {DEEPEST} levels deep") from None
+    except ValueError as error:
+        raise InvalidInput.one(f"the {what} is not valid JSON: {error}") from None
+    if _ODD.search(text):
+        _check_text(documents, what)
+    return tuple(documents)
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is here twice")
+    found.pop(_NOT_READ, None)
+    return found
+
+
+class _Fields(Mapping[str, Entry]):
+    """A JSON object, each value of which becomes a node when it is asked for."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, key: str) -> Entry:
+        return Entry(None, _node(self._values[key]))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return Entry(None, _node(self._values[key])) if key in self._values else default
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _node(value: Any, depth: int = 0) -> Node:
+    """*depth*: lists around it without an object between.  Raises InvalidInput where there are too many."""
+    if isinstance(value, dict):
+        return Node(_Fields(value))
+    if isinstance(value, list):
+        if depth > DEEPEST:
+            raise InvalidInput.one(f"lists within lists, more than {DEEPEST} levels deep")
+        return Node(tuple([_node(item, depth + 1) for item in value]))
+    if isinstance(value, str):
+        return Node(value, value)
+    return Node(value, "" if value is None else str(value).lower())
+
+
+def _check_text(documents: list[Document], what: str) -> None:
+    """Raises InvalidInput if a key or text of *documents* cannot be written out again."""
+    nodes = [document.node for document in documents]
+    while nodes:
+        value = nodes.pop().value
+        texts = [value] if isinstance(value, str) else []
+        if isinstance(value, Mapping):
+            texts = list(value)
+            nodes += [entry.node for entry in value.values()]
+        elif isinstance(value, tuple):
+            nodes += value
+        for text in texts:
+            if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+                raise InvalidInput.one(f"the {what} has text with a NUL character or half a character: {text!a}")

@@ -1,0 +1,394 @@
+"""Kinds of jobs → the pod sets that each asks for: one table.
+
+Most kinds keep their pods in templates at fixed places, each with fields that multiply into its count (`Place`).  What a controller
+adds to that (a sidecar, a submitter), and the kinds that hold other kinds, are functions beside the table.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from runrig.spec.kueue.surroundings import Amounts
+from runrig.spec.kueue.tree import Object, Value
+from runrig.spec.yamltree import Entry, Node
+
+MAIN, LEADER, WORKER = "main", "leader", "worker"
+CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
+TRAINER = "trainer.kubeflow.org"
+MIB = 1024 * 1024
+
+_NO_CONTAINERS = Node({"spec": Entry(None, Node({"containers": Entry(None, Node(()))}))})
+_NODE = "node"
+_STEP = f"{TRAINER}/trainjob-ancestor-step"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One pod set.  *holder*: the mapping that has the template, as its field *last*; empty: it is the template.
+
+    *more*: requests of containers that are added.
+    """
+
+    name: str
+    count: int
+    holder: Object
+    last: str = "template"
+    more: tuple[Amounts, ...] = ()
+
+    @property
+    def template(self) -> Object:
+        if self.more and not self.holder.has(self.last):
+            return self.holder.having(self.last, _NO_CONTAINERS).object(self.last)
+        return self.holder.object(self.last) if self.last else self.holder
+
+
+class Place(NamedTuple):
+    """Where the template of a pod set stands.
+
+    *at*: a path; below a list, each item is a pod set of its own.  *name*: of the pod set; ``.field``: as that field says.
+    *template*: a path from there.  *times*: fields that multiply into the count, 1 where they are absent.  *job*: the path of a Job
+    that each of these has, with its own number of pods.
+    """
+
+    at: str
+    name: str
+    template: str = "template"
+    times: tuple[str, ...] = ()
+    job: str = ""
+
+
+class Beside(NamedTuple):
+    """What a job refers to.  *runtimes*: (namespace, name) → the spec of a training runtime; one of the cluster has no namespace."""
+
+    namespace: str
+    runtimes: Mapping[tuple[str, str], Object]
+
+
+Parts = Callable[[Object, Beside], Sequence[Part]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """*parts*: the pod sets of a spec.  *known*: fields of the spec that are read, or have no bearing on what it holds.
+
+    *unsupported*: fields that have one, and what is warned of them.  *ended*: conditions that say it is over; *phase*: a field of the
+    status that says so with one of *over*.  *copies*: the field that says how many workloads it is; empty: one.
+    *priority_class*: a path to a class that comes before those of its templates.
+    """
+
+    group: str
+    versions: tuple[str, ...]
+    parts: Parts
+    known: tuple[str, ...]
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    phase: str = ""
+    over: tuple[str, ...] = ()
+    copies: str = ""
+    priority_class: str = ""
+
+
+# ---------------------------------------------------------------- templates at fixed places
+
+
+def _at(*places: Place) -> Parts:
+    return lambda spec, _beside: [part for place in places for part in _parts(spec, place)]
+
+
+def _parts(spec: Object, place: Place) -> Iterator[Part]:
+    for holder in _holders(spec, place.at):
+        count = _job_pods(_below(holder, place.job)) if place.job else 1
+        for name in place.times:
+            count *= holder.whole(name, 1)
+        name = holder.text(place.name[1:]) if place.name.startswith(".") else place.name
+        path, _, last = place.template.rpartition(".")
+        yield Part(name.lower(), count, _below(holder, path), last)
+
+
+def _holders(spec: Object, path: str) -> Sequence[Object]:
+    at = spec
+    for name in filter(None, path.split(".")):
+        found = at.get(name)
+        if found is None:
+            return ()
+        if isinstance(found.node.value, tuple):
+            return [item.object() for item in found.items()]
+        at = found.object()
+    return [at]
+
+
+def _below(at: Object, path: str) -> Object:
+    for name in filter(None, path.split(".")):
+        at = at.object(name)
+    return at
+
+
+def _job_pods(spec: Object) -> int:
+    """How many pods of a Job run at once."""
+    parallelism = spec.whole("parallelism", 1)
+    return min(parallelism, spec.whole("completions", parallelism))
+
+
+# ---------------------------------------------------------------- Ray
+
+_HEAD = Place("headGroupSpec", "head")
+_WORKERS = Place("workerGroupSpecs", ".groupName", times=("replicas", "numOfHosts"))
+_AUTOSCALER: Amounts = {"cpu": 500, "memory": 512 * MIB}
+_SUBMITTER: Amounts = {"cpu": 500, "memory": 200 * MIB}
+_RAY = (
+    "headGroupSpec", "workerGroupSpecs", "enableInTreeAutoscaling", "autoscalerOptions", "rayVersion", "suspend",
+    "headServiceAnnotations", "authOptions", "upgradeStrategy",
+)  # fmt: skip
+_REDIS = "the job that cleans Redis up is not known here: the head counts without it"
+_ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
+
+
+def _cluster(spec: Object, head: Sequence[Amounts] = ()) -> list[Part]:
+    """The head, with what is put beside it, and the worker groups."""
+    more = list(head)
+    if spec.flag("enableInTreeAutoscaling", False):
+        resources = spec.object("autoscalerOptions").get("resources")
+        more.append(_requests(resources.object()) if resources else _AUTOSCALER)
+    heads = [replace(part, more=tuple(more)) for part in _parts(spec, _HEAD)]
+    return [*heads, *_parts(spec, _WORKERS)]
+
+
+def _requests(resources: Object) -> Amounts:
+    return {name: at.amount(name) for kind in ("limits", "requests") for name, at in resources.object(kind).pairs()}
+
+
+def _ray_job(spec: Object, _beside: Beside) -> list[Part]:
+    """A cluster, and a pod that submits to it; none of its own where it runs on a cluster that is there already."""
+    if spec.has("clusterSelector"):
+        return []
+    mode = spec.text("submissionMode", "K8sJobMode")
+    cluster = _cluster(spec.object("rayClusterSpec"), [_SUBMITTER] if mode == "SidecarMode" else [])
+    if mode != "K8sJobMode":
+        return cluster
+    more = () if spec.has("submitterPodTemplate") else (_SUBMITTER,)
+    return [*cluster, Part("submitter", 1, spec, "submitterPodTemplate", more)]
+
+
+# ---------------------------------------------------------------- leader and workers
+
+
+def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
+    """One group of pods; a leader without a template of its own is one of the workers."""
+    group = spec.object("leaderWorkerTemplate")
+    size = group.whole("size", 1)
+    if not group.has("leaderTemplate"):
+        return [Part(MAIN, size, group, "workerTemplate")]
+    return [Part(LEADER, 1, group, "leaderTemplate"), Part(WORKER, max(0, size - 1), group, "workerTemplate")]
+
+
+# ---------------------------------------------------------------- kinds in other kinds
+
+
+def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
+    """The pod sets that each component declares, else those of its kind."""
+    found: list[Part] = []
+    for component in spec.objects("components"):
+        declared = component.get("podSets") or component.get("declaredPodSets")
+        template = component.object("template")
+        if declared is not None and declared.items():
+            found += [part for item in declared.items() if (part := _declared(template, item.object())) is not None]
+        else:
+            found += _inferred(template, beside)
+    return found
+
+
+def _declared(template: Object, pod_set: Object) -> Part | None:
+    """None, with a warning: there is nothing at its path."""
+    pod_set.only(("replicas", "path", "annotations"))
+    at: Value | None = template.at
+    steps = pod_set.need("path").replace("[", ".[").split(".")
+    for step in steps[1:-1]:
+        at = _step(at, step)
+    holder = at.object() if at is not None and isinstance(at.node.value, Mapping) else None
+    if len(steps) == 1 and steps[0] == "template":
+        return Part("", pod_set.whole("replicas", 1), template, "")
+    if steps[0] != "template" or holder is None or not holder.has(steps[-1]):
+        pod_set.at.warn("there is no template at this path: it asks for nothing")
+        return None
+    return Part("", pod_set.whole("replicas", 1), holder, steps[-1])
+
+
+def _step(at: Value | None, step: str) -> Value | None:
+    if at is None:
+        return None
+    if step.startswith("["):
+        items = at.items() if isinstance(at.node.value, tuple) else ()
+        index = step[1:-1]
+        return items[int(index)] if index.isdigit() and len(index) < 6 and int(index) < len(items) else None
+    return at.object().get(step) if isinstance(at.node.value, Mapping) else None
+
+
+def _inferred(template: Object, beside: Beside) -> Sequence[Part]:
+    """Of the kinds whose pods an AppWrapper knows by itself."""
+    inner = _INNER.get(template.text("kind"))
+    return () if inner is None else inner(template, beside)
+
+
+_INNER: Mapping[str, Parts] = {
+    "Pod": lambda template, _beside: [Part("", 1, template, "")],
+    "Job": _at(Place("spec", "", job=".")),
+    "JobSet": _at(Place("spec.replicatedJobs", "", "template.spec.template", ("replicas",), "template.spec")),
+    "PyTorchJob": _at(
+        *(Place(f"spec.pytorchReplicaSpecs.{role}", "", times=("replicas",)) for role in ("Master", "Worker"))
+    ),
+    "RayCluster": _at(Place("spec.headGroupSpec", ""), Place("spec.workerGroupSpecs", "", times=("replicas",))),
+    "RayJob": _at(
+        Place("spec.rayClusterSpec.headGroupSpec", ""),
+        Place("spec.rayClusterSpec.workerGroupSpecs", "", times=("replicas",)),
+    ),
+    "Deployment": _at(Place("spec", "", times=("replicas",))),
+    "StatefulSet": _at(Place("spec", "", times=("replicas",))),
+}
+
+
+def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
+    """The jobs of its runtime, with the nodes and the resources that it says itself for those that train."""
+    ref = spec.object("runtimeRef")
+    shared = ref.text("kind", CLUSTER_RUNTIME) == CLUSTER_RUNTIME
+    runtime = beside.runtimes.get(("" if shared else beside.namespace, ref.text("name")))
+    if runtime is None:
+        ref.at.warn(f"there is no such runtime in this file: it asks for nothing. Add {CLUSTER_RUNTIME}s to the file")
+        return ()
+    return list(_trained(spec.object("trainer"), runtime))
+
+
+def _trained(trainer: Object, runtime: Object) -> Iterator[Part]:
+    policy = runtime.object("mlPolicy")
+    mpi = policy.get("mpi")
+    nodes = trainer.whole("numNodes", policy.whole("numNodes", 1))
+    with_launcher = mpi is not None and mpi.object().flag("runLauncherAsNode", False)
+    for job in runtime.object("template").object("spec").objects("replicatedJobs"):
+        name, template = job.text("name"), job.object("template")
+        trains = template.object("metadata").object("labels").text(_STEP) == "trainer"
+        inner = template.object("spec")
+        if trains or (with_launcher and name == _NODE):
+            inner = _with_resources(inner, trainer.object("resourcesPerNode"))
+        if mpi is not None:
+            count = max(nodes - with_launcher, 1) if name == _NODE else 1 if trains else inner.whole("parallelism", 1)
+        else:
+            count = nodes if trains else inner.whole("parallelism", 1)
+        yield Part(name.lower(), count * (1 if trains else job.whole("replicas", 1)), inner)
+
+
+def _with_resources(inner: Object, per_node: Object) -> Object:
+    """*inner*, the spec of a Job, with the requests and limits *per_node* in its container ``node``."""
+    template = inner.object("template")
+    spec = template.object("spec")
+    containers = []
+    for container in spec.objects("containers"):
+        resources = container.object("resources")
+        for kind in ("requests", "limits") if container.text("name") == _NODE else ():
+            found = resources.object(kind)
+            for name, at in per_node.object(kind).pairs():
+                found = found.having(name, at.node)
+            resources = resources.having(kind, found.at.node)
+        containers.append(container.having("resources", resources.at.node).at.node)
+    spec = spec.having("containers", Node(tuple(containers)))
+    return inner.having("template", template.having("spec", spec.at.node).at.node)
+
+
+# ---------------------------------------------------------------- the table
+
+_STOPS = ("Succeeded", "Failed")
+_MANAGED = {"managedBy": _ELSEWHERE}
+
+
+def _training(field_name: str, *roles: str) -> JobKind:
+    """A kind of the training operator: a map of replicas by role."""
+    parts = _at(*(Place(f"{field_name}.{role}", role, times=("replicas",)) for role in roles))
+    known = (field_name, "runPolicy", "nprocPerNode", "successPolicy", "enableDynamicWorker")
+    elastic = {"elasticPolicy": "a job that grows and shrinks is not simulated: it has the replicas that it says"}
+    return JobKind(
+        "kubeflow.org",
+        ("v1",),
+        parts,
+        known,
+        elastic,
+        _STOPS,
+        priority_class="runPolicy.schedulingPolicy.priorityClass",
+    )
+
+
+JOB_KINDS: Mapping[str, JobKind] = {
+    "AppWrapper": JobKind(
+        "workload.codeflare.dev", ("v1beta2",), _app_wrapper, ("components", "suspend"), _MANAGED, phase="phase", over=_STOPS
+    ),
+    "Deployment": JobKind(
+        "apps",
+        ("v1",),
+        _at(Place("", MAIN)),
+        ("replicas", "template", "selector", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused",
+         "progressDeadlineSeconds"),
+        copies="replicas",
+    ),
+    "JAXJob": _training("jaxReplicaSpecs", "Worker"),
+    "JobSet": JobKind(
+        "jobset.x-k8s.io",
+        ("v1alpha2",),
+        _at(Place("replicatedJobs", ".name", "template.spec.template", ("replicas",), "template.spec")),
+        ("replicatedJobs", "suspend", "network", "successPolicy", "failurePolicy", "startupPolicy", "coordinator",
+         "ttlSecondsAfterFinished", "volumeClaimPolicies"),
+        _MANAGED,
+        ("Completed", "Failed"),
+    ),
+    "LeaderWorkerSet": JobKind(
+        "leaderworkerset.x-k8s.io",
+        ("v1",),
+        _leader_worker_set,
+        ("replicas", "leaderWorkerTemplate", "rolloutStrategy", "startupPolicy", "networkConfig"),
+        copies="replicas",
+    ),
+    "PaddleJob": _training("paddleReplicaSpecs", "Master", "Worker"),
+    "PyTorchJob": _training("pytorchReplicaSpecs", "Master", "Worker"),
+    "RayCluster": JobKind(
+        "ray.io", ("v1",), lambda spec, _beside: _cluster(spec), _RAY, {**_MANAGED, "gcsFaultToleranceOptions": _REDIS}
+    ),
+    "RayJob": JobKind(
+        "ray.io",
+        ("v1",),
+        _ray_job,
+        ("rayClusterSpec", "clusterSelector", "submissionMode", "submitterPodTemplate", "submitterConfig", "entrypoint",
+         "entrypointNumCpus", "entrypointNumGpus", "entrypointMemory", "entrypointResources", "jobId", "metadata", "runtimeEnvYAML",
+         "shutdownAfterJobFinishes", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend",
+         "deletionPolicy", "deletionStrategy", "waitingTtlSeconds", "preRunningDeadlineSeconds"),
+        _MANAGED,
+        phase="jobDeploymentStatus",
+        over=("Complete", "Failed"),
+    ),
+    "RayService": JobKind(
+        "ray.io",
+        ("v1",),
+        lambda spec, _beside: _cluster(spec.object("rayClusterConfig")),
+        ("rayClusterConfig", "serveConfigV2", "serveService", "serviceUnhealthySecondThreshold", "excludeHeadPodFromServeSvc",
+         "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend"),
+        {**_MANAGED, "upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
+    ),
+    "StatefulSet": JobKind(
+        "apps",
+        ("v1",),
+        _at(Place("", MAIN, times=("replicas",))),
+        ("replicas", "template", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit",
+         "volumeClaimTemplates", "minReadySeconds", "persistentVolumeClaimRetentionPolicy", "ordinals"),
+    ),
+    "TFJob": _training("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator"),
+    "TrainJob": JobKind(
+        TRAINER,
+        ("v1alpha1",),
+        _train_job,
+        ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds"),
+        {
+            **_MANAGED,
+            "podTemplateOverrides": "what it changes in the templates of its runtime is not read",
+            "podSpecOverrides": "what it changes in the templates of its runtime is not read",
+            "runtimePatches": "what it changes in the templates of its runtime is not read",
+        },
+        ("Complete", "Failed"),
+    ),
+    "XGBoostJob": _training("xgbReplicaSpecs", "Master", "Worker"),
+}  # fmt: skip
+"""Job and MPIJob, which may start with fewer pods, are read in `batch`."""

@@ -1,0 +1,75 @@
+"""What every kind of job has in common: its queue, its pod sets, its priority, and the draft of the workload behind it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from runrig.domain.kueue import WorkloadPodSet
+from runrig.spec.kueue import marks
+from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
+from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.pods import Pod, check_total
+from runrig.spec.kueue.surroundings import DEFAULT_QUEUE, Surroundings
+from runrig.spec.kueue.topologies import check_count
+from runrig.spec.kueue.tree import Object, Value
+
+_NO_LABEL = f"not read: it has no label {marks.QUEUE}, and its namespace no LocalQueue {DEFAULT_QUEUE!r}"
+
+
+class Queue(NamedTuple):
+    """The LocalQueue of a job, and where it says so."""
+
+    name: str
+    at: Value
+
+
+def queue_of(manifest: Manifest, around: Surroundings) -> Queue | None:
+    """None, with a warning: it has none."""
+    found = manifest.meta.object("labels").get(marks.QUEUE)
+    if found is not None and found.node.value != "":
+        return Queue(found.text(), found)
+    if manifest.namespace in around.defaulted:
+        return Queue(DEFAULT_QUEUE, manifest.body.at)
+    manifest.body.at.warn(_NO_LABEL)
+    return None
+
+
+def pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:
+    check_total(pod, count, at)
+    check_count(pod.topology, count, pod.topology_at or at)
+    requests = tuple(sorted(pod.requests.items()))
+    return WorkloadPodSet(name, count, least, requests, pod.nodes, pod.group, topology=pod.topology)
+
+
+def places_near(pods: Iterable[Pod]) -> tuple[Value, ...]:
+    """Where they ask for a topology."""
+    return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
+
+
+def template_class(fields: Object, pod: Pod) -> Value | None:
+    """Where the template in *fields* names a priority class."""
+    return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
+
+
+def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[ClassRef, ...]:
+    """The classes that may give the priority; the first one counts."""
+    label = manifest.meta.object("labels").get(marks.CLASS)
+    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
+    return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
+
+
+def draft_of(
+    manifest: Manifest, queue: Queue, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
+) -> Draft:
+    return Draft(
+        name=manifest.key,
+        namespace=manifest.namespace,
+        at=queue.at,
+        local_queue=queue.name,
+        pod_sets=pod_sets,
+        classes=classes,
+        defaulted=not any(ref.kind == WORKLOAD_CLASS for ref in classes),
+        boost=marks.boost_of(manifest),
+        created_at=manifest.created,
+        uid=manifest.meta.text("uid"),
+        problem=refused,
+    )

@@ -1,0 +1,143 @@
+"""What the status of a dump keeps from starting: held work, checks that are open, queues that are not active."""
+
+from typing import Any
+
+import pytest
+
+from runrig.service.simulate.simulate import Options, outcome, parse_gates
+from tests.service.simulate.simulations import FLAVOR, kueue, line, manifests, queue, stamp, workload
+
+TO_THE_END = Options(cycles=0)
+
+
+def condition(kind: str, status: str, reason: str, **more: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": stamp(2), **more}
+
+
+def with_status(made: dict[str, Any], **status: Any) -> dict[str, Any]:
+    return {**made, "status": {**made.get("status", {}), **status}}
+
+
+def starts(*documents: dict[str, Any], options: Options = TO_THE_END) -> dict[str, bool]:
+    """Workload → whether it only has its quota, of all that start."""
+    found = line(manifests(FLAVOR, *documents), options)
+    return {
+        each["workload"].removeprefix("default/"): each.get("reserved_only", False)
+        for cycle in found["cycles"]
+        for each in cycle["admitted"]
+    }
+
+
+def note(*documents: dict[str, Any]) -> str:
+    """Why the workload ``w`` is held back, as people are told."""
+    (cycle, *_) = outcome(manifests(FLAVOR, *documents), "test.yaml", TO_THE_END).cycles
+    (one,) = [each for each in cycle.pending if each.workload == "default/w"]
+    return one.note
+
+
+HELD = [
+    ({"conditions": [condition("QuotaReserved", "False", "OnHold")]}, "it is on hold (OnHold)"),
+    (
+        {"conditions": [condition("WaitingForReplacementPods", "True", "Some")]},
+        "it waits for pods that replace others (WaitingForReplacementPods)",
+    ),
+    (
+        {"conditions": [condition("Requeued", "False", "PodsReadyTimeout")]},
+        "it was evicted, and is not queued again yet (PodsReadyTimeout)",
+    ),
+    ({"requeueState": {"count": 1, "requeueAt": stamp(42)}}, "it was evicted, and may queue again in 40 s"),
+]
+
+
+@pytest.mark.parametrize(("status", "why"), HELD)
+def test_what_its_status_holds_back_is_not_queued(status: dict[str, Any], why: str) -> None:
+    now = kueue("ResourceFlavor", "later", meta={"creationTimestamp": stamp(2)})
+    documents = now, *queue("q", 4), with_status(workload("w", "q", 2), **status), workload("v", "q", 2)
+    assert (starts(*documents), note(*documents)) == ({"v": False}, why)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [condition("QuotaReserved", "False", "Pending")]},
+        {"conditions": [condition("WaitingForReplacementPods", "False", "None")]},
+        {"conditions": [condition("Requeued", "True", "Preempted")]},
+        {"requeueState": {"count": 1, "requeueAt": stamp(2)}},
+        {"requeueState": {"count": 1}},
+    ],
+)
+def test_what_its_status_lets_go_is_queued(status: dict[str, Any]) -> None:
+    now = kueue("ResourceFlavor", "later", meta={"creationTimestamp": stamp(2)})
+    assert starts(now, *queue("q", 4), with_status(workload("w", "q", 2), **status)) == {"w": False}
+
+
+def test_a_gate_of_somebody_else_holds_it_back_unless_gates_do_not_count() -> None:
+    gated = workload("w", "q", 2)
+    gated["metadata"]["annotations"] = {"kueue.x-k8s.io/admission-gated-by": "example.com/ready"}
+    assert starts(*queue("q", 4), gated) == {}
+    assert note(*queue("q", 4), gated) == "it waits for example.com/ready to open its gate"
+    off = Options(0, TO_THE_END.settings.__class__(gates=parse_gates("AdmissionGatedBy=false")))
+    assert starts(*queue("q", 4), gated, options=off) == {"w": False}
+
+
+@pytest.mark.parametrize(
+    ("spec", "states", "reserved_only"),
+    [
+        ({"admissionChecks": ["a"]}, {}, True),
+        ({"admissionChecks": ["a"]}, {"a": "Pending"}, True),
+        ({"admissionChecks": ["a"]}, {"a": "Ready"}, False),
+        ({"admissionChecks": ["a", "b"]}, {"a": "Ready"}, True),
+        ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a"}]}}, {}, True),
+        ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a", "onFlavors": ["default"]}]}}, {}, True),
+        ({"admissionChecksStrategy": {"admissionChecks": [{"name": "a", "onFlavors": ["other"]}]}}, {}, False),
+        ({}, {}, False),
+    ],
+)
+def test_work_gets_quota_and_waits_for_the_checks_of_its_queue(
+    spec: dict[str, Any], states: dict[str, str], reserved_only: bool
+) -> None:
+    checks = [{"name": name, "state": state, "message": ""} for name, state in states.items()]
+    waits = with_status(workload("w", "q", 2), admissionChecks=checks)
+    assert starts(*queue("q", 4, **spec), waits) == {"w": reserved_only}
+
+
+@pytest.mark.parametrize(
+    ("state", "comes_back"), [("Retry", True), ("Rejected", False), ("Ready", None), ("Pending", None)]
+)
+def test_a_check_that_gives_up_evicts(state: str, comes_back: bool | None) -> None:
+    holds = with_status(workload("w", "q", 3, running=True), admissionChecks=[{"name": "a", "state": state}])
+    documents = *queue("q", 4), holds, workload("next", "q", 2, at=5)
+    expected = {True: {"w"}, False: {"next"}, None: set()}[comes_back]
+    assert starts(*documents).keys() == expected
+
+
+@pytest.mark.parametrize(
+    "reason", ["AdmissionCheckNotFound", "AdmissionCheckInactive", "TopologyNotFound", "Terminating"]
+)
+def test_a_queue_that_is_not_active_starts_nothing(reason: str) -> None:
+    closed, local = queue("q", 4)
+    closed = with_status(closed, conditions=[condition("Active", "False", reason)])
+    found = line(manifests(FLAVOR, closed, local, workload("w", "q", 2)), TO_THE_END)
+    assert found["inactive"] == [{"node": "q", "kind": "ClusterQueue", "reason": reason}]
+    assert [each["admitted"] for each in found["cycles"]] == [[]] * len(found["cycles"])
+    assert [each["message"] for each in found["warnings"]] == [
+        f"its status says that it is not active ({reason}): nothing new starts there; leave the condition out to see what would"
+    ]
+
+
+@pytest.mark.parametrize(("status", "reason"), [("False", "Stopped"), ("False", "FlavorNotFound"), ("True", "Ready")])
+def test_a_status_that_other_objects_tell_too_is_not_believed(status: str, reason: str) -> None:
+    """Somebody may have changed them since, to see what would happen."""
+    changed, local = queue("q", 4)
+    changed = with_status(changed, conditions=[condition("Active", status, reason)])
+    assert starts(changed, local, workload("w", "q", 2)) == {"w": False}
+
+
+def test_a_queue_that_is_being_deleted_starts_nothing_and_keeps_what_runs() -> None:
+    going, local = queue("q", 4)
+    going["metadata"]["deletionTimestamp"] = stamp(3)
+    runs = workload("runs", "q", 1, running=True)
+    found = line(manifests(FLAVOR, going, local, runs, workload("w", "q", 2)), TO_THE_END)
+    assert found["inactive"] == [{"node": "q", "kind": "ClusterQueue", "reason": "Terminating"}]
+    assert [(each["admitted"], each["preempted"]) for each in found["cycles"]] == [([], [])] * len(found["cycles"])
+    assert found["quota"]["after"]["q"]["default/cpu"]["usage"] == 1000
