@@ -153,9 +153,9 @@ def test_validate_with_a_pool_asks_the_server() -> None:
 
 
 VALID: dict[str, Any] = {
-    "name": "train-1",
+    "name": "train-?",
     "overview": None,
-    "logs": "train-1 would be accepted",
+    "logs": "train would be accepted",
     "spec": None,
     "warnings": [],
     "dashboard_url": None,

@@ -81,8 +81,10 @@ def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
         )
 
 
-def test_of_a_name_that_is_taken_meanwhile_nothing_is_said(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_meanwhile_changes_nothing(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         accepted = it.service.submissions.check(Submission(one_task("a"), "pool1", "ann"))
         it.submit("a")
-        assert it.service.dry_runs.of(accepted.gangs, ALL) is None
+        found = it.service.dry_runs.of(accepted.gangs, ALL)
+        assert found is not None
+        assert (found.gangs[0].gang, found.sentence) == ("a-?/main-group", "would start now on n0")

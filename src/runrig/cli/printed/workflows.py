@@ -30,7 +30,9 @@ def rendered(answer: Answer) -> dict[str, Any]:
 
 
 def validated(answer: Answer) -> dict[str, Any]:
-    return _accepted(answer["id"], answer["warnings"]) | {"logs": f"{answer['id']} would be accepted"}
+    return _accepted(answer["id"], answer["warnings"]) | {
+        "logs": f"{answer['id'].removesuffix('-?')} would be accepted"
+    }
 
 
 def _accepted(id: str, warnings: list[str]) -> dict[str, Any]:

@@ -28,6 +28,9 @@ from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.quota_node import Kind, QuotaNode, potential, promise
 from runrig.engine.state.state import State
 
+UNNUMBERED = "?"
+"""In the place of a number; no name of a workflow has it."""
+
 
 def submit(
     state: State,
@@ -41,21 +44,22 @@ def submit(
     now: float,
     parent: str | None = None,
     before: int = 0,
+    numbered: bool = True,
 ) -> Plan:
     """The plan that adds the workflow to *pool* and queues its groups that depend on no other group.
 
     The state must hold *spec* under *spec_hash* when the plan is applied.  *spec* has the run time that the pool gives it
     (`Pool.usual_run_time_s`).  *now* is in seconds since the epoch.  *parent*: id of
-    the workflow that this one restarts.  *before*: how many of the same name come before it in one commit.  Raises NotFound and
-    Refused.
+    the workflow that this one restarts.  *before*: how many of the same name come before it in one commit.  *numbered* False: it is only
+    tried, and called NAME-?, since a number tells how many of that name everybody has submitted.  Raises NotFound and Refused.
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
     _check_open(state, target)
     _check_run_time(target, spec, spec.name)
-    number = state.numbers.get(spec.name, 0) + 1 + before
+    number = state.numbers.get(spec.name, 0) + 1 + before if numbered else 0
     workflow = Workflow(
-        id=f"{spec.name}-{number}",
+        id=f"{spec.name}-{number or UNNUMBERED}",
         uuid=uuid,
         name=spec.name,
         number=number,

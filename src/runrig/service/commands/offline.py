@@ -27,7 +27,7 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
     Without nodes in the file nobody knows how large the cluster is: then quotas decide alone, and a warning says so.
     Raises InvalidInput (the workflow file), NotFound (pool), Refused (also a cluster file whose parts do not agree).
     """
-    parsed = read(submission)
+    parsed = replace(read(submission), numbered=False)
     state = _declared(cluster)
     accepted = parsed.accepted(parsed.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
     if cluster.nodes:

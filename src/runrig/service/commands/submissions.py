@@ -70,7 +70,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """*id* is the number that the workflow got; of a check, the one that it would get.  *text*: as rendered.
+    """*id*: of a check it has no number (`submission_gate.UNNUMBERED`).  *text*: as rendered.
 
     *gangs*: those that are queued at once.
     """
@@ -83,7 +83,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSubmission:
-    """A submission that has been read."""
+    """A submission that has been read.  *numbered*: as of the gate."""
 
     spec: SpecText
     pool: str
@@ -91,6 +91,7 @@ class ParsedSubmission:
     priority: Priority
     parent: str | None = None
     uuid: str | None = None
+    numbered: bool = True
 
     def plan(self, state: State, now: float, *, before: int = 0) -> Plan:
         """The plan that submits it to *state*, with the specification of `spec_in`.  *before*: as of the gate.
@@ -109,6 +110,7 @@ class ParsedSubmission:
             now=now,
             parent=self.parent,
             before=before,
+            numbered=self.numbered,
         )
 
     def spec_in(self, state: State) -> SpecText:
@@ -211,7 +213,7 @@ class Submissions:
 
     def _checked(self, parsed: ParsedSubmission) -> Accepted:
         with self._transactor.writing(parsed.user) as writing:
-            return self.accepted(parsed, self.plan(parsed, writing))
+            return self.accepted(parsed, self.plan(replace(parsed, numbered=False), writing))
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
         """The values its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""

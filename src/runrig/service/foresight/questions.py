@@ -113,7 +113,7 @@ def edit_of(state: State, deed: Deed, now: float) -> Edit:
             return _without(state, names)
         case OfSubmission(parsed):
             text = parsed.spec_in(state)
-            return Edit(parsed.plan(state, now).actions, {text.hash: text.spec})
+            return Edit(replace(parsed, numbered=False).plan(state, now).actions, {text.hash: text.spec})
 
 
 class Reader:

@@ -118,11 +118,11 @@ class WorkflowDryRun(Shown):
 
 
 class WorkflowChecked(Shown):
-    """What a submission would give: the *id* that it would get, and the rendered file.  *id* null: only the template was looked at.
+    """What a submission would give, and the rendered file.  *id*: with `?` for its number; null: only the template was looked at.
 
     *verdict*: what the next cycle would do with it; null if that is not known."""
 
-    model_config = example({"id": "train-1", "file": _FILE, "warnings": [], "verdict": WorkflowDryRun.example()})
+    model_config = example({"id": "train-?", "file": _FILE, "warnings": [], "verdict": WorkflowDryRun.example()})
 
     id: str | None
     file: str
