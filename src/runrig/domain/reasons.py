@@ -105,7 +105,10 @@ class Reason:
     since: float | None = None
 
     def __str__(self) -> str:
-        sentence = _SHARED if self.shared else _SENTENCES[self.code]
+        if self.have < 0 and self.code in _OVER:
+            sentence = _SHARED_OVER if self.shared else _OVER[self.code]
+        else:
+            sentence = _SHARED if self.shared else _SENTENCES[self.code]
         if self.code is Code.NO_TARGETS and not self.gangs:
             sentence = "nothing that may be stopped for it holds any {resource}"
         if self.code is Code.QUOTA_FULL and self.holders:
@@ -116,6 +119,7 @@ class Reason:
             where=self.where,
             resource=self.resource,
             have=self._shown(self.have),
+            over=self._shown(-self.have),
             need=self._shown(self.need),
             holders=", ".join(self.holders) or "nobody",
             domains=", ".join(map(str, self.domains)),
@@ -130,9 +134,11 @@ class Reason:
     def headline(self) -> str:
         """The same in a few words, for a list.  Empty for reasons of imported queues."""
         kind = self.resource.partition("/")[2]
-        return _HEADLINES.get(self.code, "").format(
+        there = _HEADLINES.get(self.code, "")
+        return (_HEADLINES_OVER.get(self.code, there) if self.have < 0 else there).format(
             where=self.where,
             have=self._shown(self.have),
+            over=self._shown(-self.have),
             need=f"{self._shown(self.need)}{'' if kind in ('', GPU) else f' {kind}'}",
             platform=self.resource,
             holders=f"{self.holders[0]} and {len(self.holders) - 1} more"
@@ -157,6 +163,10 @@ def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str, kind: 
 
 
 _SHARED = "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
+
+_SHARED_OVER = (
+    "{where} is {over} over the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
+)
 
 _OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
 _OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
@@ -188,6 +198,13 @@ _SENTENCES = {
     Code.NOT_CONSIDERED: "it is queued, and has not been looked at yet",
 }
 
+_OVER = {
+    Code.QUOTA_FULL: "{where} is {over} over its quota of {resource}, and it {asks} {need}",
+    Code.BORROWING_LIMIT: "{where} is {over} over its borrowing limit of {resource}, and it {asks} {need}",
+    Code.NO_IDLE_TO_BORROW: "{where} is {over} over its quota of {resource}, and it {asks} {need}",
+}
+"""Where *have* is negative: a quota or limit was cut, or a node went, below what is held."""
+
 _HEADLINES = {
     Code.HELD: "held by {where}",
     Code.UPSTREAM: "after {holders}",
@@ -209,4 +226,10 @@ _HEADLINES = {
     Code.NO_TARGETS: "nobody to preempt",
     Code.NO_EMPTY_NODES: "never: empty nodes fit {have} of {need} pods",
     Code.NOT_CONSIDERED: "not looked at yet",
+}
+
+_HEADLINES_OVER = {
+    Code.QUOTA_FULL: "quota: {where} is {over} over, needs {need}",
+    Code.BORROWING_LIMIT: "borrowing limit: {where} is {over} over, needs {need}",
+    Code.NO_IDLE_TO_BORROW: "idle quota: {where} is {over} over, needs {need}",
 }

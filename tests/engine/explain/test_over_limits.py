@@ -1,0 +1,76 @@
+"""What is said of a quota or limit below which more is held than it allows, because it was cut: by how much, never a negative rest."""
+
+import re
+
+import pytest
+
+from runrig.domain.gangs import Priority
+from runrig.domain.plan import PutCohort, PutPool
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.explain.why import why
+from tests.worlds.engine import World, gpu_quota
+
+LOW, NORMAL = Priority.LOW, Priority.NORMAL
+
+
+def over(world: World) -> list[tuple[str, str]]:
+    """(sentence, headline) of each reason of `w`, without who holds what."""
+    world.submit("w", "a", LOW if world.state.workflows["held-1"].priority is LOW else NORMAL, 2)
+    world.cycle()
+    (group,) = why(world.state, "w-1").groups
+    return [(str(each).partition("; held by")[0], each.headline) for each in group.reasons]
+
+
+def held(world: World, priority: Priority, gpus: int) -> World:
+    world.submit("held", "a", priority, gpus)
+    world.cycle()
+    assert world.state.ledger.entries["held-1/t-group"].admitted_at is not None
+    return world
+
+
+def test_a_pool_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
+    world = held(World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 8}), LOW, 4)
+    world.do(PutPool(Pool("a", gpu_quota(1, borrowing=1))))
+    assert over(world) == [
+        (
+            "pool a is 2 over its borrowing limit of default/gpu, and it asks for 2",
+            "borrowing limit: pool a is 2 over, needs 2",
+        )
+    ]
+
+
+def test_a_cohort_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
+    cohort = Cohort("k", None, gpu_quota(0, borrowing=3))
+    world = held(World({"a": Pool("a", gpu_quota(1), "k"), "b": 4}, {"n0": 8}, (cohort,)), LOW, 4)
+    world.do(PutCohort(Cohort("k", None, gpu_quota(0, borrowing=1))))
+    assert over(world) == [
+        (
+            "cohort k is 2 over its borrowing limit of default/gpu, and it asks for 2",
+            "borrowing limit: cohort k is 2 over, needs 2",
+        )
+    ]
+
+
+def test_a_pool_beyond_its_quota_is_told_by_how_much() -> None:
+    world = held(World({"a": 4, "b": 4}, {"n0": 8}), NORMAL, 4)
+    world.do(PutPool(Pool("a", gpu_quota(3))))
+    sentence = "a is 1 over its quota of default/gpu, and it asks for 2"
+    assert (sentence, "quota: a is 1 over, needs 2") in over(world)
+
+
+@pytest.mark.parametrize("code", [Code.QUOTA_FULL, Code.BORROWING_LIMIT, Code.NO_IDLE_TO_BORROW])
+@pytest.mark.parametrize(
+    ("resource", "have", "shown"), [("h/gpu", -3, "3"), ("h/memory", -(2**30), "1Gi"), ("h/cpu", -500, "0.5")]
+)
+@pytest.mark.parametrize("shared", [(), (("k", 2),)])
+def test_no_rest_is_ever_negative(
+    code: Code, resource: str, have: int, shown: str, shared: tuple[tuple[str, int], ...]
+) -> None:
+    """In the unit of any resource, and where cohorts share what is over."""
+    reason = Reason(code, "Q3", "pool a", resource, have, 1, shared=shared)
+    for said in (str(reason), reason.headline):
+        assert re.search(r"-\d", said) is None
+        assert f"is {shown} over" in said
+    for there in (0, 1):
+        assert "over" not in str(Reason(code, "Q3", "pool a", resource, there, 2, shared=shared)).partition(" ")[0]
