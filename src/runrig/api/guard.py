@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.api import browsers
@@ -125,11 +127,11 @@ class Guard:
                 await _refuse(scope, send, path, *_as_answer(error))
             return
         except RunrigError as error:
-            await _refuse(scope, send, path, *_as_answer(error))
+            await _tell(scope, receive, send, path, *_as_answer(error))
             return
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
-            await _refuse(scope, send, path, 413, TOO_LARGE, "USAGE")
+            await _tell(scope, receive, send, path, 413, TOO_LARGE, "USAGE")
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "websocket":
@@ -257,6 +259,26 @@ async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": 303, "headers": raw})
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _tell(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    path: str,
+    status: int,
+    message: str,
+    code: str,
+    details: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Refuses a request: people who look at a page get the page that `web` has for errors."""
+    page = getattr(scope["app"].state, "problem_page", None) if scope["type"] == "http" else None
+    if page is None or not (browsers.is_page(path) and browsers.wants_page(Headers(scope=scope))):
+        await _refuse(scope, send, path, status, message, code, details, more)
+        return
+    shown: Response = page(Request(scope), status, message, {**more, "connection": "close"})
+    await shown(scope, receive, _secured(send))
 
 
 async def _refuse(

@@ -1,5 +1,7 @@
 """Puts the page onto the application."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -25,6 +27,7 @@ _TITLES = {403: "Not allowed", 404: "Not there", 422: "Not understood", 503: "No
 def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
     """*scheme*: under which browsers reach the server."""
     app.state.scheme = scheme
+    app.state.problem_page = problem_page
     app.state.reasons = Reasons(service)
     hub = app.state.hub = Hub(service)
     app.state.refreshes = Refreshes(lambda: hub.streams)
@@ -44,17 +47,22 @@ def _show_problems(app: FastAPI) -> None:
             handler: Any = next(each for kind, each in otherwise.items() if isinstance(error, kind))
             answered: Response = await handler(request, error)
             return answered
-        status, message, headers = 404, "there is no such page", {}
         if isinstance(error, RunrigError):
-            status, message, headers = status_of(error), error.message, headers_of(error)
-        elif isinstance(error, RequestValidationError):
-            status, message = 422, "the address of this page is not right"
-        sentence = f"{message[:1].upper()}{message[1:]}."
-        page = html(
-            request, "problem.html", status=status, title=_TITLES.get(status, "This does not work"), message=sentence
-        )
-        page.headers.update(headers)
-        return page
+            return problem_page(request, status_of(error), error.message, headers_of(error))
+        if isinstance(error, RequestValidationError):
+            return problem_page(request, 422, "the address of this page is not right")
+        if isinstance(error, HTTPException) and error.status_code != 404:
+            return problem_page(request, error.status_code, str(error.detail), error.headers or {})
+        return problem_page(request, 404, "there is no such page")
 
     for kind in otherwise:
         app.add_exception_handler(kind, shown)
+
+
+def problem_page(
+    request: Request, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})
+) -> Response:
+    title, sentence = _TITLES.get(status, "This does not work"), f"{message[:1].upper()}{message[1:]}."
+    page = html(request, "problem.html", status=status, title=title, message=sentence)
+    page.headers.update(headers)
+    return page
