@@ -44,6 +44,7 @@ from runrig.service.runtime.writing import Command, Job
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
+from runrig.web.install import install
 
 KINDS = ("sqlite", "postgresql")
 TOKEN = "bench"
@@ -109,6 +110,7 @@ def serve(url: str, cluster: str) -> None:
         service.start()
         print(port, flush=True)
         app = create_app(service, token=TOKEN, port=port, user="bench")
+        install(app, service)
         uvicorn.Server(connections.config(app, crowd=guests)).run(sockets=[listener])
 
 

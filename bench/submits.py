@@ -1,6 +1,6 @@
 """Submissions over HTTP by many clients at once, with so many workflows waiting: what one costs the server's processor.
 
-The clients are one process of their own, `python -m bench.submits PORT CLIENTS EACH`, on bare sockets that stay open; what it uses
+The clients are one process of their own, `python -m bench.submits PORT CLIENTS EACH [FILE]`, on bare sockets that stay open; what it uses
 is told apart.  The server is that of `bench.store`.
 """
 
@@ -107,9 +107,9 @@ def processor_s(process: int) -> float:
 # ---------------------------------------------------------------- the clients
 
 
-def submit(port: int, clients: int, each: int) -> Iterator[bytes]:
+def submit(port: int, clients: int, each: int, file: str) -> Iterator[bytes]:
     """The beginnings of *each* answers to as many submissions, by *clients* connections that stay open."""
-    body = json.dumps({"file": FILE}).encode()
+    body = json.dumps({"file": file}).encode()
     head = (
         f"POST /api/pool/team/workflow HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -157,12 +157,13 @@ def _socket(connection: object) -> socket.socket:
     return connection
 
 
-def main(port: int, clients: int, each: int) -> None:
+def main(port: int, clients: int, each: int, file: str) -> None:
     start, used = time.perf_counter(), time.process_time()
-    failed = sum(beginning != b"HTTP/1.1 200" for beginning in submit(port, clients, each))
+    failed = sum(beginning != b"HTTP/1.1 200" for beginning in submit(port, clients, each, file))
     answer = {"seconds": time.perf_counter() - start, "processor_s": time.process_time() - used, "failed": failed}
     print(json.dumps(answer))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]))
+    port, clients, each = map(int, sys.argv[1:4])
+    main(port, clients, each, sys.argv[4] if len(sys.argv) > 4 else FILE)

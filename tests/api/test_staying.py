@@ -9,7 +9,7 @@ import pytest
 
 from runrig.api import waiting
 from runrig.api.app import create_app
-from runrig.api.v1 import events
+from runrig.api.v1 import following
 from runrig.domain.access import role_named
 from runrig.service.access.access import Access
 from tests.patience import PATIENCE_S
@@ -42,7 +42,7 @@ class World:
 @contextmanager
 def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Its work goes on for ever."""
-    for module in (waiting, events):
+    for module in (waiting, following):
         monkeypatch.setattr(module, "STILL_S", 0.1)
     with desk(folder) as it, listening(lambda port: create_app(it.service, port=port)) as port:
         found = World(it, port)

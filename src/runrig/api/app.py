@@ -23,6 +23,7 @@ from runrig.api.osmo import (
 )
 from runrig.api.pulse import Pulse
 from runrig.api.telemetry import RouteNoted, Telemetry
+from runrig.api.v1.following import Followers
 from runrig.service.service import Service
 
 _MODULES = (
@@ -69,6 +70,7 @@ def create_app(
     app = described()
     app.state.service = service
     app.state.pulse = Pulse(service)
+    app.state.followers = Followers(service, app.state.pulse)
     app.router.routes.extend(sockets.ROUTES)  # the guard asks for a token; what else they need was asked with the key
     if token:
         service.access.authentication.let_in(token, user)

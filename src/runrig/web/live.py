@@ -24,7 +24,7 @@ from runrig.api.waiting import soon
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
 from runrig.service.queries.board import Board, BoardNode
-from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.visibility import Sight, Visibility
 from runrig.service.service import Service
 from runrig.web.board import Record, Recorder, as_json, delta, layout, state
 from runrig.web.pages.past import At, moment_of
@@ -42,9 +42,6 @@ MOST_STREAMS = 200
 HEARTBEAT_S = 20.0
 MOST_SIGHTS = 100
 JSON = "application/json"
-
-Sight = tuple[str, ...] | None
-"""The top-level pools that are seen; None: all."""
 
 
 class Change(NamedTuple):

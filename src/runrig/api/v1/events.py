@@ -1,6 +1,6 @@
 """The log of the whole cluster, a page at a time or as it grows.
 
-The stream is one of server-sent events.  A reader holds no thread: it is woken by commits, and reads in one of a few threads.
+The stream is one of server-sent events.  A reader holds no thread, and shares what it is told (`following.py`).
 """
 
 import asyncio
@@ -8,25 +8,22 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from runrig.api.permissions import Seeing, needs
-from runrig.api.pulse import Pulse
 from runrig.api.routing import Found, Route, Serving
-from runrig.api.staying import STILL_S, Staying, seeing_as_much
+from runrig.api.staying import Staying, seeing_as_much
 from runrig.api.times import At
 from runrig.api.v1.answers.events import cluster_event
+from runrig.api.v1.following import PAUSE_S, Followers, message
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
-from runrig.api.waiting import soon
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.service.queries.event_kinds import Kind
-from runrig.service.queries.feed import FeedPage, FeedQuery
+from runrig.service.queries.feed import FeedQuery
 from runrig.service.queries.visibility import Visibility
-from runrig.service.service import Service
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["events"])
@@ -34,13 +31,7 @@ router = APIRouter(route_class=Route, tags=["events"])
 LONGEST_GAP = 20_000
 """Revisions that are sent after; who has missed more is told to read everything anew."""
 HEARTBEAT_S = 15.0
-PAUSE_S = 0.25
-"""After each page, so that a busy server sends pages and not single events."""
-READERS = 4
-"""Threads that read the log for all streams."""
 LARGEST = 2**62
-
-_readers = CapacityLimiter(READERS)
 
 After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only what comes after this revision")]
 
@@ -92,12 +83,12 @@ def _resumed(request: Request) -> int | None:
     return int(sent)
 
 
-def _pulse(request: Request) -> Pulse:
-    pulse: Pulse = request.app.state.pulse
-    return pulse
+def _followers(request: Request) -> Followers:
+    found: Followers = request.app.state.followers
+    return found
 
 
-Beating = Annotated[Pulse, Found(_pulse)]
+Following = Annotated[Followers, Found(_followers)]
 LastEvent = Annotated[
     int | None,
     Found(
@@ -129,47 +120,38 @@ LastEvent = Annotated[
     ),
 )
 def stream_events(
-    service: Serving, pulse: Beating, stays: Staying, visibility: Seeing, last: LastEvent, after: After = None
+    service: Serving, followers: Following, stays: Staying, visibility: Seeing, last: LastEvent, after: After = None
 ) -> StreamingResponse:
     newest = service.feed.newest()
     asked = after if last is None else last
     begins_anew = asked is not None and not newest - LONGEST_GAP <= asked <= newest
     begun = newest if asked is None or begins_anew else asked
-    stream = _stream(service, pulse, seeing_as_much(stays, visibility), begun, reset=begins_anew)
+    stream = _stream(followers, seeing_as_much(stays, visibility), begun, reset=begins_anew)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _stream(
-    service: Service, pulse: Pulse, sees: Callable[[], Visibility | None], revision: int, *, reset: bool
+    followers: Followers, sees: Callable[[], Visibility | None], revision: int, *, reset: bool
 ) -> AsyncIterator[bytes]:
-    yield _message("reset", revision, f'{{"revision":{revision}}}') if reset else b": welcome\n\n"
+    yield message("reset", revision, f'{{"revision":{revision}}}') if reset else b": welcome\n\n"
     spoken = time.monotonic()
-    with pulse.felt() as changed:
+    with followers.joined() as changed:
         changed.set()
-        while (visibility := sees()) is not None:
-            if await soon(changed, STILL_S):
-                page = await _page(service, revision, visibility)
-                revision = page.revision
-                if page.events:
-                    yield _commit(page)
+        while True:
+            await changed.wait()  # one timer for all of them
+            changed.clear()
+            visibility = sees()
+            if visibility is None:
+                return
+            if revision < followers.newest:
+                told = await followers.after(revision, visibility)
+                revision = told.revision
+                if told.message:
+                    yield told.message
                     spoken = time.monotonic()
-                if page.revision < page.newest:
+                if revision < followers.newest:
                     changed.set()
-                await asyncio.sleep(PAUSE_S)
+                    await asyncio.sleep(PAUSE_S)
             if time.monotonic() - spoken > HEARTBEAT_S:
                 yield b": still here\n\n"
                 spoken = time.monotonic()
-
-
-async def _page(service: Service, after: int, visibility: Visibility) -> FeedPage:
-    return await to_thread.run_sync(service.feed.page, after, visibility, limiter=_readers)
-
-
-def _commit(page: FeedPage) -> bytes:
-    events = ",".join(cluster_event(each).model_dump_json() for each in page.events)
-    return _message("commit", page.revision, f"[{events}]")
-
-
-def _message(kind: str, id: int, data: str) -> bytes:
-    """JSON has no line breaks of its own."""
-    return f"id: {id}\nevent: {kind}\ndata: {data}\n\n".encode()

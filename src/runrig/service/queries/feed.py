@@ -1,15 +1,16 @@
 """The log of the whole cluster as somebody may see it, a page at a time.
 
-Many readers ask for what is new at the same moment: the latest events are kept, so that the store is asked once for all of them.
+Many readers ask for what is new at the same moment: the latest events are kept, most of them as they were committed, so that the store is
+asked rarely, and once for all.
 """
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from runrig.domain.access import Permission, allows
 from runrig.domain.errors import NotFound
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Reassign, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -95,12 +96,21 @@ class Feed:
         with self._transactor.reading() as state:
             return state.revision
 
-    def page(self, after: int, visibility: Visibility, *, most: int = PAGE, query: FeedQuery = EVERYTHING) -> FeedPage:
+    def page(
+        self,
+        after: int,
+        visibility: Visibility,
+        *,
+        most: int = PAGE,
+        query: FeedQuery = EVERYTHING,
+        newest: int | None = None,
+    ) -> FeedPage:
         """The events of *query* after revision *after*; looks at about *most* of the log, never at a part of a revision.
 
+        *newest*: the last revision that is looked at, which is stored; None: the last of all.
         Finding the begin of *query* takes about log2(revisions) reads.  Raises NotFound for a pool that is not there, or not seen.
         """
-        newest = self.newest()
+        newest = self.newest() if newest is None else newest
         if query.pool is not None:
             with self._transactor.reading() as state:
                 known_pool(state, query.pool, visibility)
@@ -138,14 +148,19 @@ class Feed:
         with self._lock:
             self._take_in(newest)
             if after >= self._from:
-                begin = next((at for at, each in enumerate(self._kept) if each.revision > after), len(self._kept))
-                return _whole(self._kept[begin:], most)
-        return list(self._store.log.events(after=after, limit=most))
+                begin = bisect_right(self._kept, after, key=_revision)
+                end = bisect_right(self._kept, newest, key=_revision)
+                return _whole(self._kept[begin:end], most)
+        found = self._store.log.events(after=after, limit=most)
+        return list(found[: bisect_right(found, newest, key=_revision)])
 
     def _take_in(self, newest: int) -> None:
         """The list is replaced, never changed: others may be reading it."""
         if self._from < 0:
             self._from = self._to = max(0, newest - AT_FIRST)
+        if self._to < newest and (stored := self._transactor.events_after(self._to)) is not None:
+            self._kept = [*self._kept, *stored]
+            self._to = max(newest, stored[-1].revision if stored else newest)
         while self._to < newest:
             more = self._store.log.events(after=self._to, limit=PAGE)
             self._kept = [*self._kept, *more]
@@ -199,6 +214,10 @@ class Feed:
         return pool
 
 
+def _revision(event: Event) -> int:
+    return event.revision
+
+
 def _whole(found: list[Event], most: int) -> list[Event]:
     """The first *most* of *found*, and what belongs to the revision of the last of them."""
     if len(found) <= most:
@@ -210,7 +229,6 @@ def _whole(found: list[Event], most: int) -> list[Event]:
 
 def _sees(visibility: Visibility, pool: str | None, *, about_cluster: bool) -> bool:
     """Nodes, flavors and cohorts are seen by those who see everything; a workflow whose pool is not known, too."""
-    identity = visibility.identity
     if about_cluster or pool is None:
-        return identity is None or allows(identity, Permission.READ_EVERYTHING)
+        return visibility.everything
     return visibility.sees(pool)

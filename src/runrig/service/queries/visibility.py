@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from runrig.domain.access import Identity, Permission, allows
 
+Sight = tuple[tuple[str, ...] | None, bool]
+"""The top-level pools that are seen, None: all; and whether what belongs to no pool is seen too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
@@ -25,6 +28,11 @@ class Visibility:
         """The words shown in place of an empty list of pools."""
         return "none yet" if self.whole else "none that you see"
 
+    @property
+    def everything(self) -> bool:
+        """True if it also reaches what belongs to no pool, such as changes of nodes and cohorts."""
+        return self.identity is None or allows(self.identity, Permission.READ_EVERYTHING)
+
     def sees(self, pool: str) -> bool:
         return self.identity is None or allows(self.identity, Permission.READ_POOL, pool=pool)
 
@@ -35,9 +43,9 @@ class Visibility:
         return tuple(sorted({grant.pool for grant in grants if grant.pool is not None}))
 
     @property
-    def sight(self) -> tuple[str, ...] | None:
-        """Equal for those who see as much: the top-level pools; None: everything."""
-        return None if self.whole else self.tops
+    def sight(self) -> Sight:
+        """Equal for those who see as much."""
+        return None if self.whole else self.tops, self.everything
 
     def of(self, pools: Iterable[str]) -> tuple[str, ...]:
         """The pools among *pools* that it reaches, in their order."""

@@ -6,6 +6,8 @@ from the store, so that memory never runs ahead of the disk (law W2).
 
 import gc
 import time
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -14,7 +16,7 @@ from typing import Protocol, TypeVar
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
-from runrig.domain.records import Loaded
+from runrig.domain.records import Event, Loaded
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.lifecycle.contradictions import contradiction
@@ -40,6 +42,8 @@ STEPS_PER_PART = 120 * STEP
 MOST_FRESH_STARTS = 50
 """How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
 
+LATEST = 5_000
+"""Events that are kept in memory as they were committed, for those who follow the log."""
 LONGEST_HOLD_S = 5.0
 """A holder of the lock that takes longer is stuck."""
 
@@ -71,6 +75,7 @@ class Transactor:
         self._topology = topology
         self._lock = StateLock(self._metrics)
         self._listeners: list[tuple[str | None, Listener]] = []
+        self._latest: deque[Event] = deque(maxlen=LATEST)
         self._state: State | None = None
         self._not_stored: str | None = None
         self.stored = 0
@@ -89,6 +94,13 @@ class Transactor:
         return self._not_stored
 
     # ------------------------------------------------------------ reading
+
+    def events_after(self, revision: int) -> list[Event] | None:
+        """Everything that was logged after *revision*, in order, without the store; None if not all of it is in memory.  Takes no lock."""
+        latest = list(self._latest)
+        if not latest or (latest[0].revision, latest[0].seq) > (revision + 1, 0):
+            return None
+        return latest[bisect_right(latest, revision, key=lambda each: each.revision) :]
 
     @contextmanager
     def reading(self) -> Iterator[State]:
@@ -268,10 +280,11 @@ class Transactor:
         if not revisions:
             return
         began = time.perf_counter()
+        events = [event for each in revisions for event in each.events()]
         try:
             self._store.commit(
                 revisions[-1].number,
-                [event for each in revisions for event in each.events()],
+                events,
                 [change for each in revisions for change in each.changes],
                 [spec for each in revisions for spec in each.specs],
             )
@@ -284,6 +297,7 @@ class Transactor:
             self.when_not_stored()
             raise
         self._not_stored = None
+        self._latest.extend(events)
         self.stored = revisions[-1].number
         self.when_stored(revisions)
         self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)

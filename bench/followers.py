@@ -1,0 +1,165 @@
+"""What those who follow cost a submission: the server's processor time of one with so many streams open, beside the same without.
+
+Runs with and without followers take turns, so that what else the machine does falls on both.  A run ends when everything has come to
+rest and every follower has been told of it.  The followers are one process of their own, `python -m bench.followers PORT PATH COUNT`.
+"""
+
+import json
+import re
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from statistics import median
+
+from bench import calibration
+from bench.section import Cell, Rows, verdict
+from bench.store import FILE, STARTS_WITHIN_S, TOKEN, Client, fresh, process_of
+from bench.submits import CLIENTS, processor_s
+
+FOLLOWERS = 200
+EACH = 3_000
+MORE_PERCENT = 10.0
+REFERENCE = {"waiting": 300.0}
+"""Percent more at d90bdd7, where each follower read the log and wrote the text for itself."""
+RESTS_S = 1.5
+"""So long nothing was stored."""
+CLUSTER = """\
+nodes:
+- {name: "n{00..31}", resources: {gpu: 8, cpu: 96, memory: 1Ti}}
+pools:
+- {name: team, quota: 256}
+"""
+EVENTS, PAGES = "/api/v1/events/stream", "/page/live"
+_ID = re.compile(rb"id: (\d+)[.\w]*\n")
+
+ABOUT = (
+    f"submissions by {CLIENTS} clients on 32 nodes; ms of the server's processor for each, without and with {FOLLOWERS} followers; "
+    f"how much more that is in percent; goal: {MORE_PERCENT:g}"
+)
+
+
+def rows(runs: int, each: int = EACH, followers: int = FOLLOWERS) -> Rows:
+    """*work* waits, since the cluster is full, or runs and ends; *each* submissions in a run."""
+    shapes = (("waiting", EVENTS, FILE), ("running", EVENTS, _short()), ("waiting", PAGES, FILE))
+    return [_row(work, path, file, max(2, runs), each, followers) for work, path, file in shapes]
+
+
+def _short() -> str:
+    return FILE.replace("resource: one}", "resource: one, duration: 1}")
+
+
+def _row(work: str, path: str, file: str, runs: int, each: int, followers: int) -> dict[str, Cell]:
+    alone: list[float] = []
+    followed: list[float] = []
+    bare: list[float] = []
+    with fresh("sqlite") as url, process_of(url, CLUSTER) as (port, process):
+        _measured(port, process, file, each, None)  # warms up, and fills the cluster
+        for _ in range(runs):
+            bare.append(calibration.once(time.process_time))
+            alone.append(_measured(port, process, file, each, None))
+            with _following(port, path, followers) as crowd:
+                followed.append(_measured(port, process, file, each, crowd))
+        alone.append(_measured(port, process, file, each, None))
+    beside = [(before + after) / 2 for before, after in pairwise(alone)]
+    more = 100 * median(here / there - 1 for here, there in zip(followed, beside, strict=True))
+    return {
+        "work": work,
+        "followers": f"{followers} of {path}",
+        "reference %": REFERENCE.get(work, "-") if path == EVENTS else "-",
+        "without": median(alone),
+        "with": median(followed),
+        "more %": more,
+        "calibration ms": 1000 * median(bare),
+        "is": verdict(more <= MORE_PERCENT),
+    }
+
+
+def _measured(port: int, process: int, file: str, each: int, crowd: "subprocess.Popen[str] | None") -> float:
+    """ms of the server's processor for each of *each* submissions, until all that follows from them was told."""
+    before = processor_s(process)
+    sent = [sys.executable, "-m", "bench.submits", str(port), str(CLIENTS), str(each), file]
+    done = subprocess.run(sent, stdout=subprocess.PIPE, check=True, timeout=10 * STARTS_WITHIN_S)
+    if failed := json.loads(done.stdout)["failed"]:
+        raise RuntimeError(f"{failed} submissions were not accepted")
+    revision = _at_rest(port)
+    if crowd is not None:
+        assert crowd.stdin is not None
+        assert crowd.stdout is not None
+        print(revision, file=crowd.stdin, flush=True)
+        if crowd.stdout.readline() != "told\n":
+            raise RuntimeError("a follower was not told of everything")
+    return 1000 * (processor_s(process) - before) / each
+
+
+def _at_rest(port: int) -> int:
+    """The last revision, once nothing more is stored."""
+    revision, since = -1, time.monotonic()
+    while time.monotonic() - since < RESTS_S:
+        time.sleep(RESTS_S / 3)
+        with closing(Client(port)) as client:
+            found = json.loads(client.call("GET", f"/api/v1/events?limit=1&after={max(0, revision)}"))["revision"]
+        if found != revision:
+            revision, since = found, time.monotonic()
+    return revision
+
+
+# ---------------------------------------------------------------- the followers
+
+
+@contextmanager
+def _following(port: int, path: str, count: int) -> Iterator["subprocess.Popen[str]"]:
+    arguments = [sys.executable, "-m", "bench.followers", str(port), path, str(count)]
+    process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if process.stdout.readline() != "open\n":
+            raise RuntimeError("the streams were not opened")
+        yield process
+    finally:
+        process.terminate()
+        process.wait(STARTS_WITHIN_S)
+        process.stdin.close()
+        process.stdout.close()
+
+
+def follow(port: int, path: str, count: int) -> None:
+    """Says `open` when all streams are, and, for each revision on stdin, `told` when all have come so far."""
+    reached: dict[socket.socket, int] = {}
+    with selectors.DefaultSelector() as selector:
+        for _ in range(count):
+            stream = socket.create_connection(("127.0.0.1", port), timeout=STARTS_WITHIN_S)
+            head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+            stream.sendall(head.encode())
+            if not stream.recv(65536).startswith(b"HTTP/1.1 200"):
+                raise RuntimeError("a stream was not opened")
+            selector.register(stream, selectors.EVENT_READ, b"")
+            reached[stream] = 0
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        print("open", flush=True)
+        wanted = 0
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is sys.stdin:
+                    wanted = int(input())
+                    continue
+                assert isinstance(key.fileobj, socket.socket), "only sockets are registered"
+                more = key.fileobj.recv(1 << 20)
+                if not more:
+                    raise RuntimeError("a stream has ended")
+                text = key.data + more
+                for found in _ID.findall(text):
+                    reached[key.fileobj] = int(found)
+                selector.modify(key.fileobj, selectors.EVENT_READ, text[-40:])
+            if wanted and min(reached.values()) >= wanted:
+                print("told", flush=True)
+                wanted = 0
+
+
+if __name__ == "__main__":
+    follow(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,119 @@
+"""Followers of events: who is at the same revision and sees as much is told the same bytes, read and written once.
+
+All are woken together, some time after a commit, and told what there is up to one revision.  So they stay side by side: a commit costs
+one read of the log and one text for each sight, and each follower only the sending.  The more follow, the longer is the time between.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from anyio import CapacityLimiter, to_thread
+
+from runrig.api.pulse import Pulse
+from runrig.api.staying import STILL_S
+from runrig.api.v1.answers.events import cluster_event
+from runrig.api.waiting import soon
+from runrig.service.queries.visibility import Sight, Visibility
+from runrig.service.service import Service
+
+PAUSE_S = 0.25
+"""At least so long between two messages to one follower, so that a busy server sends pages and not single events."""
+FOLLOWER_S, LONGEST_PAUSE_S = 0.015, 4.0
+"""As much longer each follower makes that time, up to an end: a message costs some 0.15 ms, and all together 1 % of a processor."""
+READERS = 4
+"""Threads that read the log for all followers."""
+MOST_KEPT, LARGEST_KEPT = 1_000, 16 * 2**20
+"""How many pages are kept for those who come later or read slowly, and their bytes."""
+
+_readers = CapacityLimiter(READERS)
+
+
+class Told(NamedTuple):
+    """What is seen after one revision and up to *revision*, as each who follows is told it; empty if that is nothing."""
+
+    revision: int
+    message: bytes
+
+
+class Followers:
+    """All but the reading happens in the event loop."""
+
+    def __init__(self, service: Service, pulse: Pulse) -> None:
+        self._service = service
+        self._pulse = pulse
+        self._waiting: set[asyncio.Event] = set()
+        self._ticking: asyncio.Task[None] | None = None
+        self._pages: OrderedDict[tuple[Sight, int], asyncio.Task[Told]] = OrderedDict()
+        self._bytes = 0
+        self.newest = 0
+        """All are told of what happened up to this revision."""
+        self.made = 0
+        """How many pages were read and written so far."""
+
+    @property
+    def pause_s(self) -> float:
+        """The time between two messages of one follower."""
+        return min(LONGEST_PAUSE_S, max(PAUSE_S, FOLLOWER_S * len(self._waiting)))
+
+    @contextmanager
+    def joined(self) -> Iterator[asyncio.Event]:
+        """An event set when `newest` has moved on, and at least every `STILL_S`; the waiting side clears it."""
+        event = asyncio.Event()
+        if not self._waiting:
+            self._ticking = asyncio.create_task(self._tick())
+        self._waiting.add(event)
+        try:
+            yield event
+        finally:
+            self._waiting.discard(event)
+            if not self._waiting and self._ticking is not None:
+                self._ticking.cancel()
+
+    async def _tick(self) -> None:
+        with self._pulse.felt() as changed:
+            changed.set()
+            while True:
+                await soon(changed, STILL_S - self.pause_s)
+                self.newest = self._service.stored
+                for event in self._waiting:
+                    event.set()
+                await asyncio.sleep(self.pause_s)
+
+    async def after(self, revision: int, visibility: Visibility) -> Told:
+        """What *visibility* reaches of what happened after *revision*, which is below `newest`; a page of it if it is much."""
+        key = (visibility.sight, revision)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = asyncio.create_task(self._made(key, visibility))
+        return await asyncio.shield(page)  # whoever leaves does not end what others wait for
+
+    async def _made(self, key: tuple[Sight, int], visibility: Visibility) -> Told:
+        try:
+            told = await to_thread.run_sync(self._read, key[1], visibility, limiter=_readers)
+        except BaseException:
+            self._pages.pop(key, None)
+            raise
+        self.made += 1
+        self._bytes += len(told.message)
+        while len(self._pages) > MOST_KEPT or self._bytes > LARGEST_KEPT:
+            oldest, page = next(iter(self._pages.items()))
+            if not page.done():  # this one, or one that others wait for
+                break
+            del self._pages[oldest]
+            self._bytes -= len(page.result().message)
+        return told
+
+    def _read(self, after: int, visibility: Visibility) -> Told:
+        page = self._service.feed.page(after, visibility, newest=self.newest)
+        if not page.events:
+            return Told(page.revision, b"")
+        events = ",".join(cluster_event(each).model_dump_json() for each in page.events)
+        return Told(page.revision, message("commit", page.revision, f"[{events}]"))
+
+
+def message(kind: str, id: int, data: str) -> bytes:
+    """JSON has no line breaks of its own."""
+    return f"id: {id}\nevent: {kind}\ndata: {data}\n\n".encode()
