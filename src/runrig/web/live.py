@@ -217,8 +217,9 @@ async def _stream(
             while (visibility := sees()) is not None:
                 if await soon(changed, STILL_S):
                     kept = await hub.now(visibility)
-                    for message in _told(kept, known, sign, hub.stored) or ([] if begun else [kept.here()]):
-                        yield message
+                    messages = _told(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
+                    if messages:
+                        yield b"".join(messages)  # sending costs as much for one as for many
                         spoken = time.monotonic()
                     known, sign, begun = kept.revision, kept.sign, True
                     if known < hub.stored:  # perhaps by a commit that came before it listened
