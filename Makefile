@@ -6,7 +6,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 # Some images set it. Tests start hundreds of processes, each of which would compile all that it imports: 2 s instead of 0.7.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test browser e2e attack coverage lint apilint audit bench soak docs pictures format clean
+.PHONY: help demo test affected test-slow browser e2e attack coverage lint apilint audit bench soak docs pictures format clean
 help:  ## this list
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | sort
 
@@ -24,14 +24,29 @@ $(UV): .ci/uv.txt
 demo: .venv/.synced  ## two teams share four GPUs: borrowing, reclaim and re-queue, told step by step
 	$(BIN)/python -m demo.borrowing
 
-test: .venv/.synced  ## every test but the long ones and those of make e2e
-	$(BIN)/pytest -n 4 -m "not soak and not kubernetes" --ignore tests/failover --ignore tests/browser
-	$(BIN)/pytest -m "not soak" tests/failover  # alone, because it measures times
-	@echo "left out: tests/kubernetes, which make e2e runs on a real Kubernetes API server, and tests/browser, which make browser runs"
+FAST := not slow and not soak and not kubernetes
+SLOW := (slow or explored) and not soak and not kubernetes
+
+test: .venv/.synced  ## what an ordinary change can break, in five minutes at most: no processes, no servers
+	$(BIN)/pytest -n 3 --dist loadgroup -m "$(FAST)" --budget fast
+	@echo "left out: what make test-slow runs, with real processes, and make e2e, on a real Kubernetes API server"
+
+affected: .venv/.synced  ## of make test, what differs from main can break; BASE=COMMIT compares with another commit
+	@tests=$$($(BIN)/python -m tests.affected $(BASE)); test -n "$$tests" || { echo "no test can notice what changed"; exit 0; }; \
+		$(BIN)/pytest -n 3 --dist loadgroup -m "$(FAST)" $$tests
+
+# Each of the last three alone, because it measures times or drives a browser.
+test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
+	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 --dist loadgroup -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
+	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load
+	$(BIN)/pytest -m "$(SLOW)" -rs tests/browser
 
 # Chromium comes from the system; where it is missing and cannot be installed the tests are left out, and say so.
-browser: .venv/.synced  ## the page in a real browser, Chromium, which is installed if it is missing and may be
+.PHONY: .chromium
+.chromium:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || true
+
+browser: .venv/.synced .chromium  ## the page in a real browser, Chromium, which is installed if it is missing and may be
 	$(BIN)/pytest -rs tests/browser
 
 e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes a while

@@ -1,8 +1,9 @@
-"""The subject of a commit has 72 characters at most.
+"""The subject of a commit is ``area: what is now true``, and has 72 characters at most.
 
 Reads all commits since the rule is checked, or the message in the file that is named, as Git's hook commit-msg does.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 SINCE = "7e296f7"
 """v0.1.0, the last commit that is not checked."""
 LIMIT = 72
+AREA = re.compile(r"[a-z0-9][a-z0-9 ,./_-]*: \S")
 
 
 def subjects(arguments: list[str]) -> list[str]:
@@ -23,10 +25,12 @@ def subjects(arguments: list[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    long = [subject for subject in subjects(arguments) if len(subject) > LIMIT]
-    for subject in long:
-        print(f"a subject has {LIMIT} characters at most, this one has {len(subject)}: {subject}", file=sys.stderr)
-    return 1 if long else 0
+    wrong = [subject for subject in subjects(arguments) if len(subject) > LIMIT or not AREA.match(subject)]
+    for subject in wrong:
+        print(
+            f"write a subject as 'area: what is now true', with at most {LIMIT} characters: {subject}", file=sys.stderr
+        )
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

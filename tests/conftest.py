@@ -1,5 +1,7 @@
 """Tests are the same in every run: what Hypothesis tries is derived from the test, not from chance (`make soak` explores)."""
 
+import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -8,16 +10,25 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from tests import tiers
 from tests.exploring import EXPLORING, PROFILE
 from tests.stores import KINDS, store_url
 
-settings.register_profile("same", derandomize=True, deadline=None)
+pytest_plugins = ["tests.costs"]
+
+for _name in ("few", "same"):
+    settings.register_profile(_name, derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(PROFILE)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell started us in the background: the programs whose Ctrl-C is tested would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_IN_MEMORY, _ENOUGH = Path("/dev/shm"), 4 << 30
+if "PYTEST_XDIST_WORKER" not in os.environ and _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH:
+    # A commit waits 10 ms for a disk, and the tests make tens of thousands.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 TIMEOUTS_S = {"soak": 7200, "kubernetes": 600}
 """How long a test with this mark may take, by the first that it has; pyproject.toml has the timeout of all others."""
@@ -29,6 +40,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         limit = next((TIMEOUTS_S[mark] for mark in TIMEOUTS_S if item.get_closest_marker(mark)), usual)
         item.add_marker(pytest.mark.timeout(limit, method="thread" if is_repeated(item) else "signal"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    tiers.classify(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    tiers.begin(item)
 
 
 def is_repeated(item: pytest.Item) -> bool:

@@ -1,15 +1,16 @@
-"""How much Hypothesis tries: the same little in each `make test`, much more, by chance, in `make soak`.
+"""How much the random tests try: a third in `make test`, all in `make test-slow`, both the same in each run, and in `make soak`
+far more, by chance.
 
-pytestmark = pytest.mark.explored       # `make soak` runs this module too
-@settings(max_examples=tries(60))
+    pytestmark = pytest.mark.explored       # `make test-slow` and `make soak` run this module too
+    @settings(max_examples=tries(60))
 """
 
 import os
 
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "few")
 EXPLORING = PROFILE == "explore"
-_MORE = 25
+_TIMES = {"few": 1 / 3, "same": 1, "explore": 25}
 
 
 def tries(usual: int) -> int:
-    return usual * _MORE if EXPLORING else usual
+    return max(1, round(usual * _TIMES[PROFILE]))

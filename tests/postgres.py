@@ -24,6 +24,7 @@ import psycopg
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.tiers import DATABASES, only_slow
 
 SWITCH = "RUNRIG_TEST_POSTGRESQL"
 NOBODY = 65534
@@ -93,11 +94,16 @@ class Server:
         self.keeper.communicate(timeout=PATIENCE_S)
 
 
-@cache
 def server() -> Server:
     """Returns this process's server, with settings for tests.  Skips the test if it was switched off."""
     if os.environ.get(SWITCH) == "off":
         pytest.skip(f"{SWITCH}=off")
+    only_slow("PostgreSQL", but=DATABASES)
+    return _server()
+
+
+@cache
+def _server() -> Server:
     return start(IN_TESTS)
 
 

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.api.client import api
 from tests.worlds.crowded import NODES, Names, use
 from tests.worlds.told import answered, questions
+
+pytestmark = pytest.mark.slow
 
 SEEDS = (4, 11)
 

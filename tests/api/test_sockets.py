@@ -22,6 +22,8 @@ from tests.patience import PATIENCE_S, until
 from tests.service.runtime.scrape import labelled, scraped
 from tests.worlds.command_line import Up, up, written
 
+pytestmark = pytest.mark.slow
+
 LISTENS = """
 import os, socket, threading
 server = socket.create_server(("127.0.0.1", 0))

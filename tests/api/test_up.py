@@ -15,6 +15,8 @@ import pytest
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import process, up
 
+pytestmark = pytest.mark.slow
+
 
 def _fails(*args: str) -> tuple[int, str]:
     done = subprocess.run(process("up", *args), capture_output=True, text=True, timeout=PATIENCE_S, check=False)

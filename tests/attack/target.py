@@ -15,8 +15,9 @@ from typing import Any
 import yaml
 
 from tests.attack.wire import Answer, request, wire
-from tests.patience import PATIENCE_S, until
-from tests.worlds.command_line import RUN, process
+from tests.patience import until
+from tests.tiers import only_slow
+from tests.worlds.command_line import RUN, runrig
 
 CANARY = "canary-Zk3vT9"
 """Stands in an environment and in a file of a workflow: neither belongs into a log or into an answer to a stranger."""
@@ -232,15 +233,9 @@ def _server_file(folder: Path, cluster: str, settings: Mapping[str, object]) -> 
 
 
 def _first_admin(file: Path) -> str:
-    made = subprocess.run(
-        process("serve", "--config", str(file), "--init-admin", "admin"),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-    return made.stdout.split()[-1]
+    made = runrig("serve", "--config", str(file), "--init-admin", "admin")
+    assert made.code == 0, made.err
+    return made.out.split()[-1]
 
 
 def _invite(target: Target) -> None:
@@ -261,6 +256,7 @@ def hide_treasure(target: Target) -> None:
 @contextmanager
 def started(arguments: list[str], errors: Path, run: str = RUN) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`runrig` with *arguments*, once it has said its ready line."""
+    only_slow("a runrig server")
     with errors.open("a") as stream:
         running = subprocess.Popen(
             [sys.executable, "-c", run, *arguments], stdout=subprocess.PIPE, stderr=stream, text=True

@@ -8,6 +8,8 @@ from bench.section import Section
 
 from bench import decisions, reference, report
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_scenario_checks_its_decisions_and_stands_beside_its_reference(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["Q3_reclaim_1", "--runs", "1", "--json"]) == 0

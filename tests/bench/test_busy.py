@@ -1,8 +1,11 @@
 """The benchmark of a busy cluster asks all its questions, and the server answers each."""
 
+import pytest
 from bench.questions import World
 
 from bench import busy
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_small_busy_cluster_is_asked_everything() -> None:

@@ -1,6 +1,10 @@
 """What is measured of declarations is what they do to a busy ledger."""
 
+import pytest
+
 from bench import edits
+
+pytestmark = pytest.mark.slow
 
 
 def test_declarations_are_taken_over_where_they_are_declared_and_taken_back() -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from bench import foresight
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_question_is_asked_and_its_answers_are_carried_out() -> None:
     found = list(foresight.measured(1, nodes=125, many=300))

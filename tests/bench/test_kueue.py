@@ -11,6 +11,8 @@ from bench.replay import BASELINE, LARGE_SCALE, REPLAYS, Batch, Outcome, Trace, 
 from bench import reference, report
 from runrig.domain.kueue import Settings
 
+pytestmark = pytest.mark.slow
+
 SMALL = Size(branches=(2, 1), queues=2)
 BOTH = pytest.mark.parametrize("settings", MODES.values(), ids=("classical", "fair"))
 

@@ -1,8 +1,11 @@
 """The benchmark of the page has a server of its own with tabs that are open, and each goal has its verdict."""
 
+import pytest
 from bench.section import MET, MISSED
 
 from bench import page
+
+pytestmark = pytest.mark.slow
 
 
 def test_tabs_of_a_small_cluster_cost_something() -> None:

@@ -1,6 +1,10 @@
 """What the benchmarks of questions and starts measure is what they say; each checks its own answers."""
 
+import pytest
+
 from bench import questions
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_question_is_asked_of_a_small_cluster() -> None:

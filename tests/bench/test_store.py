@@ -1,6 +1,10 @@
 """What the benchmarks of stores measure is what they say: everything is admitted, listed and stored, on both."""
 
+import pytest
+
 from bench import parts, store, submits
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_cycle_admits_and_stores_all_that_wait() -> None:

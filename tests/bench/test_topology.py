@@ -28,6 +28,8 @@ from bench.topology import (
 from bench import reference
 from runrig.domain.gangs import Assignment, NodeShare, Placement, Requirement
 
+pytestmark = pytest.mark.slow
+
 TINY = Cluster(nodes=24, hosts=4, racks=3)
 """Two blocks of three racks of four hosts.  Busy, its racks have 11, 18, 16, 14, 21 and 10 GPUs left."""
 

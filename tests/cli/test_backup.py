@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runrig.store import SqlStore
 from tests.replaying import replayed
 from tests.store.backups import everything
@@ -30,6 +32,7 @@ def workflows(data: Path) -> list[Any]:
     return sorted(each["name"] for each in found)
 
 
+@pytest.mark.slow
 def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path) -> None:
     old, new, out, file = tmp_path / "old", tmp_path / "new", tmp_path / "out", tmp_path / "job.yaml"
     file.write_text(FILE)
@@ -58,6 +61,7 @@ def test_a_server_is_backed_up_while_it_runs_and_its_copy_goes_on(tmp_path: Path
         assert "job-4" in submit(new, file).out
 
 
+@pytest.mark.slow
 def test_by_configuration_it_moves_from_one_database_to_another(tmp_path: Path) -> None:
     with store_url("sqlite", tmp_path / "one") as first, store_url("postgresql", tmp_path / "two") as second:
         for name, url in (("first", first), ("second", second)):

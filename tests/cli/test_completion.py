@@ -106,6 +106,7 @@ class Terminal:
                 seen += os.read(self._master, 4096).decode(errors="replace").replace("\a", "")
 
 
+@pytest.mark.slow
 def test_keys_that_are_pressed_in_a_terminal(bash: Bash) -> None:
     with typing(bash) as terminal:
         terminal.keys('bind "set enable-bracketed-paste off"; eval "$(runrig completion bash)"; echo ready$((1 + 1))\n')
@@ -118,6 +119,7 @@ def test_keys_that_are_pressed_in_a_terminal(bash: Bash) -> None:
         terminal.shows("runrig plan -f cluster.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -170,6 +172,7 @@ def test_zsh_completes_what_is_typed(bash: Bash) -> None:
         terminal.shows("vision--b")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_no_error(bash: Bash) -> None:
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "http://127.0.0.1:9"}) == []
     assert bash.offers("why", "t", env={"RUNRIG_SERVER": "nonsense"}) == []
@@ -177,6 +180,7 @@ def test_a_server_that_is_not_there_is_no_error(bash: Bash) -> None:
     assert bash.offers("why", "--ve") == ["--verbose"]
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_not_waited_for(bash: Bash) -> None:
     """It takes the connection, and says nothing as long as the test lasts: the shell goes on all the same."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

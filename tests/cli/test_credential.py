@@ -3,8 +3,12 @@
 import stat
 from pathlib import Path
 
+import pytest
+
 from runrig.domain.credentials import read_keys
 from tests.worlds.command_line import runrig, up, written
+
+pytestmark = pytest.mark.slow
 
 CANARY = "s3cr3t-canary"
 

@@ -16,6 +16,8 @@ from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Up, process, runrig, up
 from tests.worlds.workflow_files import one_task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:

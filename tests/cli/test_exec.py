@@ -69,11 +69,13 @@ def done(server: Up, *args: str, stdin: str = "") -> tuple[int, str, str]:
     return found.returncode, found.stdout, found.stderr
 
 
+@pytest.mark.slow
 def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
     script = "cat; echo oh >&2; exit 7"
     assert done(server, "exec", "w-1", "main", "--", "sh", "-c", script, stdin="typed") == (7, "typed", "oh\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -91,6 +93,7 @@ def test_what_cannot_be_run_is_said_in_one_sentence(server: Up, args: tuple[str,
     assert (found, out, words in err, "Traceback" in err) == (code, "", True, False), err
 
 
+@pytest.mark.slow
 def test_a_group_prints_the_task_before_each_line_and_json_has_it_as_data(server: Up) -> None:
     line = ("exec", "w-1", "--group", "main-group", "--entry", "sh -c 'echo a; echo b; exit 2'")
     assert done(server, *line) == (2, "[main] a\n[main] b\n", "")
@@ -99,6 +102,7 @@ def test_a_group_prints_the_task_before_each_line_and_json_has_it_as_data(server
     assert (code, json.loads(out)) == (2, {"workflow": "w-1", "tasks": [task]})
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_one_in_the_task_with_its_size_its_keys_and_its_end(server: Up) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
@@ -151,6 +155,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
     (work_of(server) / "page").write_text("x" * 300_000)
     there, here = int((work_of(server) / "port").read_text()), free_port()
@@ -162,6 +167,7 @@ def test_a_port_of_the_task_is_one_of_this_machine(server: Up) -> None:
                 assert len(answer.read()) == 300_000
 
 
+@pytest.mark.slow
 def test_datagrams_of_the_task_come_from_this_machine(server: Up) -> None:
     there, here = int((work_of(server) / "port").read_text()), free_port()
     with forwarding(server, "--port", f"{here}:{there}", "--udp", "--host", "127.0.0.1") as child:
@@ -191,12 +197,14 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_end_of_the_forwarding_of_datagrams_is_told(server: Up) -> None:
     """Nothing listens there."""
     code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
     assert (code, "are not forwarded any more: no process of w-1/main listens on port 1" in err) == (10, True), err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("udp", [(), ("--udp",)])
 def test_a_port_that_is_taken_here_is_named(server: Up, udp: tuple[str, ...]) -> None:
     with socket.create_server(("localhost", 0)) as taken, datagrams() as taken_too:

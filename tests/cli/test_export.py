@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.worlds.command_line import Up, up
+
+pytestmark = pytest.mark.slow
 
 FILE = """
 flavors: [{name: big}, {name: small, node_labels: {size: small}}]

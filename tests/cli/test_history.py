@@ -169,6 +169,7 @@ def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
         assert "'tomorrow' is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday" in wrong.err
 
 
+@pytest.mark.slow
 def test_the_trail_of_a_real_server(tmp_path: Path) -> None:
     """Made, sliced by a cluster file, resized, drained, archived: as people do it, and as they read it afterwards.  Laws S3, S6."""
     me = os.environ.get("LOGNAME") or os.environ.get("USER") or ""

@@ -12,6 +12,8 @@ from runrig import __version__
 from tests.worlds.command_line import Up, lines, runrig, up, written
 from tests.worlds.workflow_files import one_task
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """
 backend: {name: lab, type: simulated}
 nodes:

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_end_to_end import submitted
 from tests.worlds.command_line import lines, up, written
 from tests.worlds.service import one_task
+
+pytestmark = pytest.mark.slow
 
 CLUSTER = """
 backend: {name: lab, type: simulated}

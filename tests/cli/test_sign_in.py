@@ -20,6 +20,8 @@ from tests.patience import PATIENCE_S
 from tests.provider.running import CODES, DEVICES, Browser, Running, provider
 from tests.worlds.command_line import Done, process, runrig
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Place:

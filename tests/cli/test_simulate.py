@@ -296,6 +296,7 @@ def test_stdin_is_a_scenario_too(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (told["scenario"], told["cycles"][0]["admitted"][0]["workload"]) == ("<stdin>", "low-1/main-group")
 
 
+@pytest.mark.slow
 def test_two_runs_are_the_same_to_the_byte(folder: Path) -> None:
     kueue_file = written(folder, MANIFESTS, "kueue.yaml")
     outs = set()
@@ -421,6 +422,7 @@ def test_who_waits_long_at_a_terminal_sees_how_far_it_is() -> None:
     assert (seen.getvalue(), piped.getvalue()) == ("\r\x1b[Ka.yaml: 1,200 cycles\r\x1b[K", "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     """The pipe makes sure that it is at work when the signal comes: opening it for writing waits for the reader."""
     pipe = tmp_path / "pipe.yaml"

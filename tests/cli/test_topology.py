@@ -318,6 +318,7 @@ def on_terminal(answer: dict[str, Any], columns: int, **environment: str) -> lis
     return shown.decode().replace("\r\n", "\n").split("\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_its_own_width_and_colours_unless_it_wants_none() -> None:
     line = "   └─ r10  3      1         2/24       {}~~xxxxxx{}  train-1 8, +6"
     coloured = on_terminal(page(busy(sized=False)), 80)[7]
@@ -339,6 +340,7 @@ def run(server: Up, pool: str, priority: str, text: str) -> None:
     assert server.runrig("workflow", "wait", id, "--for", "RUNNING").code == 0
 
 
+@pytest.mark.slow
 def test_a_real_cluster_is_drawn_as_on_the_page_of_the_docs(tmp_path: Path) -> None:
     cluster = str(ROOT / "examples" / "clusters" / "small.yaml")
     with up(tmp_path / "data", "--backend", "simulated", "--cluster", cluster) as server:

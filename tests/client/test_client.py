@@ -70,6 +70,7 @@ def client(server: Up) -> Iterator[Client]:
 # ---------------------------------------------------------------- on a real server
 
 
+@pytest.mark.slow
 def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path: Path) -> None:
     (tmp_path / "wf.yaml").write_text(TRAIN)
     assert client.workflows.check(tmp_path / "wf.yaml", pool="vision").file.startswith("workflow:")
@@ -91,6 +92,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
     assert (kinds[0], kinds[-1]) == ("Submit", "MoveWorkflow")
 
 
+@pytest.mark.slow
 def test_what_waits_is_explained(client: Client) -> None:
     held = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
     waits = client.workflows.submit(TRAIN, pool="speech", variables={"gpus": 4})
@@ -113,6 +115,7 @@ def test_what_waits_is_explained(client: Client) -> None:
         client.workflows.cancel(id)
 
 
+@pytest.mark.slow
 def test_the_same_key_submits_once(client: Client) -> None:
     key = str(uuid4())
     first = client.workflows.submit(TRAIN, pool="vision", key=key)
@@ -120,18 +123,21 @@ def test_the_same_key_submits_once(client: Client) -> None:
     assert client.workflows.submit(TRAIN, pool="vision").id != first.id
 
 
+@pytest.mark.slow
 def test_many_are_submitted_at_once_and_each_has_its_outcome(client: Client) -> None:
     found = client.workflows.submit_many([TRAIN, "workflow: {}"], pool="vision")
     assert found.submitted == 1
     assert [each.problem is None for each in found.outcomes] == [True, False]
 
 
+@pytest.mark.slow
 def test_lists_go_over_all_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [client.workflows.submit(TRAIN, pool="vision", variables={"name": "page"}).id for _ in range(5)]
     monkeypatch.setattr("runrig.client.ways.PAGE", 2)
     assert [each.id for each in client.workflows.list(name="page-")] == made[::-1]
 
 
+@pytest.mark.slow
 def test_edits_depend_on_what_was_read(client: Client) -> None:
     pool = client.pools.get("vision")
     wider = client.pools.update("vision", models.PoolEdit(description="eyes"), if_match=pool.etag)
@@ -151,6 +157,7 @@ def test_edits_depend_on_what_was_read(client: Client) -> None:
     assert client.workflows.tag(workflow.id, remove=["best"], if_match=tags.etag).tags == []
 
 
+@pytest.mark.slow
 def test_roles_and_tokens_are_edited_as_they_were_read(client: Client) -> None:
     client.users.create("ida", ["vision-user", "speech-viewer"])
     made = client.tokens.create("ci", user="ida", description="at night", roles=["speech-viewer"])
@@ -170,6 +177,7 @@ def test_roles_and_tokens_are_edited_as_they_were_read(client: Client) -> None:
     client.roles.revoke("ida", "vision-user", if_match=role.etag)
 
 
+@pytest.mark.slow
 def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
     made = client.pools.create(models.PoolCreate(name="a", parent="speech", quota=1))
     assert (made.name, made.parent, [each.name for each in client.pools.list(name=["speech"])]) == (
@@ -189,6 +197,7 @@ def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
     assert {each.name for each in client.cohorts.tree().nodes} >= {"org", "vision", "speech"}
 
 
+@pytest.mark.slow
 def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> None:
     assert [(node.name, node.resources["gpu"]) for node in client.nodes.list()] == [("n0", 4), ("n1", 4)]
     assert client.nodes.get("n1").ready
@@ -204,6 +213,7 @@ def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> No
     assert client.apply(client.export(), dry_run=True).changes[0].action == "unchanged"
 
 
+@pytest.mark.slow
 def test_users_roles_and_tokens(client: Client) -> None:
     assert client.users.create("ann", ["vision-user"]).roles == ["vision-user"]
     token = client.tokens.create("laptop", user="ann")
@@ -224,6 +234,7 @@ def test_users_roles_and_tokens(client: Client) -> None:
     assert [each.what for each in client.users.changes(user="ann")][:2] == ["token revoked", "user enabled"]
 
 
+@pytest.mark.slow
 def test_credentials_are_told_without_their_values(client: Client) -> None:
     made = client.credentials.set("wandb", {"api_key": "secret"})
     assert (made.name, made.type, made.keys) == ("wandb", "GENERIC", ["api_key"])
@@ -237,6 +248,7 @@ def test_credentials_are_told_without_their_values(client: Client) -> None:
     assert list(client.credentials.list()) == []
 
 
+@pytest.mark.slow
 def test_those_who_await_have_the_same_calls(server: Up) -> None:
     async def three() -> tuple[list[str], list[str]]:
         async with AsyncClient(data=str(server.data)) as client:
@@ -253,6 +265,7 @@ def test_those_who_await_have_the_same_calls(server: Up) -> None:
     assert sorted(ids) == ["await-1", "await-2", "await-3"]
 
 
+@pytest.mark.slow
 def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
     id = client.workflows.submit(TRAIN, pool="vision").id
 
@@ -264,6 +277,7 @@ def test_one_who_awaits_can_be_told_to_stop(server: Up, client: Client) -> None:
         asyncio.run(impatient())
 
 
+@pytest.mark.slow
 def test_who_stops_listening_leaves_no_connection(server: Up) -> None:
     async def listened() -> int:
         async with AsyncClient(data=str(server.data)) as client:
@@ -287,6 +301,7 @@ def connections_to(port: int | None) -> int:
     )
 
 
+@pytest.mark.slow
 def test_the_stream_tells_every_event_once_and_in_order(client: Client) -> None:
     before = [(each.revision, each.seq) for each in client.events.list()]
     id = client.workflows.submit(TRAIN, pool="vision").id
@@ -406,6 +421,7 @@ def test_fields_of_a_later_server_are_no_trouble() -> None:
         assert client.version() == "9.9"
 
 
+@pytest.mark.slow
 def test_threads_share_a_client(server: Up, client: Client) -> None:
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda _: client.workflows.submit(TRAIN, pool="vision").id, range(16)))

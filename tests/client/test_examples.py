@@ -10,6 +10,8 @@ import pytest
 
 from tests.worlds.command_line import Up, up, written
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 TRAIN = """\
 workflow:

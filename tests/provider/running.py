@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx2
 
+from tests.tiers import only_slow
+
 PASSWORD = "pw"
 CODES = "authorization-code"
 DEVICES = "urn:ietf:params:oauth:grant-type:device_code"
@@ -50,6 +52,7 @@ class Running:
 
 @contextmanager
 def provider(folder: Path) -> Iterator[Running]:
+    only_slow("an identity provider")
     command = [sys.executable, "-m", "tests.provider.site", str(folder / "provider.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

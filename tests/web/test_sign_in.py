@@ -28,6 +28,8 @@ from tests.provider.running import Browser, Running, provider, returned
 from tests.web.visitor import Elements, Visitor
 from tests.worlds.service import desk
 
+pytestmark = pytest.mark.slow
+
 BACK = f"{URL}/login/oidc/return"
 ROLES = {"ml": ("pool1-user",), "heads": ("pool1-admin", "viewer")}
 

@@ -129,6 +129,7 @@ def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways
     )
 
 
+@pytest.mark.slow
 def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> None:
     token = here.admin()
     again = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)
@@ -143,6 +144,7 @@ def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> Non
         assert token not in server.log()
 
 
+@pytest.mark.slow
 def test_it_speaks_tls_and_nothing_else_where_it_shall(here: Site) -> None:
     for name in ("cert.pem", "key.pem"):
         shutil.copy(DATA / name, here.folder / name)
@@ -158,6 +160,7 @@ def test_it_speaks_tls_and_nothing_else_where_it_shall(here: Site) -> None:
             ask(server, "/healthz")
 
 
+@pytest.mark.slow
 def test_it_answers_to_the_names_of_its_file_and_health_to_any(here: Site) -> None:
     with serving(here, "hosts: [runrig.example.org]\n") as server:
         until(lambda: server.ready)
@@ -170,6 +173,7 @@ def test_it_answers_to_the_names_of_its_file_and_health_to_any(here: Site) -> No
         assert ask(server, "/readyz", Host="10.2.3.4:1") == (200, {"status": "ready"})
 
 
+@pytest.mark.slow
 def test_who_sends_too_slowly_is_told_and_hung_up_on(here: Site) -> None:
     with serving(here, "read_timeout_s: 1\n") as server:
         until(lambda: server.ready)
@@ -182,6 +186,7 @@ def test_who_sends_too_slowly_is_told_and_hung_up_on(here: Site) -> None:
         assert server.ready
 
 
+@pytest.mark.slow
 def test_the_cluster_file_makes_a_new_cluster_and_leaves_an_old_one_as_it_is(here: Site) -> None:
     with serving(here) as server:
         until(lambda: server.ready)
@@ -200,6 +205,7 @@ def test_the_cluster_file_makes_a_new_cluster_and_leaves_an_old_one_as_it_is(her
         assert store.load().pools == before.pools
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Site) -> None:
     (here.folder / "data").mkdir()
     with closing(sqlite3.connect(here.folder / "data" / "runrig.db")) as other:
@@ -209,6 +215,7 @@ def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Si
     assert "belongs to another program (it has the table 'songs')" in found.stderr
 
 
+@pytest.mark.slow
 def test_who_waits_at_a_leader_that_ends_is_told_and_not_left_alone(here: Site) -> None:
     token = here.admin()
     with serving(here) as server:

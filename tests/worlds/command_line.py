@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from runrig.cli.main import run
 from tests.patience import PATIENCE_S
+from tests.tiers import only_slow
 
 _OF_TERMINALS = {"COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"}
 """What the shell that runs the tests may say of its own terminal."""
@@ -63,7 +64,8 @@ def runrig(*args: str, env: Mapping[str, str] | None = None, stdin: str = "", wi
 
 
 def process(*args: str) -> list[str]:
-    """The command of the same, as a process of its own."""
+    """The command of the same, as a process of its own, which only a slow test may start."""
+    only_slow("a runrig process")
     return [sys.executable, "-c", RUN, *args]
 
 

@@ -1,10 +1,13 @@
 """A server with two teams who must not see each other, and somebody of every role."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
 
 import httpx2
 
@@ -40,6 +43,7 @@ FOREIGN = ("team2", "uwe", "zeta")
 """What nobody of `team` may read anywhere: the other pool, its cohort, its user, and with the user's name all of its work."""
 
 CANARY = "s3cr3t-canary"
+SETTINGS: Mapping[str, Any] = {"cluster": CLUSTER, "gpus": 8}
 
 
 @dataclass
@@ -90,20 +94,47 @@ class TwoTeams:
 
 
 @contextmanager
-def two_teams(folder: Path, **settings: Any) -> Iterator[TwoTeams]:
-    with api(folder, **{"cluster": CLUSTER, "gpus": 8, **settings}) as it:
-        access = it.desk.service.access
-        for user, roles in ROLES.items():
-            access.users.create(user, [role_named(role) for role in roles], actor="ada")
-        tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
-        for user in ROLES:
-            access.credentials.set(user, "spare", CredentialKind.GENERIC, {"key": CANARY}, actor=user)
-        found = TwoTeams(it, tokens, {}, {})
-        found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
-        for id in found.old.values():
-            it.desk.service.submissions.cancel(id, user="ada")
-        it.desk.later(31)
-        found.work = {
-            pool: found.submit(user, f"{user}job", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))
-        }
-        yield found
+def two_teams(folder: Path, *, database: str | None = None) -> Iterator[TwoTeams]:
+    """The server in *folder*.  On SQLite it is a copy of one that was built once: building takes some thirty transactions."""
+    if database is not None:
+        with api(folder, **SETTINGS, database=database) as it:
+            yield _settled(it)
+        return
+    built = _built()
+    shutil.copytree(built.folder, folder, dirs_exist_ok=True)
+    with api(folder, **{**SETTINGS, "cluster": None}, time=built.time) as it:
+        yield TwoTeams(it, built.tokens, dict(built.work), dict(built.old))
+
+
+class Built(NamedTuple):
+    """What `TwoTeams` tells of the server that lies in *folder*, closed; *time*: that of its clock."""
+
+    folder: Path
+    time: float
+    tokens: Mapping[str, str]
+    work: Mapping[str, str]
+    old: Mapping[str, str]
+
+
+@cache
+def _built() -> Built:
+    folder = Path(mkdtemp())
+    with api(folder, **SETTINGS) as it:
+        found = _settled(it)
+        return Built(folder, it.desk.time[0], found.tokens, found.work, found.old)
+
+
+def _settled(it: Api) -> TwoTeams:
+    access = it.desk.service.access
+    for user, roles in ROLES.items():
+        access.users.create(user, [role_named(role) for role in roles], actor="ada")
+    tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
+    for user in ROLES:
+        access.credentials.set(user, "spare", CredentialKind.GENERIC, {"key": CANARY}, actor=user)
+    found = TwoTeams(it, tokens, {}, {})
+    found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
+    for id in found.old.values():
+        it.desk.service.submissions.cancel(id, user="ada")
+    it.desk.later(31)
+    found.work = {pool: found.submit(user, f"{user}job", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
+    return found

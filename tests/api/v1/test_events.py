@@ -118,6 +118,7 @@ def _of(answer: Any, id: str) -> dict[str, str]:
     raise AssertionError("the stream ended")
 
 
+@pytest.mark.slow
 def test_a_stream_tells_what_happens_and_goes_on_where_it_broke(target: Target) -> None:
     with _stream(target, "admin") as answer:
         assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
@@ -132,6 +133,7 @@ def test_a_stream_tells_what_happens_and_goes_on_where_it_broke(target: Target) 
         assert _of(answer, second)
 
 
+@pytest.mark.slow
 def test_a_stream_of_another_log_begins_anew(target: Target) -> None:
     with _stream(target, "admin", Last_Event_ID="999999999") as answer:
         message = _message(answer)
@@ -140,12 +142,14 @@ def test_a_stream_of_another_log_begins_anew(target: Target) -> None:
         assert _of(answer, _submit(target))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", ["x", "-1", "1.5", "9" * 30])
 def test_a_last_event_that_is_none_is_refused(target: Target, sent: str) -> None:
     with _stream(target, "admin", Last_Event_ID=sent) as answer:
         assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
 
 
+@pytest.mark.slow
 def test_a_stream_shows_only_what_is_seen(target: Target) -> None:
     with _stream(target, "ann") as answer:
         _submit(target, "zebra")
@@ -153,6 +157,7 @@ def test_a_stream_shows_only_what_is_seen(target: Target) -> None:
         assert "zebra" not in message["data"]
 
 
+@pytest.mark.slow
 def test_a_stream_ends_with_its_token(target: Target) -> None:
     made = target.ask("POST", "/api/v1/users/ann/tokens", body={"name": "short"})
     assert made.status == 201, made
@@ -163,6 +168,7 @@ def test_a_stream_ends_with_its_token(target: Target) -> None:
         assert _message(answer) == {}
 
 
+@pytest.mark.slow
 def test_many_readers_hold_no_thread(target: Target) -> None:
     def threads() -> int:
         return len(list(Path(f"/proc/{target.process.pid}/task").iterdir()))

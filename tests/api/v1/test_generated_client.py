@@ -14,6 +14,8 @@ import pytest
 from tests.api.document import document
 from tests.worlds.command_line import up
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """
 backend: {type: simulated}
 nodes:

@@ -17,6 +17,8 @@ from tests.patience import until
 from . import crash_points, server
 from .launches import ended, launch, local, output_of, processes_of, running, stopped, stopping, until_phase
 
+pytestmark = pytest.mark.slow
+
 _ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 

@@ -103,6 +103,7 @@ def on_a_terminal(*args: str, answer: str = "") -> tuple[int, str]:
     return child.returncode, seen.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
     with serving({"GET /api/v1/workflows": page(entry("[red]train-1[/red]"))}) as server:
         code, seen = on_a_terminal("--server", server.url, "workflow", "list")
@@ -111,6 +112,7 @@ def test_a_terminal_gets_a_drawn_table_and_no_markup_of_names() -> None:
     assert "───" in seen
 
 
+@pytest.mark.slow
 def test_watch_redraws_until_the_end() -> None:
     states = [(200, workflow("RUNNING")), (200, workflow("COMPLETED", task(status="COMPLETED", exit_code=0)))]
     with serving({"GET /api/v1/workflows/train-1": states}) as server:
@@ -120,6 +122,7 @@ def test_watch_redraws_until_the_end() -> None:
     assert "COMPLETED" in seen.split("RUNNING")[-1]
 
 
+@pytest.mark.slow
 def test_delete_asks_a_person_and_a_no_changes_nothing() -> None:
     with serving({"DELETE /api/v1/pools/p": {"pool": pool("p", state="ARCHIVED"), "cancelled": []}}) as server:
         no = on_a_terminal("--server", server.url, "pool", "delete", "p", answer="n\n")

@@ -83,6 +83,7 @@ def test_an_answer_of_another_version_is_told_as_such() -> None:
     assert "has no 'items': is it a runrig server, of this version? 'runrig version' tells" in done.err
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_up_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         listener.accept()[0].close()
@@ -117,6 +118,7 @@ def test_all_problems_of_a_file_are_told_with_their_place(tmp_path: Path) -> Non
     assert (json.code, json.json["code"], json.json["details"]) == (2, "USAGE", {"problems": problems})
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, asking(listener) as child:
         connection, _ = listener.accept()
@@ -126,6 +128,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
     assert (child.returncode, out, err.strip()) == (3, "", "interrupted")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
     answers = {"GET /api/v1/workflows/w/logs": "\n".join([line] * 20_000), "GET /api/v1/workflows/w": {"groups": []}}

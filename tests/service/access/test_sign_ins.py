@@ -15,6 +15,8 @@ from runrig.service.access.oidc.sign_ins import SignIns
 from tests.provider.access import ELSEWHERE, Asked, Signing, settings, signing
 from tests.provider.running import CODES, DEVICES, Browser, Running, provider
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:

@@ -21,6 +21,8 @@ from tests.patience import until
 from tests.service.mirror import questions
 from tests.worlds.service import Desk, desk
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 

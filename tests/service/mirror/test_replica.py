@@ -19,6 +19,8 @@ from runrig.service.mirror.replica import Replica
 from runrig.store import SqlStore
 from tests.worlds.service import Desk, desk
 
+pytestmark = pytest.mark.slow
+
 SUBPOOLS = ("", "a: 1", "a: 1, b: 1", "a: 2, b: 0")
 
 

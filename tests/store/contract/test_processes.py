@@ -16,6 +16,8 @@ from tests.stores import KINDS, store_url
 from ..values import DONE, HISTORY
 from .processes import start
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=KINDS)
 def empty_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
