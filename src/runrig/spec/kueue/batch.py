@@ -18,16 +18,12 @@ from runrig.spec.kueue.jobs import (
     suspended,
 )
 from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.parts import JOB_FIELDS
 from runrig.spec.kueue.pods import read_template
 from runrig.spec.kueue.podsets import classes_of, draft_of, places_near, pod_set, queue_of, template_class
 from runrig.spec.kueue.surroundings import Surroundings
 from runrig.spec.kueue.tree import Object, Value
 
-_JOB = (
-    "parallelism", "completions", "completionMode", "suspend", "template", "activeDeadlineSeconds", "backoffLimit",
-    "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy",
-    "selector", "successPolicy", "ttlSecondsAfterFinished",
-)  # fmt: skip
 _MPI = (
     "mpiReplicaSpecs", "runPolicy", "slotsPerWorker", "runLauncherAsWorker", "sshAuthMountPath", "launcherCreationPolicy",
     "mpiImplementation",
@@ -118,7 +114,7 @@ def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     spec = manifest.spec
     if queue is None or manifest.says("Complete") or manifest.says("Failed"):
         return None
-    spec.only(_JOB)
+    spec.only(JOB_FIELDS)
     marks.warn_of_marks(manifest)
     job = _job(manifest, spec)
     pod = read_template(spec.object("template"), around, manifest.namespace)

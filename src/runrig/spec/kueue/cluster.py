@@ -12,6 +12,10 @@ from runrig.spec.kueue.surroundings import Amounts, Surroundings
 from runrig.spec.kueue.tree import Value
 
 _NODE = ("taints", "unschedulable", "podCIDR", "podCIDRs", "providerID", "configSource", "externalID")
+_STATUS = (
+    "allocatable", "capacity", "conditions", "addresses", "images", "nodeInfo", "daemonEndpoints", "volumesInUse", "volumesAttached",
+    "phase", "config", "runtimeHandlers", "features",
+)  # fmt: skip
 ENDED = ("Succeeded", "Failed")
 
 
@@ -27,6 +31,7 @@ class BoundPod:
 def read_node(manifest: Manifest) -> Node:
     spec, status = manifest.spec, manifest.status
     spec.only(_NODE)
+    status.only(_STATUS)
     amounts = status.object("allocatable" if status.has("allocatable") else "capacity")
     if not amounts.entries:
         manifest.body.at.warn("status.allocatable is missing: it has room for nothing")

@@ -4,67 +4,26 @@ Most kinds keep their pods in templates at fixed places, each with fields that m
 adds to that (a sidecar, a submitter), and the kinds that hold other kinds, are functions beside the table.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from runrig.spec.kueue.parts import JOB_FIELDS, Beside, Part, Parts, Place, at_places, below, parts_at
 from runrig.spec.kueue.surroundings import Amounts
 from runrig.spec.kueue.tree import Object, Value
-from runrig.spec.yamltree import Entry, Node
+from runrig.spec.yamltree import Node
 
 MAIN, LEADER, WORKER = "main", "leader", "worker"
 CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
 TRAINER = "trainer.kubeflow.org"
 MIB = 1024 * 1024
 
-_NO_CONTAINERS = Node({"spec": Entry(None, Node({"containers": Entry(None, Node(()))}))})
 _NODE = "node"
+_JOB_SET = (
+    "replicatedJobs", "suspend", "network", "successPolicy", "failurePolicy", "startupPolicy", "coordinator",
+    "ttlSecondsAfterFinished", "volumeClaimPolicies",
+)  # fmt: skip
+_REPLICATED = ("name", "replicas", "template", "groupName", "dependsOn")
 _STEP = f"{TRAINER}/trainjob-ancestor-step"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One pod set.  *holder*: the mapping that has the template, as its field *last*; empty: it is the template.
-
-    *more*: requests of containers that are added.
-    """
-
-    name: str
-    count: int
-    holder: Object
-    last: str = "template"
-    more: tuple[Amounts, ...] = ()
-
-    @property
-    def template(self) -> Object:
-        if self.more and not self.holder.has(self.last):
-            return self.holder.having(self.last, _NO_CONTAINERS).object(self.last)
-        return self.holder.object(self.last) if self.last else self.holder
-
-
-class Place(NamedTuple):
-    """Where the template of a pod set stands.
-
-    *at*: a path; below a list, each item is a pod set of its own.  *name*: of the pod set; ``.field``: as that field says.
-    *template*: a path from there.  *times*: fields that multiply into the count, 1 where they are absent.  *job*: the path of a Job
-    that each of these has, with its own number of pods.
-    """
-
-    at: str
-    name: str
-    template: str = "template"
-    times: tuple[str, ...] = ()
-    job: str = ""
-
-
-class Beside(NamedTuple):
-    """What a job refers to.  *runtimes*: (namespace, name) → the spec of a training runtime; one of the cluster has no namespace."""
-
-    namespace: str
-    runtimes: Mapping[tuple[str, str], Object]
-
-
-Parts = Callable[[Object, Beside], Sequence[Part]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,69 +47,43 @@ class JobKind:
     priority_class: str = ""
 
 
-# ---------------------------------------------------------------- templates at fixed places
-
-
-def _at(*places: Place) -> Parts:
-    return lambda spec, _beside: [part for place in places for part in _parts(spec, place)]
-
-
-def _parts(spec: Object, place: Place) -> Iterator[Part]:
-    for holder in _holders(spec, place.at):
-        count = _job_pods(_below(holder, place.job)) if place.job else 1
-        for name in place.times:
-            count *= holder.whole(name, 1)
-        name = holder.text(place.name[1:]) if place.name.startswith(".") else place.name
-        path, _, last = place.template.rpartition(".")
-        yield Part(name.lower(), count, _below(holder, path), last)
-
-
-def _holders(spec: Object, path: str) -> Sequence[Object]:
-    at = spec
-    for name in filter(None, path.split(".")):
-        found = at.get(name)
-        if found is None:
-            return ()
-        if isinstance(found.node.value, tuple):
-            return [item.object() for item in found.items()]
-        at = found.object()
-    return [at]
-
-
-def _below(at: Object, path: str) -> Object:
-    for name in filter(None, path.split(".")):
-        at = at.object(name)
-    return at
-
-
-def _job_pods(spec: Object) -> int:
-    """How many pods of a Job run at once."""
-    parallelism = spec.whole("parallelism", 1)
-    return min(parallelism, spec.whole("completions", parallelism))
-
-
 # ---------------------------------------------------------------- Ray
 
-_HEAD = Place("headGroupSpec", "head")
-_WORKERS = Place("workerGroupSpecs", ".groupName", times=("replicas", "numOfHosts"))
+_HEAD = Place(
+    "headGroupSpec",
+    "head",
+    known=("template", "rayStartParams", "serviceType", "enableIngress", "headService", "resources", "labels"),
+)
+_WORKERS = Place(
+    "workerGroupSpecs",
+    ".groupName",
+    times=("replicas", "numOfHosts"),
+    known=(
+        "groupName", "replicas", "minReplicas", "maxReplicas", "numOfHosts", "rayStartParams", "template", "scaleStrategy",
+        "idleTimeoutSeconds", "suspend", "resources", "labels",
+    ),
+)  # fmt: skip
 _AUTOSCALER: Amounts = {"cpu": 500, "memory": 512 * MIB}
 _SUBMITTER: Amounts = {"cpu": 500, "memory": 200 * MIB}
 _RAY = (
-    "headGroupSpec", "workerGroupSpecs", "enableInTreeAutoscaling", "autoscalerOptions", "rayVersion", "suspend",
+    "managedBy", "headGroupSpec", "workerGroupSpecs", "enableInTreeAutoscaling", "autoscalerOptions", "rayVersion", "suspend",
     "headServiceAnnotations", "authOptions", "upgradeStrategy",
 )  # fmt: skip
 _REDIS = "the job that cleans Redis up is not known here: the head counts without it"
+_RAY_UNSUPPORTED = {"gcsFaultToleranceOptions": _REDIS}
 _ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
 
 
 def _cluster(spec: Object, head: Sequence[Amounts] = ()) -> list[Part]:
     """The head, with what is put beside it, and the worker groups."""
+    spec.only((*_RAY, *_RAY_UNSUPPORTED))
+    spec.unsupported(_RAY_UNSUPPORTED)
     more = list(head)
     if spec.flag("enableInTreeAutoscaling", False):
         resources = spec.object("autoscalerOptions").get("resources")
         more.append(_requests(resources.object()) if resources else _AUTOSCALER)
-    heads = [replace(part, more=tuple(more)) for part in _parts(spec, _HEAD)]
-    return [*heads, *_parts(spec, _WORKERS)]
+    heads = [replace(part, more=tuple(more)) for part in parts_at(spec, _HEAD)]
+    return [*heads, *parts_at(spec, _WORKERS)]
 
 
 def _requests(resources: Object) -> Amounts:
@@ -175,6 +108,7 @@ def _ray_job(spec: Object, _beside: Beside) -> list[Part]:
 def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
     """One group of pods; a leader without a template of its own is one of the workers."""
     group = spec.object("leaderWorkerTemplate")
+    group.only(("size", "leaderTemplate", "workerTemplate", "restartPolicy", "resizePolicy", "subGroupPolicy"))
     size = group.whole("size", 1)
     if not group.has("leaderTemplate"):
         return [Part(MAIN, size, group, "workerTemplate")]
@@ -188,6 +122,7 @@ def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
     """The pod sets that each component declares, else those of its kind."""
     found: list[Part] = []
     for component in spec.objects("components"):
+        component.only(("template", "podSets", "declaredPodSets", "podSetInfos", "annotations"))
         declared = component.get("podSets") or component.get("declaredPodSets")
         template = component.object("template")
         if declared is not None and declared.items():
@@ -231,24 +166,25 @@ def _inferred(template: Object, beside: Beside) -> Sequence[Part]:
 
 _INNER: Mapping[str, Parts] = {
     "Pod": lambda template, _beside: [Part("", 1, template, "")],
-    "Job": _at(Place("spec", "", job=".")),
-    "JobSet": _at(Place("spec.replicatedJobs", "", "template.spec.template", ("replicas",), "template.spec")),
-    "PyTorchJob": _at(
+    "Job": at_places(Place("spec", "", job=".")),
+    "JobSet": at_places(Place("spec.replicatedJobs", "", "template.spec.template", ("replicas",), "template.spec")),
+    "PyTorchJob": at_places(
         *(Place(f"spec.pytorchReplicaSpecs.{role}", "", times=("replicas",)) for role in ("Master", "Worker"))
     ),
-    "RayCluster": _at(Place("spec.headGroupSpec", ""), Place("spec.workerGroupSpecs", "", times=("replicas",))),
-    "RayJob": _at(
+    "RayCluster": at_places(Place("spec.headGroupSpec", ""), Place("spec.workerGroupSpecs", "", times=("replicas",))),
+    "RayJob": at_places(
         Place("spec.rayClusterSpec.headGroupSpec", ""),
         Place("spec.rayClusterSpec.workerGroupSpecs", "", times=("replicas",)),
     ),
-    "Deployment": _at(Place("spec", "", times=("replicas",))),
-    "StatefulSet": _at(Place("spec", "", times=("replicas",))),
+    "Deployment": at_places(Place("spec", "", times=("replicas",))),
+    "StatefulSet": at_places(Place("spec", "", times=("replicas",))),
 }
 
 
 def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
     """The jobs of its runtime, with the nodes and the resources that it says itself for those that train."""
     ref = spec.object("runtimeRef")
+    ref.only(("apiGroup", "kind", "name"))
     shared = ref.text("kind", CLUSTER_RUNTIME) == CLUSTER_RUNTIME
     runtime = beside.runtimes.get(("" if shared else beside.namespace, ref.text("name")))
     if runtime is None:
@@ -258,14 +194,22 @@ def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
 
 
 def _trained(trainer: Object, runtime: Object) -> Iterator[Part]:
+    trainer.only(("image", "command", "args", "env", "numNodes", "resourcesPerNode", "numProcPerNode"))
+    trainer.object("resourcesPerNode").only(("requests", "limits"))
+    runtime.only(("mlPolicy", "podGroupPolicy", "template"))
     policy = runtime.object("mlPolicy")
+    policy.only(("numNodes", "torch", "mpi", "jax", "plainML", "xgboost", "flux"))
     mpi = policy.get("mpi")
     nodes = trainer.whole("numNodes", policy.whole("numNodes", 1))
     with_launcher = mpi is not None and mpi.object().flag("runLauncherAsNode", False)
-    for job in runtime.object("template").object("spec").objects("replicatedJobs"):
-        name, template = job.text("name"), job.object("template")
+    jobs = below(runtime, "template.spec")
+    jobs.only(_JOB_SET)
+    for job in jobs.objects("replicatedJobs"):
+        name, template = job.text("name"), below(job, "template")
         trains = template.object("metadata").object("labels").text(_STEP) == "trainer"
+        job.only(_REPLICATED)
         inner = template.object("spec")
+        inner.only(JOB_FIELDS)
         if trains or (with_launcher and name == _NODE):
             inner = _with_resources(inner, trainer.object("resourcesPerNode"))
         if mpi is not None:
@@ -294,13 +238,19 @@ def _with_resources(inner: Object, per_node: Object) -> Object:
 
 # ---------------------------------------------------------------- the table
 
+_REPLICA = ("replicas", "template", "restartPolicy")
 _STOPS = ("Succeeded", "Failed")
 _MANAGED = {"managedBy": _ELSEWHERE}
 
 
 def _training(field_name: str, *roles: str) -> JobKind:
     """A kind of the training operator: a map of replicas by role."""
-    parts = _at(*(Place(f"{field_name}.{role}", role, times=("replicas",)) for role in roles))
+    places = [Place(f"{field_name}.{role}", role, times=("replicas",), known=_REPLICA) for role in roles]
+
+    def parts(spec: Object, _beside: Beside) -> list[Part]:
+        spec.object(field_name).only(roles)
+        return [part for place in places for part in parts_at(spec, place)]
+
     known = (field_name, "runPolicy", "nprocPerNode", "successPolicy", "enableDynamicWorker")
     elastic = {"elasticPolicy": "a job that grows and shrinks is not simulated: it has the replicas that it says"}
     return JobKind(
@@ -321,7 +271,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "Deployment": JobKind(
         "apps",
         ("v1",),
-        _at(Place("", MAIN)),
+        at_places(Place("", MAIN)),
         ("replicas", "template", "selector", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused",
          "progressDeadlineSeconds"),
         copies="replicas",
@@ -330,9 +280,8 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "JobSet": JobKind(
         "jobset.x-k8s.io",
         ("v1alpha2",),
-        _at(Place("replicatedJobs", ".name", "template.spec.template", ("replicas",), "template.spec")),
-        ("replicatedJobs", "suspend", "network", "successPolicy", "failurePolicy", "startupPolicy", "coordinator",
-         "ttlSecondsAfterFinished", "volumeClaimPolicies"),
+        at_places(Place("replicatedJobs", ".name", "template.spec.template", ("replicas",), "template.spec", _REPLICATED)),
+        _JOB_SET,
         _MANAGED,
         ("Completed", "Failed"),
     ),
@@ -346,7 +295,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "PaddleJob": _training("paddleReplicaSpecs", "Master", "Worker"),
     "PyTorchJob": _training("pytorchReplicaSpecs", "Master", "Worker"),
     "RayCluster": JobKind(
-        "ray.io", ("v1",), lambda spec, _beside: _cluster(spec), _RAY, {**_MANAGED, "gcsFaultToleranceOptions": _REDIS}
+        "ray.io", ("v1",), lambda spec, _beside: _cluster(spec), _RAY, _RAY_UNSUPPORTED
     ),
     "RayJob": JobKind(
         "ray.io",
@@ -371,7 +320,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "StatefulSet": JobKind(
         "apps",
         ("v1",),
-        _at(Place("", MAIN, times=("replicas",))),
+        at_places(Place("", MAIN, times=("replicas",))),
         ("replicas", "template", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit",
          "volumeClaimTemplates", "minReadySeconds", "persistentVolumeClaimRetentionPolicy", "ordinals"),
     ),

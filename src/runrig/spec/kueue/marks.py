@@ -3,7 +3,7 @@
 import re
 
 from runrig.spec.kueue.names import KUEUE, Manifest
-from runrig.spec.kueue.tree import INT32, Value
+from runrig.spec.kueue.tree import INT32, Object, Value
 
 QUEUE = f"{KUEUE}/queue-name"
 CLASS = f"{KUEUE}/priority-class"
@@ -34,9 +34,14 @@ _BOOST = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 def warn_of_marks(manifest: Manifest) -> None:
     """Warns of every label and annotation of the queue system that has no effect here."""
     for field in ("labels", "annotations"):
-        for name, at in manifest.meta.object(field).pairs():
-            if name.startswith(f"{KUEUE}/") and name not in _HONOURED and name not in _NO_BEARING:
-                at.warn("not supported: not read")
+        warn_of_annotations(manifest.meta.object(field))
+
+
+def warn_of_annotations(fields: Object) -> None:
+    """The same of the labels or annotations *fields*."""
+    for name, at in fields.pairs():
+        if name.startswith(f"{KUEUE}/") and name not in _HONOURED and name not in _NO_BEARING:
+            at.warn("not supported: not read")
 
 
 def group_of(manifest: Manifest) -> str:

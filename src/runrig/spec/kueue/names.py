@@ -9,6 +9,10 @@ from runrig.spec.kueue.tree import Object, Value
 KUEUE = "kueue.x-k8s.io"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST = 253
+_CONDITION = (
+    "type", "status", "reason", "message", "lastTransitionTime", "observedGeneration", "lastProbeTime", "lastHeartbeatTime",
+    "lastUpdateTime",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ def check_name(at: Value, name: str) -> None:
 def _conditions(status: Object) -> dict[str, Condition]:
     found = {}
     for item in status.objects("conditions"):
+        item.only(_CONDITION)
         time = item.get("lastTransitionTime")
         found[item.text("type")] = Condition(
             item.text("status") == "True", item.text("reason"), time.time() if time else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from runrig.domain.kueue import NODE_NAME, MatchExpression, NodeChoice, TopologyRequest
 from runrig.domain.quantities import LARGEST, PODS
+from runrig.spec.kueue.marks import warn_of_annotations
 from runrig.spec.kueue.selectors import read_expression, read_tolerations
 from runrig.spec.kueue.surroundings import CONTAINER, POD, Amounts, Bounds, Surroundings, merged
 from runrig.spec.kueue.topologies import GROUP, read_annotations
@@ -30,6 +31,7 @@ _READ = (
     "containers", "initContainers", "resources", "overhead", "runtimeClassName", "nodeSelector", "affinity", "tolerations",
     "priorityClassName",
 )  # fmt: skip
+_TEMPLATE = ("metadata", "spec", "apiVersion", "kind", "status")
 _OF_A_POD = ("cpu", "memory")
 _HUGEPAGES = "hugepages-"
 _NAME_FIELD = "metadata.name"
@@ -70,7 +72,9 @@ def read_template(template: Object, around: Surroundings, namespace: str, more: 
 
     *more*: requests of containers that its controller adds.
     """
+    template.only(_TEMPLATE)
     annotations = template.object("metadata").object("annotations")
+    warn_of_annotations(annotations)
     topology = read_annotations(annotations)
     spec = template.get("spec")
     if spec is None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from runrig.domain.kueue import WorkloadPodSet
 from runrig.spec.kueue import marks
 from runrig.spec.kueue.drafts import Draft
-from runrig.spec.kueue.jobkinds import JOB_KINDS, MAIN, Beside, JobKind, Part
+from runrig.spec.kueue.jobkinds import JOB_KINDS, MAIN, JobKind
 from runrig.spec.kueue.names import KUEUE, Manifest
+from runrig.spec.kueue.parts import Beside, Part
 from runrig.spec.kueue.pods import Pod, read_template
 from runrig.spec.kueue.podsets import Queue, classes_of, draft_of, places_near, pod_set, queue_of
 from runrig.spec.kueue.surroundings import Surroundings

@@ -1,6 +1,6 @@
 """Workload → a draft: its pod sets, its priority, and what its status says it holds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from runrig.domain.kueue import Granted, WorkloadPodSet
@@ -38,6 +38,10 @@ _UNSUPPORTED_STATUS = {
     "topologyAssignmentRecovery": "replacing a node that failed is not supported: it keeps the place that it has",
 }
 READY = "Ready"
+_CHECK = ("name", "state", "message", "lastTransitionTime", "requeueAfterSeconds", "retryCount")
+_UNSUPPORTED_CHECK = {
+    "podSetUpdates": "what a check changes in the pods is not read: they keep their selectors and tolerations"
+}
 _HELD_BY = "WaitingForReplacementPods"
 _GIVEN_UP = ("Retry", "Rejected")
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
@@ -62,7 +66,7 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
     queue = spec.get("queueName")
     status.only((*_STATUS, *_UNSUPPORTED_STATUS))
     status.unsupported(_UNSUPPORTED_STATUS)
-    states = {check.text("name"): check.text("state") for check in status.objects("admissionChecks")}
+    states = dict(_states(status))
     gate = manifest.meta.object("annotations").get(GATED)
     given_up = any(state in _GIVEN_UP for state in states.values())
     held = _held(manifest)
@@ -169,6 +173,7 @@ def _reclaimable(status: Object) -> dict[str, Value]:
     """Where each pod set's number of pods that need no quota any more stands."""
     found = {}
     for item in status.objects("reclaimablePods"):
+        item.only(("name", "count"))
         count = item.get("count")
         if count is not None:
             found[item.text("name") or "main"] = count
@@ -197,6 +202,14 @@ def _classes(spec: Object) -> tuple[ClassRef, ...]:
         return ()
     source = spec.text("priorityClassSource")
     return (ClassRef(POD_CLASS if source.startswith("scheduling.k8s.io") else WORKLOAD_CLASS, name.text(), name),)
+
+
+def _states(status: Object) -> Iterator[tuple[str, str]]:
+    """(an admission check, how far it is)."""
+    for check in status.objects("admissionChecks"):
+        check.only((*_CHECK, *_UNSUPPORTED_CHECK))
+        check.unsupported(_UNSUPPORTED_CHECK)
+        yield check.text("name"), check.text("state")
 
 
 def _held(manifest: Manifest) -> str:
