@@ -338,13 +338,13 @@ def test_a_dry_run_renders_a_validation_checks_and_neither_stores(tmp_path: Path
         before = it.desk.revision
         text = one_task("a")
         rendered = it.submit(text, dry_run="True")
-        assert (rendered["name"], rendered["spec"], rendered["logs"]) == ("a-1", text, None)
+        assert (rendered["name"], rendered["spec"], rendered["logs"]) == ("a-?", text, None)
         unfinished = text.replace("duration: 100.0", "files: [{path: /x, localpath: ./x}]")
         assert (
             it.submit(unfinished, dry_run=True)["spec"] == unfinished
         )  # the client puts the file in before it submits
         checked = it.submit(text, validation_only=True)
-        assert (checked["name"], checked["spec"], checked["logs"]) == ("a-1", None, "a-1 would be accepted")
+        assert (checked["name"], checked["spec"], checked["logs"]) == ("a-?", None, "a would be accepted")
         assert (
             it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("a", gpus=3)}, validation_only=True)[0]
             == 400

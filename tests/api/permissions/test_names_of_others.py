@@ -42,6 +42,7 @@ def posted(file: str) -> Mapping[str, tuple[str, Any]]:
         "check of the template": ("/api/v1/workflows:check", body | {"template_only": True}),
         "plan": ("/api/v1/plan", {"submission": body}),
         "render": ("/api/v1/workflows:render", body),
+        "validation of the reference client": ("/api/pool/team/workflow?validation_only=true", {"file": file}),
         "dry run of the reference client": ("/api/pool/team/workflow?dry_run=true", {"file": file}),
     }
 

@@ -31,7 +31,9 @@ def page(base: str, id: str) -> str:
 
 def checked(found: Accepted) -> wire.SubmitAnswer:
     """The answer to a validation."""
-    return wire.SubmitAnswer(name=found.id, logs=f"{found.id} would be accepted", warnings=list(found.warnings))
+    return wire.SubmitAnswer(
+        name=found.id, logs=f"{found.id.removesuffix('-?')} would be accepted", warnings=list(found.warnings)
+    )
 
 
 def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
