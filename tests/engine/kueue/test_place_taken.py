@@ -122,3 +122,17 @@ def test_what_the_targets_of_another_hold_is_not_free_before_they_stop(policies:
     assert decided(made) == outcome(STARTS, {"victim": ("preemptor", "InCohortReclamation")}, parked)
     made.carry_out()
     assert decided(made)["starts"] == {"preemptor": {"main": {"n1": 1}}, "late": {"main": {"n1": 2}}}
+
+
+def test_who_finds_nobody_to_preempt_holds_back_where_it_would_stand_on_empty_nodes() -> None:
+    """*high* needs a rack for each pod set: r1 and, on empty nodes, r2.  r2 is full, but that is no reason to hold back r1 twice."""
+    nodes = [machine("n0", "r1", cpu=8, gpu=2), machine("n1", "r2", cpu=4)]
+    made = cluster(
+        nodes,
+        [queue("q", cpu=99, gpu=99), queue("p", cpu=99, gpu=99)],
+        runs("full", "p", pods(1, ANYWHERE, cpu=4), {"n1": 1}, priority=20),
+        runs("gpus", "p", pods(2, ANYWHERE, gpu=1), {"n0": 2}, priority=20),
+        waits("high", "q", pods(2, ONE_RACK, name="a", cpu=1, gpu=1), pods(4, ONE_RACK, name="b", cpu=1), priority=9),
+        waits("low", "p", pods(4, ONE_HOST, cpu=1), priority=1),
+    )
+    assert decided(made) == outcome({"low": {"main": {"n0": 4}}}, parked=["high"])

@@ -86,7 +86,11 @@ def _targets(
 def _targets_with_placement(
     context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
-    """The same for pods that need nodes; sets the placement of *assigned* to where they go once the targets are gone."""
+    """The same for pods that need nodes.
+
+    Sets the placement of *assigned* to where they go once the targets are gone; without targets, to where they would go if no
+    work held any node: that is what it may hold back.
+    """
 
     def found() -> WorkloadPlacement | Misfit:
         return placement_now(context, workload, assigned)
@@ -102,18 +106,21 @@ def _targets_with_placement(
             reserve(each.workload.reservations)
         assert isinstance(placement, WorkloadPlacement), "the search has seen that it has a place without its targets"
         assigned.placement = placement
+    else:
+        alone = placement_now(context, workload, assigned, empty=True)
+        assigned.placement = NOWHERE if isinstance(alone, Misfit) else alone
     return targets
 
 
 def placement_now(
-    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, *, empty: bool = False
 ) -> WorkloadPlacement | Misfit:
-    """Where the pods of *workload* go as nodes stand now, in the flavors and counts of *assigned*."""
+    """Where the pods of *workload* go as nodes stand now, in the flavors and counts of *assigned*; *empty*: as if none held any."""
     placement = NOWHERE
     for group_request, option in zip(workload.shape.group_requests, assigned.chosen, strict=True):
         if option is not None:
             members = workload.shape.members(group_request, assigned.counts)
-            found = context.nodes.place(option.flavor, members, placement)
+            found = context.nodes.place(option.flavor, members, placement, empty=empty)
             if isinstance(found, Misfit):
                 return found
             placement = placement.and_also(found)
