@@ -298,10 +298,17 @@ class Fair(Search):
 
     def search(self) -> list[Target]:
         self.collect()
-        failed: dict[str, list[Holder]] = {name: [] for name in self.candidates}
-        if self.first_pass(failed) or (self.strategies == FAIR and self.second_pass(failed)):
+        failed = self.spared()
+        fits = self.first_pass(failed)
+        if not fits and any(holder.queue == self.queue for holder, _ in self.taken):
+            self.candidates, failed = failed, self.spared()
+            fits = self.first_pass(failed)
+        if fits or (self.strategies == FAIR and self.second_pass(failed)):
             return self.put_back(self.taken, borrowing=True)
         return []
+
+    def spared(self) -> dict[str, list[Holder]]:
+        return {name: [] for name in self.candidates}
 
     def first_pass(self, failed: dict[str, list[Holder]]) -> bool:
         entitled = self.free_within_nominal and not self.over(self.now(), self.node)

@@ -2,7 +2,8 @@
 
 From the root down, the child with the highest share is next.  Its first candidate goes if the preemptor's share, its request
 included, stays below the target's: the share that is left to it, or the share it has now, as the strategy says.  Shares are
-compared just below the common cohort.  Afterwards each target that is not needed is put back.
+compared just below the common cohort.  Taking from the preemptor's own queue lowers its share, so those that were spared before
+are tried once more.  Afterwards each target that is not needed is put back.
 Pure: edits the trees on trial and always restores them.
 """
 
@@ -46,6 +47,7 @@ class _Fair(CandidateSearch):
     ) -> None:
         super().__init__(context, preemptor, request, contested, finds_placement)
         self._failed: list[WorkloadState] = []
+        self._took_own = False
         self._reclaim = self.queue.spec.policies.reclaim
         self._touched: dict[QuotaNode, Amount | None] = {}
 
@@ -58,18 +60,21 @@ class _Fair(CandidateSearch):
         return self.needed(taken, self.fits)
 
     def _in_order(self) -> Iterator[WorkloadTarget]:
-        """Candidates of the first pass, then of the second if there is a second strategy."""
+        """Candidates of the first strategy, once more after some of the own queue went, then of the second if there is one."""
         strategies = self.context.strategies
         assert strategies
-        yield from self._first_pass(strategies[0])
+        yield from self._first_pass(strategies[0], _Lazily(self.candidates_of))
+        if self._took_own:
+            yield from self._first_pass(strategies[0], self._spared())
         if len(strategies) > 1:
             yield from self._second_pass()
 
-    def _first_pass(self, strategy: Strategy) -> Iterator[WorkloadTarget]:
-        order = _Order(self, _Lazily(self.candidates_of))
+    def _first_pass(self, strategy: Strategy, candidates: "_Lazily") -> Iterator[WorkloadTarget]:
+        order = _Order(self, candidates)
         entitled = self._within_nominal()
         while (queue := order.next_queue()) is not None:
             if queue is self.queue:
+                self._took_own = True
                 yield self._target(order.pop(queue), PreemptionReason.IN_QUEUE)
             elif entitled:
                 yield self._target(order.pop(queue), PreemptionReason.RECLAIM)
@@ -80,7 +85,7 @@ class _Fair(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
-        """The first candidate of *queue* that the strategy allows; those before it are kept for the second pass."""
+        """The first candidate of *queue* that the strategy allows; those before it are spared for the next pass."""
         mine, its = _below_common(self.leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
@@ -89,6 +94,14 @@ class _Fair(CandidateSearch):
                 return candidate
             self._failed.append(candidate)
         return None
+
+    def _spared(self) -> "_Lazily":
+        """The candidates that the passes so far did not take, for the next one."""
+        failed: dict[str, list[WorkloadState]] = {}
+        for workload in self._failed:
+            failed.setdefault(workload.queue, []).append(workload)
+        self._failed = []
+        return _Lazily(lambda queue: iter(failed.get(queue, ())))
 
     def _lets_go(
         self, strategy: Strategy, preemptor: Amount, before: Amount, its: QuotaNode, candidate: WorkloadState
@@ -101,11 +114,8 @@ class _Fair(CandidateSearch):
         return preemptor <= after
 
     def _second_pass(self) -> Iterator[WorkloadTarget]:
-        """One failed candidate of each queue whose share is now above the preemptor's."""
-        failed: dict[str, list[WorkloadState]] = {}
-        for workload in self._failed:
-            failed.setdefault(workload.queue, []).append(workload)
-        order = _Order(self, _Lazily(lambda queue: iter(failed.get(queue, ()))))
+        """One spared candidate of each queue whose share is now above the preemptor's."""
+        order = _Order(self, self._spared())
         while (queue := order.next_queue()) is not None:
             mine, its = _below_common(self.leaf, queue.leaf)
             candidate = order.pop(queue)
