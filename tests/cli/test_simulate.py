@@ -382,6 +382,12 @@ def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
     assert (off.code, "Admitted" in off.out) == (0, False)
 
 
+def test_a_run_as_the_peer_says_that_it_goes_on_for_ever() -> None:
+    file = Path(__file__).parents[2] / "examples" / "kueue" / "22-comes-to-rest.yaml"
+    assert "for ever" not in runrig("simulate", "--cycles", "0", str(file)).out
+    assert "cycles 3 to 4 repeat for ever" in runrig("simulate", "--cycles", "0", "--as-peer", str(file)).out
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

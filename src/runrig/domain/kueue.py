@@ -229,6 +229,7 @@ class Workload:
     """*name*: namespace/name.  *queue*: the cluster queue; empty if its local queue is unknown.
 
     *queued_at*: the time that orders it in the queue; it differs from *created_at* only after certain evictions.
+    *preempting_since*: since when it waits for workloads that it preempted; None: it does not.
     *granted* None: pending; otherwise it has held quota since *reserved_at*.  *admitted* False with quota: admission checks are
     open.  *evicted*: it has been asked to stop and still holds its quota.  *checks_open*: once it gets quota it still waits for
     admission checks, whatever its queue asks for; *checks_ready*: of those, which are over.  *stop*: the stop policy of its local
@@ -246,6 +247,7 @@ class Workload:
     uid: str = ""
     namespace: str = "default"
     granted: tuple[Granted, ...] | None = None
+    preempting_since: float | None = None
     reserved_at: float = 0.0
     admitted: bool = True
     evicted: bool = False
@@ -276,10 +278,14 @@ FAIR = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the whole Kueue manager.  *strategies* None: classical preemption; else fair sharing.  *gates*: by Kueue's names."""
+    """Settings of the whole Kueue manager.  *strategies* None: classical preemption; else fair sharing.  *gates*: by Kueue's names.
+
+    *as_peer*: preemptors are treated as in Kueue, without law R5.  What is evicted already holds its quota to the end.
+    """
 
     strategies: tuple[Strategy, ...] | None = None
     gates: Mapping[str, bool] = field(default_factory=dict)
+    as_peer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """A run of Kueue manifests to the end: it stops when nothing can come any more, and not at the first cycle in which nothing starts."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runrig.domain.kueue import Settings
 from runrig.service.simulate.kueue_run import MOST_IDLE
-from runrig.service.simulate.simulate import Options
+from runrig.service.simulate.simulate import Options, outcome
+from runrig.wire.simulate import as_line
 from tests.service.simulate.simulations import kueue, line, manifests, pods, queue, workload
 from tests.worlds.manifests import group
 
@@ -80,3 +84,42 @@ def test_a_run_that_would_take_too_long_to_come_round_ends() -> None:
     queues = [part for size in sizes for part in flavored(f"cq-{size}", 4, *[1] * (size - 1))]
     never = [with_head(f"never-{size}", f"cq-{size}", at=1, workers=9) for size in sizes]
     assert len(starts(*queues, *never, flavors=11)) == MOST_IDLE + 1
+
+
+# ---------------------------------------------------------------- what never comes to rest
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "kueue"
+
+
+def told(example: str, settings: Settings) -> tuple[list[list[str]], list[str]]:
+    """(who starts, and who goes, in each cycle; warnings)."""
+    made = json.loads(as_line(outcome((EXAMPLES / example).read_text(), example, Options(0, settings))))
+    cycles = [
+        [
+            *(f"{each['workload'].removeprefix('default/')} starts" for each in cycle["admitted"]),
+            *(f"{each['workload'].removeprefix('default/')} goes" for each in cycle["preempted"]),
+        ]
+        for cycle in made["cycles"]
+    ]
+    return cycles, [each["message"] for each in made["warnings"]]
+
+
+def test_a_run_as_the_peer_ends_where_it_begins_to_repeat_itself() -> None:
+    turn = [["s-waits starts"], ["s-waits goes"]]
+    assert told("22-comes-to-rest.yaml", Settings(as_peer=True)) == (
+        turn * 2,
+        ["cycles 3 to 4 repeat for ever: work is evicted and admitted in turn"],
+    )
+
+
+def test_a_run_as_the_peer_that_comes_to_rest_is_no_circle() -> None:
+    cycles, warnings = told("09-priority.yaml", Settings(as_peer=True))
+    assert cycles[:2] == [["newer goes"], ["urgent starts"]]
+    assert warnings == []
+
+
+@pytest.mark.parametrize(("as_peer", "warns"), [(False, True), (True, False)])
+def test_the_gate_for_preemptors_has_an_effect_only_as_the_peer(as_peer: bool, warns: bool) -> None:
+    gates = {"PrioritizePreemptorWorkloads": True}
+    _, warnings = told("09-priority.yaml", Settings(gates=gates, as_peer=as_peer))
+    assert bool(warnings) is warns

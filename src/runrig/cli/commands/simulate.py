@@ -61,7 +61,7 @@ class _OptionalValue(click.Command):
     default=1,
     show_default=True,
     metavar="N",
-    help="How many cycles to run; 0: until one changes nothing.",
+    help="How many cycles to run; 0: until they repeat themselves.",
 )
 @click.option(
     _FAIR,
@@ -72,6 +72,11 @@ class _OptionalValue(click.Command):
     "--feature-gates", metavar="NAME=true,...", multiple=True, help="Kueue's feature gates, under Kueue's names."
 )
 @click.option(
+    "--as-peer",
+    is_flag=True,
+    help="Treat preemptors as Kueue does, also where that never comes to rest; what is evicted keeps its quota.",
+)
+@click.option(
     "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."
 )
 def simulate(
@@ -80,6 +85,7 @@ def simulate(
     cycles: int,
     fair_sharing: str | None,
     feature_gates: tuple[str, ...],
+    as_peer: bool,
     format_type: str,
 ) -> None:
     """What would be admitted, preempted and kept waiting: each FILE (stdin for -) is a scenario of its own.
@@ -91,7 +97,7 @@ def simulate(
 
     if not files and not together:
         raise click.UsageError("Name a FILE, or a file or folder with -f.")
-    options = _options(cycles, fair_sharing, feature_gates)
+    options = _options(cycles, fair_sharing, feature_gates, as_peer=as_peer)
     failed = told = False
     scenarios: list[tuple[str, tuple[str, ...]]] = [
         (shown(file) if file == "-" else Path(file).name, (file,)) for file in files
@@ -118,12 +124,12 @@ def simulate(
         raise click.exceptions.Exit(_FAILED)
 
 
-def _options(cycles: int, strategies: str | None, gates: tuple[str, ...]) -> "Options":
+def _options(cycles: int, strategies: str | None, gates: tuple[str, ...], *, as_peer: bool) -> "Options":
     from runrig.domain.kueue import Settings
     from runrig.service.simulate.simulate import Options, parse_gates, parse_strategies
 
     chosen = None if strategies is None else parse_strategies(strategies)
-    return Options(cycles, Settings(chosen, parse_gates(",".join(gates))))
+    return Options(cycles, Settings(chosen, parse_gates(",".join(gates)), as_peer))
 
 
 def _run(file: str, scenario: str, options: "Options") -> "Outcome":

@@ -33,7 +33,8 @@ class EquivalenceClass:
 
 
 class QueueState:
-    """*first*: the preemptor that is served before all others until it has its quota (law R5).
+    """*first*: the preemptor that is served before all others until it has its quota (law R5).  *preemptor*: the last workload
+    that had to wait for targets, until it has its quota; with law R5 it is *first*, without it only if the queue is not strict.
 
     *running*, *leaving*: holders of quota by the indices of which they were granted some, in the order in which candidates are
     tried; leaving ones have been told to stop.
@@ -59,6 +60,7 @@ class QueueState:
         "missing",
         "open",
         "potential",
+        "preemptor",
         "running",
         "spec",
         "strict",
@@ -77,6 +79,7 @@ class QueueState:
         self.closed = STOPPED if spec.stop is not StopPolicy.NONE else FLAVOR_NOT_FOUND if self.missing else spec.closed
         self.open = not self.closed
         self.first: WorkloadState | None = None
+        self.preemptor: WorkloadState | None = None
         self.running: Holding = {}
         self.leaving: Holding = {}
         self.generation = 0
@@ -196,6 +199,12 @@ class QueueState:
         if before is not None and before is not workload and self._first_waits:
             self._first_waits = False
             self.add(before)
+
+    def preempts(self, workload: WorkloadState, *, always: bool) -> None:
+        """*workload*, which is not in line, waits for targets.  *always*: it goes first in a strict queue too (law R5)."""
+        self.preemptor = workload
+        if always or not self.strict:
+            self.let_first(workload)
 
     def waiting(self) -> Iterator[tuple[WorkloadState, EquivalenceClass | None]]:
         """All waiting workloads in no order, each with the class it is parked in, None if it is not parked."""

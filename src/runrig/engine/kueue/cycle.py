@@ -77,6 +77,7 @@ class Cycle:
             if not (last and self._context.gates["FlavorFungibilityPreserveScanProgress"]):
                 after = ()
         entry = nominate(self._context, head, after=after)
+        entry.promised = self._context.preemptors_first and queue.preemptor is head
         head.tried, head.tried_in = entry.assigned.tried, (queue.generation, self._number)
         return entry
 
@@ -87,7 +88,7 @@ class Cycle:
 
     def _counts(self, entry: Nomination) -> bool:
         """Whether it has targets, or holds back quota for the rest of the cycle because it may be unable to reclaim it later."""
-        return bool(entry.targets) or self._reclaim(entry.workload) is not Policy.ANY
+        return bool(entry.targets) or entry.promised or self._reclaim(entry.workload) is not Policy.ANY
 
     def _reclaim(self, workload: WorkloadState) -> Policy:
         return self._context.queues[workload.queue].spec.policies.reclaim
@@ -142,6 +143,8 @@ class Cycle:
         """The targets of others free what *entry* needs, so it waits for them too."""
         entry.workload.waits_for, entry.workload.tried = tuple(sorted(self._context.gone)), ()
         self._hold(entry.workload, entry.assigned.request, entry.assigned.placement.reservations)
+        if self._context.as_peer:
+            self._context.queues[entry.workload.queue].preempts(entry.workload, always=False)
         self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _stop_for(self, entry: Nomination) -> None:
@@ -176,6 +179,8 @@ class Cycle:
         self._context.hold(workload.leaf, request, reservations)
         if queue.first is workload:
             queue.let_first(None)
+        if queue.preemptor is workload:
+            queue.preemptor = None
         self._starting.append(workload)
         self.admitted.append(Admission(spec.name, workload.queue, granted, _checks_open(spec, queue.spec, granted)))
 
@@ -188,12 +193,14 @@ class Cycle:
             names.append(name)
             gone[name] = taken
             queues[queue].set_aside(taken)
-            self.preempted.append(Preemption(name, queue, by, reason))
-        context.evicted_by.note(names, by)
+            if not (taken.evicted and context.as_peer):
+                self.preempted.append(Preemption(name, queue, by, reason))
         self._hold(workload, entry.assigned.request, entry.assigned.placement.reservations)
-        workload.held, workload.tried = entry.assigned, ()
-        workload.waits_for = tuple(sorted(names))
-        context.queues[workload.queue].let_first(workload)
+        workload.tried, workload.waits_for = (), tuple(sorted(names))
+        if not context.as_peer:
+            context.evicted_by.note(names, by)
+            workload.held = entry.assigned
+        queues[workload.queue].preempts(workload, always=not context.as_peer)
         self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
@@ -204,7 +211,7 @@ class Cycle:
     def _reserve(self, entry: Nomination) -> None:
         """Holds back what the queue may be unable to reclaim later: up to its nominal, or its borrowing limit."""
         leaf = entry.workload.leaf
-        if self._reclaim(entry.workload) is Policy.ANY:
+        if self._reclaim(entry.workload) is Policy.ANY and not entry.promised:
             return
         held = []
         for index, amount in entry.assigned.request:

@@ -53,6 +53,9 @@ GATES: Mapping[str, bool] = {
 }
 """Feature gates that change decisions here, with their defaults."""
 
+PREEMPTORS_FIRST = "PrioritizePreemptorWorkloads"
+"""A gate that is off by default, and counts only where law R5 does not apply, which says more."""
+
 
 class EvictedBy:
     """Who evicted whom.  No preemption closes a circle (law R5): a workload cannot take one that evicted it, directly or not."""
@@ -115,7 +118,8 @@ ReachKey = tuple[QuotaNode | None, QuotaNode | None, frozenset[int], bool]
 class SchedulerContext:
     """*strategies* None: classical preemption.  *gone*: targets of this cycle, which no longer count in CHARGED, by name.
 
-    *stopping*: how many workloads hold quota and have been told to stop.
+    *stopping*: how many workloads hold quota and have been told to stop.  *as_peer*: law R5 does not apply.
+    *preemptors_first*: of the heads, those that wait for their targets are served first.
     """
 
     def __init__(
@@ -133,6 +137,8 @@ class SchedulerContext:
         self.shares = Shares(tree.keys)
         self.strategies: tuple[Strategy, ...] | None = settings.strategies
         self.gates = {**GATES, **settings.gates}
+        self.as_peer = settings.as_peer
+        self.preemptors_first = settings.as_peer and settings.gates.get(PREEMPTORS_FIRST, False)
         self.nodes = WorkloadPlacer(system, self.gates)
         self.evicted_by = EvictedBy()
         self.gone: dict[str, WorkloadState] = {}

@@ -52,13 +52,16 @@ class Simulator:
         self._workloads: dict[str, WorkloadState] = {}
         self._aside: dict[str, Workload] = {}
         self._number = 0
-        for workload in sorted(system.workloads, key=lambda each: each.name):
+        for workload in sorted(system.workloads, key=lambda each: (each.preempting_since or 0.0, each.name)):
             self.submit(workload)
 
     # ------------------------------------------------------------ what comes in and goes
 
     def submit(self, spec: Workload) -> None:
-        """Adds a workload: it waits, or holds quota if it has been granted some."""
+        """Adds a workload: it waits, or holds quota if it has been granted some.
+
+        One that waits for workloads that it preempted goes first in its queue, the last one that was added.
+        """
         if spec.boost and self._context.gates["PriorityBoost"]:
             spec = replace(spec, priority=spec.priority + spec.boost)
         if spec.gated and not self._context.gates["AdmissionGatedBy"]:
@@ -72,6 +75,8 @@ class Simulator:
         )
         workload.barred = self._barred(spec, queue)
         if spec.granted is None:
+            if spec.preempting_since is not None:
+                queue.preempts(workload, always=not self._context.as_peer)
             queue.arrive(workload)
             return
         granted = tuple(_after_reclaim(each, spec, self._context.gates["ReclaimablePods"]) for each in spec.granted)
@@ -143,6 +148,7 @@ class Simulator:
             for queue in self._context.queues.values()
             for alike in queue.leaving.values()
             for _, workload in alike
+            if not (self._context.as_peer and workload.spec.evicted)
         ]
         frees_nodes = any(workload.reservations for workload in gone)
         for workload in gone:
@@ -209,6 +215,16 @@ class Simulator:
                     fresh = workload.tried_in[0] == queue.generation or workload.tried_in[1] == self._number
                     scans.append((workload.spec.name, workload.tried, fresh))
         return tuple(firsts), parked, tuple(sorted(scans))
+
+    def held(self) -> Hashable:
+        """Who holds how much of what, in the order in which they got it.  O(workloads that hold quota)."""
+        holders = [
+            (workload.reserved_at, workload.spec.name, workload.request, workload.evicted)
+            for workload in self._workloads.values()
+            if workload.granted
+        ]
+        ranks = {at: rank for rank, at in enumerate(sorted({at for at, *_ in holders}))}
+        return tuple((ranks[at], *rest) for at, *rest in sorted(holders, key=lambda each: each[:2]))
 
     def _waiting(self, looked: set[str]) -> tuple[Waiting, ...]:
         waiting = [

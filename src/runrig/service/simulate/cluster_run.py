@@ -72,7 +72,7 @@ class ClusterRun:
         self._warnings: list[Warned] = []
         if options.settings != Settings():
             self._warnings.append(
-                Warned(0, "--fair-sharing, --feature-gates", "these are for Kueue manifests: not used")
+                Warned(0, "--fair-sharing, --feature-gates, --as-peer", "these are for Kueue manifests: not used")
             )
         cluster = scenario.cluster
         has_nodes = bool(cluster.nodes)

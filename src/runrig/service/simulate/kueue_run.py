@@ -1,11 +1,11 @@
 """Kueue manifests, run cycle by cycle: one head per cluster queue each time, as Kueue does."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from runrig.domain import kueue
 from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, System, Warned, Workload
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.scheduler_context import GATES
+from runrig.engine.kueue.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.engine.kueue.simulator import Simulator
 from runrig.service.simulate.options import GATES as KNOWN_GATES
 from runrig.service.simulate.options import Options
@@ -32,7 +32,8 @@ MOST_IDLE = 250
 
 def _without_effect(settings: Settings) -> Iterator[Warned]:
     """Gates that change nothing here; they belong to no document."""
-    for gate in sorted(set(settings.gates) - set(GATES)):
+    known = {*GATES, PREEMPTORS_FIRST} if settings.as_peer else set(GATES)
+    for gate in sorted(set(settings.gates) - known):
         if gate in _ALWAYS_ON:
             if not settings.gates[gate]:
                 yield Warned(0, "--feature-gates", f"{gate} is always on here: parents of cohorts count")
@@ -43,7 +44,8 @@ def _without_effect(settings: Settings) -> Iterator[Warned]:
 def _together(said: Settings, found: Settings) -> Settings:
     """What the options say, then what the manager's configuration in the files says of what bears on admission."""
     gates = {name: on for name, on in found.gates.items() if name in KNOWN_GATES}
-    return Settings(found.strategies if said.strategies is None else said.strategies, {**gates, **said.gates})
+    strategies = found.strategies if said.strategies is None else said.strategies
+    return Settings(strategies, {**gates, **said.gates}, said.as_peer)
 
 
 class KueueRun:
@@ -60,11 +62,12 @@ class KueueRun:
         self._workloads = {each.name: each for each in manifests.system.workloads}
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
+        self._circle = 0
         self._before = _moment(self._world)
 
     def steps(self) -> Iterator[int]:
         """Runs; after each cycle, how many there were so far."""
-        idle = {self._world.line()}
+        seen, idle = {self._state(): 0}, 0
         while True:
             done = len(self._cycles) + 1
             report = self._world.cycle(self._manifests.system.now + done)
@@ -75,12 +78,20 @@ class KueueRun:
             gone = self._world.carry_out()
             if self._most:
                 continue
-            line = self._world.line()
-            if report.admitted or report.preempted or gone:
-                idle.clear()
-            elif line in idle or len(idle) > MOST_IDLE:
+            idle = 0 if report.admitted or report.preempted or gone else idle + 1
+            if not idle and not self._settings.as_peer:
+                seen.clear()  # with law R5 what happened never comes back
+            state = self._state()
+            if state in seen or idle > MOST_IDLE:
+                since = seen.get(state, done)
+                if any(each.admitted or each.preempted for each in self._cycles[since:]):
+                    self._circle = since + 1
                 return
-            idle.add(line)
+            seen[state] = done
+
+    def _state(self) -> Hashable:
+        """Equal after two cycles: the run repeats itself from the first of them on."""
+        return self._world.line(), self._world.held() if self._settings.as_peer else None
 
     def outcome(self) -> Outcome:
         """As far as it has run."""
@@ -91,10 +102,17 @@ class KueueRun:
             after=_moment(self._world),
             cycles=tuple(self._cycles),
             inactive=self._world.inactive(),
-            warnings=(*self._manifests.warnings, *_without_effect(self._settings)),
+            warnings=(*self._manifests.warnings, *_without_effect(self._settings), *self._told_circle()),
         )
 
     # ------------------------------------------------------------ what is told
+
+    def _told_circle(self) -> Iterator[Warned]:
+        if self._circle:
+            last = len(self._cycles)
+            yield Warned(
+                0, "--as-peer", f"cycles {self._circle} to {last} repeat for ever: work is evicted and admitted in turn"
+            )
 
     def _told(self, report: CycleReport) -> Cycle:
         return Cycle(

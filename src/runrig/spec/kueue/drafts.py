@@ -51,6 +51,7 @@ class Draft:
     created_at: float | None = None
     queued_at: float | None = None
     not_before: float | None = None
+    preempting_since: float | None = None
     uid: str = ""
     reservation: Reservation | None = None
     checks_open: bool = False

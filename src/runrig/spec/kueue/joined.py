@@ -62,6 +62,7 @@ def _workload(draft: Draft, names: Names, created: float) -> Workload:
         uid=draft.uid,
         namespace=draft.namespace,
         granted=held.granted if held else None,
+        preempting_since=draft.preempting_since,
         reserved_at=(names.now if held.reserved_at is None else held.reserved_at) if held else 0.0,
         admitted=held.admitted if held else True,
         evicted=held.evicted if held else False,

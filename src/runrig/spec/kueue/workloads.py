@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runrig.domain.kueue import Granted, WorkloadPodSet
+from runrig.domain.kueue import Granted, PendingReason, WorkloadPodSet
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
 from runrig.spec.kueue.manager import Manager
@@ -84,6 +84,7 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
         created_at=manifest.created,
         queued_at=evicted.at if late and evicted else None,
         not_before=again.time(note=False) if again is not None else None,
+        preempting_since=_preempting_since(manifest),
         uid=manifest.meta.text("uid"),
         reservation=_reservation(manifest, admission, pod_sets, given_up=given_up) if admission else None,
         checks_open=any(state != READY for state in states.values()),
@@ -222,6 +223,13 @@ def _held(manifest: Manifest) -> str:
     if requeued is not None and not requeued.status:
         return f"it was evicted, and is not queued again yet ({requeued.reason or 'Requeued is False'})"
     return ""
+
+
+def _preempting_since(manifest: Manifest) -> float | None:
+    waits = manifest.condition("QuotaReserved")
+    if waits is None or waits.status or waits.reason != PendingReason.WAITING_FOR_TARGETS.value:
+        return None
+    return waits.at or 0.0
 
 
 # ---------------------------------------------------------------- what it holds

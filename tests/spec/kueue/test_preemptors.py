@@ -1,0 +1,24 @@
+"""A workload that waits for what it preempted says so in its status."""
+
+import pytest
+
+from tests.worlds.manifests import home, only, read, workload
+
+SECOND = 1767225607.0
+WAITS = {"type": "QuotaReserved", "status": "False", "reason": "WaitingForPreemptedWorkloads"}
+AT = {"lastTransitionTime": "2026-01-01T00:00:07Z"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "since"),
+    [
+        ([WAITS | AT], SECOND),
+        ([WAITS], 0.0),
+        ([WAITS | AT | {"status": "True"}], None),
+        ([WAITS | AT | {"reason": "WaitingForQuota"}], None),
+        ([WAITS | AT | {"type": "Admitted"}], None),
+        ([], None),
+    ],
+)
+def test_the_condition_says_since_when(conditions: list[dict[str, str]], since: float | None) -> None:
+    assert only(read(*home(), workload(status={"conditions": conditions}))).preempting_since == since
