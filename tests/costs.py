@@ -2,9 +2,9 @@
 
     pytest -n 2 -m "not slow" --budget fast
 
-At the end the twenty dearest tests are listed and, with ``--budget``, what the run used beside its budget (BUDGETS).  Both are
-divided by a calibration loop that the workers run at their start and end, so that a slow or busy machine does not count.  Above
-MOST times the budget a run in CI fails.  ``--costs FILE``: what each test cost, as lines of tab-separated text.
+With ``--budget`` the twenty most expensive tests are listed at the end, and the total is compared with the budget of the tier
+(BUDGETS).  The total is divided by a calibration loop that each worker runs at its start and end, so that a slow or busy machine
+does not count.  In CI, a run above MOST times its budget fails.  ``--costs FILE`` writes what each test cost, tab-separated.
 """
 
 import os
@@ -86,10 +86,10 @@ class Costs:
             Path(config.option.costs).write_text("".join(rows))
 
     def _lines(self, config: pytest.Config) -> list[str]:
-        if len(self.tests) <= _LISTED:
+        if not config.option.budget:
             return []
         dearest = sorted(self.tests.items(), key=lambda each: -sum(each[1].values()))[:_LISTED]
-        lines = [f"The {_LISTED} dearest tests, in processor seconds with their processes:"]
+        lines = [f"The {_LISTED} most expensive tests, in processor seconds, with their processes:"]
         lines += [f"{sum(phases.values()):7.2f}  {test}" for test, phases in dearest]
         lines.append(
             f"{self._calibrated_s():.0f} calibrated processor seconds ({self._slowness():.2f} times as slow as nominal)"

@@ -176,6 +176,20 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
 
 
 @several
+@given(trees(), loads, st.integers(0, 1))
+def test_all_that_is_left_fits_and_one_unit_more_does_not(grown_tree: Trees, load: Load, index: int) -> None:
+    """Q4, P2, at the bound of each leaf: the random amounts above seldom meet it."""
+    tree, leaves = grown_tree
+    loaded(tree, leaves, load)
+    for leaf in leaves:
+        most = headroom(leaf, index)
+        if leaf.kind is not Kind.LOW:
+            most = min(most, left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above))
+        assert fits(leaf, ((index, most),)), (leaf, most)
+        assert not fits(leaf, ((index, most + 1),)), (leaf, most)
+
+
+@several
 @given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
 def test_binding_names_the_node_whose_limit_refuses(
     grown_tree: Trees, load: Load, at: int, index: int, amount: int
