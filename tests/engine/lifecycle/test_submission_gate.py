@@ -121,8 +121,7 @@ def test_amounts_that_are_not_the_same_do_not_look_the_same_in_a_refusal() -> No
     world = World({"a": Pool("a", {memory: Quota(2**30, 0)})}, {"n0": Node("n0", {GPU: 4, MEMORY: 2**40})})
     asked = task("t", requests=requests_of({MEMORY: 1_048_577 * 2**10}))
     assert str(refusal(world, "a", NORMAL, workflow("w", asked))) == (
-        "w asks for 1,048,577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less, or submit with "
-        "priority LOW"
+        "w asks for 1,048,577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less"
     )
 
 

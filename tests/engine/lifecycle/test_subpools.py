@@ -284,6 +284,29 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
     assert world.cycle() == ["admit fits", "admit low"]
 
 
+@pytest.mark.parametrize(
+    ("pool", "gpus", "ways"),
+    [
+        ("team", 3, "ask for less, submit with priority LOW, or submit to team--b, which has 4 of its quota left"),
+        ("team--a", 5, "ask for less, or submit with priority LOW"),
+        ("team--c", 3, "ask for less, submit with priority LOW, or submit to team--b, which has 4 of its quota left"),
+        ("team--c", 200, "ask for less"),
+    ],
+)
+def test_the_advice_names_only_what_would_be_accepted_and_the_pool_that_has_room(
+    pool: str, gpus: int, ways: str
+) -> None:
+    """P3.  team--a, whose quota is as large as that of team--b, has none of it left."""
+    world = team(10, a=4, b=4, c=2)
+    world.submit("w", "team--a", NORMAL, 4)
+    world.cycle()
+    with pytest.raises(Refused) as caught:
+        submission_gate.submit(
+            world.state, workflow("v", task("t", gpus)), spec_hash="h", pool=pool, priority=NORMAL, user="u", uuid="", now=1
+        )  # fmt: skip
+    assert str(caught.value).endswith(f": {ways}")
+
+
 def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() -> None:
     """P3: AC7 of the reference."""
     world = team(30, a=20)

@@ -25,7 +25,7 @@ from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import may_hold, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
-from runrig.engine.quota.quota_node import Kind, QuotaNode, potential, promise
+from runrig.engine.quota.quota_node import Kind, potential, promise
 from runrig.engine.state.state import State
 
 UNNUMBERED = "?"
@@ -253,35 +253,42 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     details |= {"shared": dict(shared)} if shared else {}
     own = max(0, leaf.nominal[index])
     subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
+    ways = _ways_out(state, entry, index, amount)
     if not subpools:
-        way_out = "ask for less, or submit with priority LOW"
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
-        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota{parts}: {way_out}", "P3", details)
+        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota{parts}: {ways}", "P3", details)
     quota, given = (
         amount_in_a_sentence(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values()))
     )
     held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
     parts = own_and_shared(own, shared, str(key), f"unallocated ({held})")
     return Refused(
-        f"{start}; pool {leaf.name} has {parts}: ask for less, {_way_out(state, node, index, amount)}",
+        f"{start}; pool {leaf.name} has {parts}: {ways}",
         "P3",
         details | {"quota": node.nominal[index], "unallocated": leaf.nominal[index], "subpools": subpools},
     )
 
 
-def _way_out(state: State, parent: QuotaNode, index: int, amount: int) -> str:
-    """The advice to submit with priority LOW or, if a subpool has enough quota, to the one with the most quota left."""
-    firm = [
-        state.ledger.tree.firm[child.name]
-        for child in parent.children
-        if child.kind is Kind.POOL and state.pools[child.name].state is PoolState.ACTIVE
-    ]
-    enough = [leaf for leaf in firm if leaf.nominal[index] >= amount]
-    if not enough:
-        return "or submit with priority LOW"
-    best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
-    left = amount_in_a_sentence(state.ledger.tree.keys[index].resource, max(0, best.balance(index)))
-    return f"submit with priority LOW, or submit to {best.name}, which has {left} of its quota left"
+def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
+    """What would be accepted instead: less; LOW, if the pool could ever borrow as much; the pool nearby with the most quota left, if
+    that is enough."""
+    tree, name = state.ledger.tree, entry.gang.pool
+    ways = ["ask for less"]
+    if potential(tree.low[name], index) >= amount:
+        ways.append("submit with priority LOW")
+    enough = [leaf for leaf in map(tree.firm.__getitem__, _nearby(state, name)) if leaf.balance(index) >= amount]
+    if enough:
+        best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
+        left = amount_in_a_sentence(tree.keys[index].resource, best.balance(index))
+        ways.append(f"submit to {best.name}, which has {left} of its quota left")
+    return ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+
+
+def _nearby(state: State, name: str) -> list[str]:
+    """The other pools below the same top-level pool that take submissions: whoever may submit to one of them may submit to all."""
+    top = state.pools[name].parent or name
+    family = [pool.name for pool in _active(state) if top in (pool.name, pool.parent) and pool.closed_by is None]
+    return [each for each in family if each != name] if state.pools[top].closed_by is None else []
 
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
