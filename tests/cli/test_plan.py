@@ -1,5 +1,6 @@
 """`runrig plan`: what is asked, and the page in 80 columns."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,25 @@ def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
     file = written(tmp_path, "workflow: {name: x}")
     with serving({"POST /api/v1/plan": EMPTY}) as server:
         env = {"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"}
-        done = runrig("plan", "-s", file, "--pool", "team", "--priority", "low", env=env)
-    ((_, _, body),) = server.asked
-    assert (body["submission"]["pool"], body["submission"]["priority"]) == ("team", "LOW")
-    assert body["submission"]["file"] == "workflow: {name: x}"
-    assert lines(done.out)[-1] == f"Nothing is changed: runrig workflow submit {file} --pool team"
+        said = ("--priority", "LOW", "--set", "n=2", "--set-string", "v=1.0", "--set-env", "A=b c", "--label", "t=x")
+        done = runrig("plan", "-s", file, "--pool", "team", *said, env=env)
+        command = lines(done.out)[-1].removeprefix("Nothing is changed: runrig ")
+        runrig(*shlex.split(command), env=env)
+    (_, _, planned), (route, _, submitted) = server.asked
+    assert planned["submission"] == submitted
+    assert route == "POST /api/v1/workflows"
+    assert (submitted["priority"], submitted["variables"]) == ("LOW", ["n=2"])
+
+
+@pytest.mark.parametrize("sentence", ["would start now on n3", "would wait: vision has 2 GPUs left, and it asks for 4"])
+def test_a_planned_submission_ends_with_whether_it_would_start(tmp_path: Path, sentence: str) -> None:
+    file = written(tmp_path, "workflow: {name: x}")
+    verdict = {"verdict": "WAITS", "sentence": sentence, "groups": []}
+    done = answered({"POST /api/v1/plan": EMPTY | {"verdict": verdict}}, "plan", "-s", file, "--pool", "team")
+    assert lines(done.out)[-2:] == [
+        f"{file} {sentence}.",
+        f"Nothing is changed: runrig workflow submit {file} --pool team",
+    ]
 
 
 def test_the_answer_is_printed_as_json() -> None:

@@ -3,6 +3,7 @@
 0 done · 1 refused by a rule · 2 wrong usage, or not found · 3 interrupted · 4 not allowed · 10 server or connection · 75 try again.
 """
 
+import io
 import itertools
 import os
 import sys
@@ -109,7 +110,9 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         if _json_asked(args):
             return _fail(InvalidInput.one(error.format_message()), as_json=True)
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        _warn(shown.getvalue().rstrip("\n"))
         return error.exit_code
     except click.Abort:
         click.echo("interrupted", err=True)
@@ -120,8 +123,14 @@ def _fail(error: RunrigError, *, as_json: bool) -> int:
     if as_json:
         click.echo(sanitize.as_json(document(error)))
     else:
-        click.echo(sanitize.block(sentence(error)), err=True)
+        _warn(sentence(error))
     return error.exit_code
+
+
+def _warn(text: str) -> None:
+    from runrig.cli.rendering.output import warn  # only where something failed: every command would wait for it
+
+    warn(text)
 
 
 def _json_asked(args: Sequence[str]) -> bool:

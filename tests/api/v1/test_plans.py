@@ -201,3 +201,14 @@ def test_a_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:
         before = _plan(it, pool="pool1", quota=4).text
     with api(tmp_path, time=T0 + 10) as it:
         assert _plan(it, pool="pool1", quota=4).text == before
+
+
+@pytest.mark.parametrize(("gpus", "verdict"), [(2, "STARTS"), (4, "WAITS")])
+def test_a_planned_submission_has_the_verdict_of_its_check(tmp_path: Path, gpus: int, verdict: str) -> None:
+    with api(tmp_path, cluster="pools: [{name: pool1, quota: 4}]") as it:
+        it.desk.submit("first", gpus=2)
+        it.desk.service.settle()
+        body = {"pool": "pool1", "file": one_task("second", gpus=gpus)}
+        found = _plan(it, submission=body).json()["verdict"]
+        assert found == it.http.post("/api/v1/workflows:check", json=body).json()["verdict"]
+        assert found["verdict"] == verdict

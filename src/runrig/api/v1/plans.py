@@ -52,7 +52,8 @@ async def planned(
 
     def answer() -> v1.Plan:
         found = service.plans.plan(question(), user=user, visibility=asker.visibility, leaving=leaving)
-        return as_answers.plan(found)
+        verdict = service.dry_runs.of(found.queued, asker.visibility) if found.queued else None
+        return as_answers.plan(found, verdict)
 
     try:
         return await run_in_threadpool(answer)

@@ -9,7 +9,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
 from runrig.cli.lazy import examples
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.output import say, tell
 from runrig.cli.rendering.plan_text import print_plan
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -91,8 +91,9 @@ def plan(
         command = f"runrig apply -f {shlex.quote(file)}{' --prune' if prune else ''}"
     elif workflow is not None:
         source, pool = workflow, pool or default_pool(client)
-        body = {"submission": _submission(client, workflow, pool, Settings(**said))}
-        command = f"runrig workflow submit {shlex.quote(workflow)} --pool {pool}"
+        settings = Settings(**said)
+        body = {"submission": _submission(client, workflow, pool, settings)}
+        command = shlex.join(("runrig", "workflow", "submit", workflow, "--pool", pool, *settings.options()))
     elif pool is not None and quota is not None:
         body = {"pool": pool, "quota": int(quota) if quota.isdecimal() else quota}
         command = _update(pool, quota)
@@ -106,6 +107,8 @@ def plan(
     if session.show(answer):
         return
     print_plan(answer)
+    if answer["verdict"] is not None:
+        tell(f"{workflow and shown(workflow)} {answer['verdict']['sentence']}.")
     revision = answer["revision"]
     conditional = f"{command} --if-revision {revision}" if file is not None else command
     say(f"Nothing is changed: {conditional}" if command else f"Nothing is changed (revision {revision}).")

@@ -61,6 +61,17 @@ class Settings:
             "labels": _by_name(self.labels),
         }
 
+    def options(self) -> tuple[str, ...]:
+        """The same as words of a command line."""
+        named = (
+            ("--priority", (self.priority,) if self.priority else ()),
+            ("--set", self.variables),
+            ("--set-string", self.strings),
+            ("--set-env", self.env_vars),
+            ("--label", self.labels),
+        )
+        return tuple(word for option, values in named for value in values for word in (option, value))
+
     def said(self) -> dict[str, Any]:
         """The arguments that `wiring` takes."""
         return {
@@ -92,7 +103,7 @@ def submit_options(command: F) -> F:
             "--priority",
             type=_PRIORITY,
             metavar="HIGH|NORMAL|LOW",
-            help="HIGH and NORMAL are never preempted; LOW is, and may borrow.",
+            help="HIGH and NORMAL are never preempted and never borrow; LOW is, and may.",
         ),
     ):
         command = option(command)

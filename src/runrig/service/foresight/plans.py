@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from runrig.domain.errors import RunrigError, Unavailable
+from runrig.domain.gangs import Gang
+from runrig.domain.plan import Queue
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
 from runrig.engine.foresight.consequences import concerns_nodes, consequences
 from runrig.engine.foresight.outcome import Outcome
@@ -33,11 +35,15 @@ LONGEST_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """*changes*: what the edit is, in the words of `apply`.  *nodes*: those that it takes out of use."""
+    """*changes*: what the edit is, in the words of `apply`.  *nodes*: those that it takes out of use.
+
+    *queued*: the gangs that a submission queues immediately; empty for any other edit.
+    """
 
     changes: tuple[Difference, ...]
     nodes: tuple[str, ...]
     seen: Seen
+    queued: tuple[Gang, ...] = ()
 
 
 class Plans:
@@ -79,7 +85,9 @@ class Plans:
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
                 shown = told(as_seen.consequences, lambda id: _groups(state, id, deed) == 1)
-            return Planned(changes, asked, replace(as_seen, consequences=shown))
+            submitted = edit.actions if isinstance(deed, OfSubmission) else ()
+            queued = tuple(each.gang for each in submitted if isinstance(each, Queue))
+            return Planned(changes, asked, replace(as_seen, consequences=shown), queued)
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:

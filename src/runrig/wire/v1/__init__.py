@@ -17,6 +17,7 @@ from runrig.wire.v1.access import (
 from runrig.wire.v1.base import Page, Shown, at
 from runrig.wire.v1.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.wire.v1.credentials import Credential, CredentialPage, CredentialRequest, Resealed
+from runrig.wire.v1.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.wire.v1.events import (
     ClusterEvent,
     ClusterEventPage,
@@ -34,6 +35,7 @@ from runrig.wire.v1.nodes import (
     NodesDrained,
     NodesMarked,
 )
+from runrig.wire.v1.output import LogRecord, WorkflowCause
 from runrig.wire.v1.plans import (
     Plan,
     PlanDrain,
@@ -80,6 +82,7 @@ from runrig.wire.v1.sign_in import (
     SignInOffer,
     SignInRenewal,
 )
+from runrig.wire.v1.times import WorkflowTimes
 from runrig.wire.v1.why import (
     Blocker,
     GroupWhy,
@@ -92,7 +95,6 @@ from runrig.wire.v1.why import (
     WorkflowWhy,
 )
 from runrig.wire.v1.workflows import (
-    GroupDryRun,
     PriorityName,
     TaskAttempt,
     TaskGroup,
@@ -102,7 +104,6 @@ from runrig.wire.v1.workflows import (
     WorkflowCancelled,
     WorkflowCheck,
     WorkflowChecked,
-    WorkflowDryRun,
     WorkflowEntry,
     WorkflowFile,
     WorkflowHead,
@@ -146,6 +147,7 @@ __all__ = [
     "GroupDryRun",
     "GroupWhy",
     "Held",
+    "LogRecord",
     "Me",
     "MyToken",
     "Node",
@@ -215,6 +217,7 @@ __all__ = [
     "WorkflowBatch",
     "WorkflowCancel",
     "WorkflowCancelled",
+    "WorkflowCause",
     "WorkflowChanges",
     "WorkflowCheck",
     "WorkflowChecked",
@@ -237,6 +240,7 @@ __all__ = [
     "WorkflowSubmitted",
     "WorkflowTagEdit",
     "WorkflowTags",
+    "WorkflowTimes",
     "WorkflowWhy",
     "WouldStart",
     "at",

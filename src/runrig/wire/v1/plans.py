@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from runrig.wire.base import Request, Whole, example
 from runrig.wire.meta import ChangeAnswer
 from runrig.wire.v1.base import Shown
+from runrig.wire.v1.dry_run import WorkflowDryRun
 from runrig.wire.v1.workflows import WorkflowSubmit
 
 MOST_NODES = 10_000
@@ -151,6 +152,7 @@ class Plan(Shown):
     another cause than preemption.  *cancels*: had not started and is over.  *stays*: goes on to its end on nodes that
     are drained.  *never*: can never run any more.  *pools*: those in which
     anything differs.  *others*: by list, what is left out of it.
+    *verdict*: whether a submission would start or wait, and for what; null for any other edit, and if that is not known.
     *rests* false: it is not all; the budget of *cycles*, or of what may be looked at, had ended.
     """
 
@@ -174,6 +176,7 @@ class Plan(Shown):
             "drains": [],
             "pools": [PlanPool.example()],
             "others": {},
+            "verdict": None,
         }
     )
 
@@ -195,3 +198,4 @@ class Plan(Shown):
     drains: list[PlanDrain]
     pools: list[PlanPool]
     others: dict[str, PlanUnseen]  # not an enum of names: generators of clients do not know those
+    verdict: WorkflowDryRun | None

@@ -5,6 +5,7 @@ from datetime import datetime
 from runrig.wire.base import example
 from runrig.wire.v1.base import Shown
 from runrig.wire.v1.changes import WorkflowChanges
+from runrig.wire.v1.output import WorkflowCause
 from runrig.wire.why import ReasonAnswer
 
 _SUBMITTED = "2026-01-31T12:00:00.250000Z"
@@ -123,7 +124,9 @@ class Standstill(Shown):
 
 
 class WorkflowWhy(Shown):
-    """*ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
+    """*cause*: why it failed, where a program of its own did.
+
+    *ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
 
     *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
 
@@ -136,6 +139,7 @@ class WorkflowWhy(Shown):
             "status": "PENDING",
             "sentence": "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; "
             "held by train-1 (number 2 in the queue)",
+            "cause": None,
             "groups": [GroupWhy.example()],
             "ending": None,
             "standstill": None,
@@ -146,6 +150,7 @@ class WorkflowWhy(Shown):
     id: str
     status: str
     sentence: str
+    cause: WorkflowCause | None
     groups: list[GroupWhy]
     ending: PoolEnding | None
     standstill: Standstill | None

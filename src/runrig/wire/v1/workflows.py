@@ -7,8 +7,10 @@ from pydantic import Field
 
 from runrig.wire.base import Request, example
 from runrig.wire.v1.base import Page, Shown, Tagged
+from runrig.wire.v1.dry_run import WorkflowDryRun
+from runrig.wire.v1.output import WorkflowCause
 from runrig.wire.v1.problems import ProblemDetails
-from runrig.wire.why import ReasonAnswer
+from runrig.wire.v1.times import WorkflowTimes
 from runrig.wire.workflows import PodsAnswer
 
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
@@ -88,33 +90,6 @@ class WorkflowCheck(WorkflowSubmit):
     """*template_only*: only fill the template in, because its file still names others that you are to put into it."""
 
     template_only: bool = False
-
-
-class GroupDryRun(Shown):
-    """*nodes*: where it would start, by name; *stops*: the gangs that would have to stop for it; *reasons*: why it would wait."""
-
-    model_config = example(
-        {"group": "main-group", "verdict": "STARTS", "nodes": ["node-1"], "stops": [], "reasons": []}
-    )
-
-    group: str
-    verdict: str
-    nodes: list[str]
-    stops: list[str]
-    reasons: list[ReasonAnswer]
-
-
-class WorkflowDryRun(Shown):
-    """What the next cycle would do.  *verdict*: STARTS, STARTS_AFTER_STOPS, WAITS or NOT_PROVEN, the gravest of its groups';
-    *sentence* tells it.  Groups that wait for others of the workflow are left out."""
-
-    model_config = example(
-        {"verdict": "STARTS", "sentence": "would start now on node-1", "groups": [GroupDryRun.example()]}
-    )
-
-    verdict: str
-    sentence: str
-    groups: list[GroupDryRun]
 
 
 class WorkflowChecked(Shown):
@@ -222,6 +197,7 @@ _ENTRY: dict[str, Any] = {
     "submit_time": _SUBMITTED,
     "start_time": _STARTED,
     "end_time": None,
+    "times": WorkflowTimes.example(),
     "queued_s": 0.06,
     "duration_s": 12.5,
     "held_by": None,
@@ -230,7 +206,7 @@ _ENTRY: dict[str, Any] = {
 
 
 class WorkflowHead(Shown):
-    """*queued_s*: until its first task ran, or it ended, or now.  *duration_s* null: no task has run.
+    """*times*: where its time went; *queued_s*, *duration_s* (null: no task has run) go with the next release.
     *held_by*, *held_since*: who put it on hold, and when; null: it is not."""
 
     model_config = example(_ENTRY)
@@ -245,6 +221,7 @@ class WorkflowHead(Shown):
     submit_time: datetime
     start_time: datetime | None
     end_time: datetime | None
+    times: WorkflowTimes
     queued_s: float
     duration_s: float | None
     held_by: str | None
@@ -369,14 +346,15 @@ class TaskGroup(Shown):
 
 
 class Workflow(WorkflowHead, Tagged):
-    """*backend*: who runs its tasks.  *message*: how it ended.  *repeats*: the workflow whose file it is again.
-    Timeouts in seconds, null: none."""
+    """*backend*: who runs its tasks.  *message*: how it ended; *cause*: why, where a program of its own failed.  *repeats*: the workflow
+    whose file it is again.  Timeouts in seconds, null: none."""
 
     model_config = example(
         _ENTRY
         | {
             "backend": "default",
             "message": "",
+            "cause": None,
             "cancelled_by": None,
             "repeats": None,
             "tags": [],
@@ -388,6 +366,7 @@ class Workflow(WorkflowHead, Tagged):
 
     backend: str
     message: str
+    cause: WorkflowCause | None
     cancelled_by: str | None
     repeats: str | None
     tags: list[str]
