@@ -23,6 +23,8 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import Place
 from runrig.service.service import Service
 
+MOST_NAMED = 5
+"""How many nodes a refusal names."""
 OPENLY = "none"
 """The permission, in the document, of a route that needs no token."""
 
@@ -66,13 +68,13 @@ class Asker:
             return allows(self.identity, permission)
         return allows(self.identity, permission, pool=about.pool, owner=about.owner)
 
-    def need(self, permission: Permission, about: About | None = None) -> None:
-        """Raises NotAllowed, or NotFound for a pool that is not seen."""
+    def need(self, permission: Permission, about: About | None = None, doing: str | None = None) -> None:
+        """Raises NotAllowed, or NotFound for a pool that is not seen.  *doing*: what was asked, if the permission is about more."""
         if self.may(permission, about):
             return
         if about is not None:
             self.service.queries.check_pool(about.pool, self.visibility)
-        raise _not_allowed(self.identity, permission, about)
+        raise _not_allowed(self.identity, permission, about, doing)
 
     def known_users(self, asks: str) -> Collection[str]:
         """The users that they may know of before any work of theirs is seen.  *asks*: the name under which they ask."""
@@ -139,19 +141,35 @@ async def _sent(request: Request) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _nodes(sent: dict[str, Any]) -> str | None:
+    """The nodes that a body names, in words; None if it names none."""
+    found = sent.get("nodes")
+    names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    noun = "node" if len(names) == 1 else "nodes"
+    return f"{noun} {', '.join(f'{name:.80}' for name in names[:MOST_NAMED])}{rest}" if names else None
+
+
 class Needs:
     """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool.
 
     *promise*: fields of the body that need `CHANGE_CLUSTER` for a top-level pool: a refusal names at once the role that is enough.
+    *to_nodes*: what is done to the nodes in the body, which a refusal then names.
     """
 
     def __init__(
-        self, permission: Permission, finds: Finds | None, of_subpool: Permission | None, promise: Collection[str]
+        self,
+        permission: Permission,
+        finds: Finds | None,
+        of_subpool: Permission | None,
+        promise: Collection[str],
+        to_nodes: str | None,
     ) -> None:
         self.permission = permission
         self._finds = finds
         self._of_subpool = of_subpool
         self._promise = promise
+        self._to_nodes = to_nodes
 
     def __str__(self) -> str:
         return self.permission.value + (f" (a subpool: {self._of_subpool.value})" if self._of_subpool else "")
@@ -161,7 +179,8 @@ class Needs:
         if asker.may(self.permission):
             return
         if self._finds is None:
-            asker.need(self.permission)
+            named = None if self._to_nodes is None else _nodes(await _sent(request))
+            asker.need(self.permission, doing=named and f"{self._to_nodes} {named}")
             return
         if self._promise or isinstance(self._finds, Sent):
             request.state.sent = await _sent(request)
@@ -206,9 +225,10 @@ def needs(
     *,
     of_subpool: Permission | None = None,
     promise: Collection[str] = (),
+    to_nodes: str | None = None,
 ) -> Any:
     """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or any role if that is enough."""
-    return Depends(Needs(permission, finds, of_subpool, promise))
+    return Depends(Needs(permission, finds, of_subpool, promise, to_nodes))
 
 
 OPEN: Any = Depends(Open())
@@ -285,7 +305,7 @@ _WITH = {
 }
 
 
-def _not_allowed(identity: Identity, permission: Permission, about: About | None) -> NotAllowed:
+def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
     if permission is Permission.OWN_TOKENS:
         return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
     if permission is Permission.CHANGE_OWN:
@@ -301,7 +321,7 @@ def _not_allowed(identity: Identity, permission: Permission, about: About | None
     roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
     details: dict[str, object] = {"permission": permission.value, "roles": roles}
     return NotAllowed(
-        f"{identity.user} may not {_DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
+        f"{identity.user} may not {doing or _DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
         f"an admin gives it with `runrig role grant {identity.user} {roles[0]}`",
         details | ({"pool": pool} if pool else {}),
     )

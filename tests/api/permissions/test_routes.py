@@ -280,3 +280,14 @@ def test_a_role_that_is_taken_back_ends_at_once(tmp_path: Path) -> None:
         it.api.desk.service.access.users.withdraw("tom", role_named("team-user"), actor="ada")
         assert it.send("tom", "GET", "/api/workflow/tomjob-1").status_code == NOT_THERE
         assert it.send("tom", "POST", "/api/workflow/tomjob-1/cancel").status_code == NOT_THERE
+
+
+@pytest.mark.parametrize("verb", ["cordon", "uncordon", "drain"])
+def test_who_may_not_touch_nodes_is_told_which_nodes_and_who_may(tmp_path: Path, verb: str) -> None:
+    with two_teams(tmp_path) as it:
+        told = it.send("tina", "POST", f"/api/v1/nodes:{verb}", {"nodes": [f"n{number}" for number in range(7)]})
+        assert (told.status_code, told.json()["detail"]) == (
+            403,
+            f"tina may not {verb} nodes n0, n1, n2, n3, n4 and 2 more: that needs the role admin; an admin gives it with "
+            "`runrig role grant tina admin`",
+        )

@@ -30,7 +30,7 @@ from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS
 from tests.api.permissions.two_teams import FOREIGN, TwoTeams, two_teams
 from tests.patience import until
-from tests.worlds.service import desk
+from tests.worlds.service import desk, one_task
 
 LOW = Priority.LOW
 TEAM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
@@ -251,6 +251,23 @@ def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
             "error_code": "NOTFOUND",
             "details": {},
         }
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("gang", "gang-1 or gang-3"), ("gnag-1", "gang-1 or gang-3"), ("gang-33", "gang-1 or gang-3"), ("zzz", None)],
+)
+@pytest.mark.parametrize("path", ["", "/why", "/logs", "/cancel"])
+def test_an_id_that_is_not_there_is_answered_with_those_that_were_meant_and_are_seen(
+    tmp_path: Path, typed: str, meant: str | None, path: str
+) -> None:
+    with two_teams(tmp_path) as it:
+        for pool in ("team", "team2", "team"):
+            it.send("ada", "POST", "/api/v1/workflows", {"file": one_task("gang"), "pool": pool})
+        method = "POST" if path == "/cancel" else "GET"
+        told = it.send("tom", method, f"/api/v1/workflows/{typed}{path}", {} if path == "/cancel" else None)
+        way_out = f"did you mean {meant}?" if meant else "`runrig workflow list` lists them all"
+        assert (told.status_code, told.json()["detail"]) == (404, f"there is no workflow {typed!r}: {way_out}")
 
 
 NAMES = st.sampled_from(["t", "team", "team2", "team_", "te%m", "x"])

@@ -37,7 +37,6 @@ _SAID = {
 }
 
 _READ = [needs(Permission.READ_CLUSTER)]
-_CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
 
 @router.get(
@@ -105,7 +104,7 @@ _MARKED = shows(v1.NodesMarked, 404, 413)
     "/api/v1/nodes:cordon",
     summary="Close nodes: they take no new pods, and keep those that they have",
     description="The mark is runrig's own: it needs no right on the cluster, and lasts until it is taken off or the node is gone.",
-    dependencies=_CHANGE,
+    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="cordon")],
     responses=_MARKED,
 )
 def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
@@ -115,7 +114,7 @@ def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMa
 @router.post(
     "/api/v1/nodes:uncordon",
     summary="Open nodes that were cordoned here",
-    dependencies=_CHANGE,
+    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="uncordon")],
     responses=_MARKED,
 )
 def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
@@ -126,7 +125,7 @@ def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.Nodes
     "/api/v1/nodes:drain",
     summary="Cordon nodes and stop the LOW work there, which is queued again",
     description="`POST /api/v1/plan` with *drain* says first what that would do.",
-    dependencies=_CHANGE,
+    dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="drain")],
     responses=shows(v1.NodesDrained, 404, 413),
 )
 def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> v1.NodesDrained:
