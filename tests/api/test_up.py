@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -71,6 +72,18 @@ def test_a_port_in_use_is_named_with_the_way_out(tmp_path: Path) -> None:
     assert code == 10
     assert f"port {port} of 127.0.0.1 cannot be taken" in message
     assert "--port" in message
+
+
+@pytest.mark.slow
+def test_a_port_in_use_is_named_before_the_server_is_imported(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        program = "import sys; from runrig.cli.main import run; code = run(sys.argv[1:]); print(code, *sys.modules)"
+        command = [sys.executable, "-c", program, "up", "--data", str(tmp_path / "data"), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    code, *modules = done.stdout.split()
+    assert (code, [each for each in ("uvicorn", "sqlalchemy", "numpy") if each in modules]) == ("10", [])
+    assert f"port {port} of 127.0.0.1 cannot be taken" in done.stderr
 
 
 def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

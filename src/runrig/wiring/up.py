@@ -120,7 +120,7 @@ def up(
         going_on = service.queries.running_tasks() if interrupted else 0
     _log.info("event=stopped")
     if interrupted:
-        tasks = "1 task goes on" if going_on == 1 else f"{going_on} tasks go on"
+        tasks = "1 task keeps running" if going_on == 1 else f"{going_on} tasks keep running"
         say(f"stopped; {tasks}" if going_on else "stopped")
 
 

@@ -48,7 +48,7 @@ DRAIN_SWEEP_S = 900
 @click.option(
     "--dev-login",
     metavar="USER",
-    help="Let USER in without a token, from this machine: `osmo login --method dev`. Never an administrator.",
+    help="Let USER in without a token, by name alone, from this machine; to try something out. Never an administrator.",
 )
 @click.option(
     "--no-mirror",
@@ -67,7 +67,7 @@ def up(
     dev_login: str | None,
     no_mirror: bool,
 ) -> None:
-    """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks go on."""
+    """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks keep running."""
     from runrig.wiring.port import LOOPBACK, bound
 
     before = context.find_object(ServerAddress) or ServerAddress()
