@@ -92,14 +92,14 @@ def test_a_top_level_pool_that_ends_shows_its_state_as_its_status() -> None:
         ["DELETING", "-"],
         ["ARCHIVED", "-"],
         ["ONLINE", "-"],
-        ["MAINTENANCE", "DELETING"],
+        ["DELETING", "DELETING"],
     ]
 
 
 def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
     drains = {"state": "DELETING", "parent": "team"}
     rows = listed(page(pool("team--a", quota=0, held=30, used=5, available=-5, **drains)))
-    assert rows[2] == "team--a         MAINTENANCE    DELETING       0 (Held: 30)  5     -5"
+    assert rows[2] == "team--a         DELETING       DELETING       0 (Held: 30)  5     -5"
 
 
 def test_no_pools_says_how_to_make_one() -> None:

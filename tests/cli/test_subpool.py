@@ -33,7 +33,7 @@ def test_list_has_a_row_per_subpool() -> None:
         "Pool            Status         Subpool State  GPU Quota     Used  Available",
         "--------------  -------------  -------------  ------------  ----  ---------",
         "team--a         ONLINE         ACTIVE         30            0     30",
-        "team--b         MAINTENANCE    DELETING       0 (Held: 40)  5     -5",
+        "team--b         DELETING       DELETING       0 (Held: 40)  5     -5",
     ]
     none = answered({f"GET {POOLS}": page(PARENT)}, "pool", "subpool", "list", "team")
     assert none.out == "pool team has no subpools: 'runrig pool subpool create team NAME --quota GPUS' makes one\n"

@@ -94,7 +94,7 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
         "pool team--b is DELETING: 1 workflow with 10 GPUs still run there, and it keeps 40 GPUs of team until they have ended",
         "cancelled, as they had not started: late-1",
     ]
-    assert table(team)[4] == "├─ team--b      MAINTENANCE    DELETING       0 (Held: 40)     10    -10"
+    assert table(team)[4] == "├─ team--b      DELETING       DELETING       0 (Held: 40)     10    -10"
     assert "was deleted before it started" in " ".join(team.runrig("workflow", "why", "late-1").out.split())
     assert (
         "pool team--b is DELETING and takes no submissions" in submit(team, "no", "team--b", 1, "--priority", "LOW").err

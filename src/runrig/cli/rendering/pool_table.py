@@ -66,11 +66,10 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
 
 
 def _status(pool: Pool) -> str:
-    """ONLINE, MAINTENANCE or OFFLINE, or CLOSED, or the state if no other column tells why it is not ONLINE."""
+    """ONLINE or CLOSED; the state of what was deleted."""
     if pool["closed_by"] and pool["state"] == ACTIVE:
         return "CLOSED"
-    ends = pool["parent"] is None and pool["state"] != ACTIVE
-    return str(pool["state"] if ends else pool["status"])
+    return str(pool["status"] if pool["state"] == ACTIVE else pool["state"])
 
 
 def _quota(pool: Pool) -> str:

@@ -171,7 +171,7 @@ function rgb(context, name) {
 
 function palette() {
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const of = Object.fromEntries(["panel", "free", "ink", "ink2", "firm", "grey", "run", "good", "accent"].map((name) => [name, rgb(probe, `--${name}`)]));
+  const of = Object.fromEntries(["panel", "pale", "free", "ink", "ink2", "firm", "grey", "run", "good", "accent"].map((name) => [name, rgb(probe, `--${name}`)]));
   const pools = {};
   for (const chip of document.querySelectorAll("#keys [data-pool]")) pools[chip.dataset.pool] = rgb(probe, `--${chip.classList[1]}`);
   return { ...of, pools };
@@ -185,7 +185,7 @@ function coloured(gang) {
   if (mode === "free") return colours.free;
   if (mode === "priority") return low ? mixed(colours.firm, colours.panel, 0.45) : gang[2] === 1 ? colours.firm : colours.ink;
   const own = colours.pools[gang[1].split("--")[0]] || colours.grey;
-  return low ? mixed(own, colours.panel, 0.52) : own;
+  return low ? mixed(own, colours.pale, 0.52) : own;
 }
 
 // What is drawn for each holder, and for nobody, on a node with so many of its GPUs held.
