@@ -266,6 +266,7 @@ def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -
         printed = bytes(range(256)) * 1000
         (folder / "stdout.log").write_bytes(printed)
         (folder / "stderr.log").write_bytes(b"")
+        (folder / "order").write_bytes(b"1 0 0\n")
         (folder / "launch").write_bytes(b"secret")
         (folder / "stdlink.log").symlink_to("/etc/passwd")
         (tmp_path / "old" / "token").write_text("secret")
@@ -275,7 +276,7 @@ def test_the_output_of_tasks_comes_along_unless_it_is_left_out(tmp_path: Path) -
     restore_backup(tmp_path / "all", tmp_path / "new" / "runrig.db", tmp_path / "new")
     restore_backup(tmp_path / "less", tmp_path / "bare" / "runrig.db", tmp_path / "bare")
     restored = tmp_path / "new" / "tasks" / "a-1" / "main" / "0"
-    assert sorted(path.name for path in restored.iterdir()) == ["stderr.log", "stdout.log"]
+    assert sorted(path.name for path in restored.iterdir()) == ["order", "stderr.log", "stdout.log"]
     assert (restored / "stdout.log").read_bytes() == printed
     assert (tmp_path / "new" / "clock.json").read_text() == clock
     assert not (tmp_path / "new" / "token").exists()

@@ -1,5 +1,8 @@
 """Lengths of time for people and files."""
 
+from collections.abc import Mapping
+from typing import Any
+
 UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
@@ -15,6 +18,29 @@ def span(seconds: float) -> str:
     if whole < 86_400:
         return f"{whole // 3600}h{whole % 3600 // 60:02}m"
     return f"{whole // 86_400}d{whole % 86_400 // 3600:02}h"
+
+
+LEAST_TOLD_S = 1.0
+"""A start that takes less is not told."""
+
+
+def times_in_words(times: Mapping[str, Any], waits_s: float | None) -> str:
+    """``waited 54m00s (twice), ran 7h56m (3h16m lost), 8h50m in all``: the fields of `wire.v1.WorkflowTimes`.
+
+    *waits_s*: for how long it waits this time; None: it does not wait now.
+    """
+    often = {0: [], 1: [], 2: ["twice"]}.get(times["waits"], [f"{times['waits']} times"])
+    often += [f"{span(waits_s)} this time"] if often and waits_s is not None else []
+    parts = [f"waited {span(times['waited_s'])}" + (f" ({', '.join(often)})" if often else "")]
+    if times["starting_s"] >= LEAST_TOLD_S:
+        parts.append(f"started for {span(times['starting_s'])}")
+    lost = f" ({span(times['lost_s'])} lost)" if times["lost_s"] else ""
+    if times["running_s"] or lost:
+        parts.append(f"ran {span(times['running_s'])}{lost}")
+    for name, words in (("held_s", "on hold for"), ("blocked_s", "waited for its own groups for")):
+        if times[name]:
+            parts.append(f"{words} {span(times[name])}")
+    return f"{', '.join(parts)}; {span(times['total_s'])} in all"
 
 
 def format_duration(seconds: float) -> str:

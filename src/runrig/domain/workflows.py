@@ -9,6 +9,7 @@ from typing import NamedTuple
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
+from runrig.domain.times import FOLLOWS, Times
 from runrig.domain.workflow_status import WorkflowStatus
 
 
@@ -231,7 +232,8 @@ class Group:
 class Workflow:
     """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log.
 
-    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).
+    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  *times*: where its time went; None before it
+    is submitted, and if an older release kept it last.
     """
 
     id: str
@@ -252,6 +254,7 @@ class Workflow:
     end_time: float | None = None
     held_by: str | None = None
     held_since: float | None = None
+    times: Times | None = field(default=None, metadata={FOLLOWS: True})
 
 
 def left_out(group: Group, latest: Task) -> bool:

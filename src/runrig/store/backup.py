@@ -303,10 +303,14 @@ class _Content:
             self._wrong = Undecodable(f"table {table.name}, row {self.rows[table.name]} ({named:.80}): {error}")
 
 
+LOG_FILES = ("order", "stderr.log", "stdout.log")
+"""What is kept of the output of an attempt on the local backend."""
+
+
 def check_path(path: object) -> None:
     """Raises Undecodable unless *path*, below the data folder, is one that a backup may have: a forged one cannot write elsewhere."""
     parts = PurePosixPath(path).parts if isinstance(path, str) else ()
-    logs = len(parts) == 5 and parts[0] == "tasks" and parts[4].startswith("std") and parts[4].endswith(".log")
+    logs = len(parts) == 5 and parts[0] == "tasks" and parts[4] in LOG_FILES
     if (path not in STATE_FILES and not logs) or ".." in parts or "\0" in str(path):
         raise Undecodable(f"it has a file {path!r:.80}, which no backup has")
 

@@ -1,9 +1,9 @@
 """Domain values as JSON: a small language of its own, read off the type hints of the dataclasses.
 
-dataclass → object with every field · NamedTuple and tuple → list · enum → its value · mapping → object, whose keys are text
-(a ``FlavorResource`` is written ``flavor/resource``).  Equal values give equal bytes: keys are sorted, numbers take the type
-that the field declares.  A field missing from the data takes its default, so data of an older release can be read;
-a field unknown to the code is refused, because it comes from a newer one.
+dataclass → object with every field but those that follow from the log · NamedTuple and tuple → list · enum → its value ·
+mapping → object, whose keys are text (a ``FlavorResource`` is written ``flavor/resource``).  Equal values give equal bytes: keys
+are sorted, numbers take the type that the field declares.  A field missing from the data takes its default, so data of an older
+release can be read; a field unknown to the code is refused, because it comes from a newer one.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from runrig.domain.plan import Action
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.times import FOLLOWS
 
 Coder = Callable[[Any], Any]
 
@@ -162,7 +163,11 @@ def _flavor_resource(text: str) -> FlavorResource:
 
 def _dataclass(declared: type) -> tuple[Coder, Coder]:
     hints = get_type_hints(declared)
-    coders = {field.name: coder(hints[field.name]) for field in dataclasses.fields(declared)}
+    coders = {
+        field.name: coder(hints[field.name])
+        for field in dataclasses.fields(declared)
+        if not field.metadata.get(FOLLOWS)
+    }
     changed = [(name, encoder) for name, (encoder, _) in coders.items() if encoder is not _same]
     # Of one name, `attrgetter` does not make a tuple.
     values_of = attrgetter(*coders) if len(coders) > 1 else lambda value: [getattr(value, name) for name in coders]

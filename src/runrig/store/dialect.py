@@ -155,8 +155,12 @@ def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
 
 
 def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:
-    found = ((index, encoder(each.type)) for index, each in enumerate(table.columns))
-    return tuple((index, each) for index, each in found if each is not None)
+    found = ((index, encoder(each.type), each.nullable) for index, each in enumerate(table.columns))
+    return tuple((index, _or_none(each) if nullable else each) for index, each, nullable in found if each is not None)
+
+
+def _or_none(encoder: Encoder) -> Encoder:
+    return lambda value: None if value is None else encoder(value)
 
 
 def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:

@@ -49,7 +49,9 @@ from runrig.domain.workflows import (
 )
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
-from runrig.engine.state.changed_rows import ChangedRows, gang_row
+from runrig.engine.state import timing
+from runrig.engine.state.all_rows import rows_of
+from runrig.engine.state.changed_rows import ChangedRows
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
@@ -202,6 +204,13 @@ class State:
                 self._move_workflow(action, at)
             case _:
                 self._decide(action, at)
+        if (id := timing.timed_by(action)) in self.workflows:
+            self._put_times(timing.timed(self.workflows[id], self.groups_of(id), at))
+
+    def _put_times(self, workflow: Workflow) -> None:
+        if workflow is not self.workflows[workflow.id]:
+            self.workflows[workflow.id] = workflow
+            self._changed.workflows.add(workflow.id)
 
     def _declare(self, action: Declaration, at: float) -> None:
         match action:
@@ -240,7 +249,7 @@ class State:
             self._decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
-        self.workflows[workflow.id] = workflow
+        self.workflows[workflow.id] = timing.submitted(workflow)
         self.alive[workflow.pool] += 1
         self._spec_uses[workflow.spec_hash] += 1
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
@@ -299,6 +308,10 @@ class State:
         match action:
             case MoveTask():
                 self._put_task(task_moved(task, action, at))
+                if action.exit_code in timing.LOST:
+                    entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
+                    before = self.tasks.find(task.key._replace(retry_id=task.retry_id - 1)) if task.retry_id else None
+                    self._put_times(timing.lost(self.workflows[task.workflow], entry and entry.admitted_at, before, at))
             case RetryTask():
                 check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
@@ -384,16 +397,4 @@ class State:
 
     def rows(self) -> Loaded:
         """Everything, sorted, as a store would load it."""
-        return Loaded(
-            revision=self.revision,
-            flavors=tuple(self.flavors.values()),
-            nodes=tuple(node for _, node in sorted(self.nodes.items())),
-            cohorts=tuple(cohort for _, cohort in sorted(self.cohorts.items())),
-            pools=tuple(pool for _, pool in sorted(self.pools.items())),
-            workflows=tuple(each for _, each in sorted(self.workflows.items())),
-            groups=tuple(group for _, group in sorted(self.groups.items())),
-            tasks=tuple(task for _, task in sorted(self.tasks.items())),
-            gangs=tuple(gang_row(entry) for _, entry in sorted(self.ledger.entries.items())),
-            specs=dict(sorted(self.specs.items())),
-            numbers=dict(sorted(self.numbers.items())),
-        )
+        return rows_of(self)

@@ -20,7 +20,7 @@ from runrig.store.schema.people import (
 from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0017"
+HEAD = "0018"
 """The newest migration, which makes these tables."""
 
 __all__ = [

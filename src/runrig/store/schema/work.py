@@ -3,6 +3,7 @@
 from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, Table, UniqueConstraint
 
 from runrig.domain.gangs import GangState, Law, Placement, PodSet, Priority
+from runrig.domain.times import Times
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
@@ -38,6 +39,7 @@ workflows = Table(
     Column("end_time", UtcDateTime),
     Column("held_by", Words),
     Column("held_since", UtcDateTime),
+    Column("times", Encoded(Times)),
     UniqueConstraint("name", "number"),
     Index(None, "submit_time"),
     Index(None, "pool", "submit_time"),
