@@ -180,11 +180,12 @@ def test_a_wait_ends_with_the_next_task_or_when_woken() -> None:
 
 def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
     backend = simulated(RealTime(), tmp_path)
-    log = backend.log(launch().key)
-    assert log is not None
-    assert Path(log.path).read_text() == "This task is simulated: nothing ran, and there is no output.\n"
-    assert backend.log(launch().key, error=True) is None
-    assert simulated(RealTime()).log(launch().key) is None
+    output = backend.output(launch().key)
+    assert output is not None
+    assert output.stdout is not None
+    assert Path(output.stdout.path).read_text() == "This task is simulated: nothing ran, and there is no output.\n"
+    assert (output.stderr, output.order) == (None, None)
+    assert simulated(RealTime()).output(launch().key) is None
 
 
 def test_the_system_clock_has_whole_microseconds() -> None:

@@ -21,7 +21,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, Pulls
+from runrig.ports.backend import Desired, LogFile, Opens, Output, Passage, Program, Pulls
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -196,14 +196,14 @@ class SimulatedBackend:
     def wake(self) -> None:
         self._woken.set()
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:  # noqa: ARG002 - one note for all
-        """A file with a note; None without a folder, and for stderr."""
-        if self._folder is None or error:
+    def output(self, key: TaskKey) -> Output | None:  # noqa: ARG002 - one note for all
+        """A file with a note; None without a folder."""
+        if self._folder is None:
             return None
         path = self._folder / "simulated.log"
         if not path.exists():
             _replace(path, _NOTE)
-        return LogFile(str(path.parent), path.name)
+        return Output(LogFile(str(path.parent), path.name))
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
         return ()

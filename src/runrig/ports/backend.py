@@ -154,6 +154,20 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """What an attempt writes.  *stderr* None: it is not there yet, or *stdout* has both streams.
+
+    *order*: notes of how long both were when, a line each: microseconds since the epoch and the two sizes; None: nobody notes that.
+    *stamped*: each line of *stdout* begins with its time, as Kubernetes gives it.
+    """
+
+    stdout: LogFile | None
+    stderr: LogFile | None = None
+    order: LogFile | None = None
+    stamped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """The size of a terminal, in characters."""
 
@@ -220,8 +234,8 @@ class Backend(Protocol):
     def wake(self) -> None:
         """Makes a `wait` in another thread return."""
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
-        """The output of an attempt; None if there is none (yet)."""
+    def output(self, key: TaskKey) -> Output | None:
+        """Where an attempt writes; None if it has written nothing (yet)."""
 
     def says(self, workflow: str) -> tuple[str, ...]:
         """The backend's own sentences about pods of *workflow* that have not started; empty if it has none."""

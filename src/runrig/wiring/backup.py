@@ -11,10 +11,8 @@ from runrig import __version__
 from runrig.backends.local.owners import own_all, put_others_aside
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import SqlStore
-from runrig.store.backup import PIECE, STATE_FILES, BackupReader, BackupWriter, Contents, restore
+from runrig.store.backup import LOG_FILES, PIECE, STATE_FILES, BackupReader, BackupWriter, Contents, restore
 from runrig.store.opening import open_database
-
-LOG_FILES = "tasks/*/*/*/std*.log"
 
 
 def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_files: bool) -> Contents:
@@ -140,8 +138,8 @@ def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
         if (folder / name).is_file():
             yield name
     if log_files:
-        for path in sorted(folder.glob(LOG_FILES)):
-            if path.is_file() and not path.is_symlink():
+        for path in sorted(folder.glob("tasks/*/*/*/*")):
+            if path.name in LOG_FILES and path.is_file() and not path.is_symlink():
                 yield path.relative_to(folder).as_posix()
 
 

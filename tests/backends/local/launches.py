@@ -90,7 +90,9 @@ def run_to_end(backend: LocalBackend, task: Launch) -> TaskFact:
 
 
 def output_of(backend: LocalBackend, task: Launch, *, error: bool = False) -> str:
-    log = backend.log(task.key, error=error)
+    output = backend.output(task.key)
+    assert output is not None
+    log = output.stderr if error else output.stdout
     assert log is not None
     return Path(log.path).read_text()
 

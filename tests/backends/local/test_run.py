@@ -104,11 +104,11 @@ def test_a_task_is_starting_then_running_then_ended(tmp_path: Path) -> None:
 def test_both_outputs_are_kept_apart_also_when_the_attempt_is_forgotten(tmp_path: Path) -> None:
     task = launch("sh", "-c", "echo out; echo err >&2")
     with local(tmp_path) as backend:
-        assert backend.log(task.key) is None
+        assert backend.output(task.key) is None
         run_to_end(backend, task)
         backend.sync(Desired())
         assert (output_of(backend, task), output_of(backend, task, error=True)) == ("out\n", "err\n")
-        assert backend.log(TaskKey("../../etc", "passwd", 0)) is None
+        assert backend.output(TaskKey("../../etc", "passwd", 0)) is None
 
 
 def test_a_task_starts_with_its_folder_as_home_no_input_and_default_signals(tmp_path: Path) -> None:
@@ -148,6 +148,7 @@ def test_the_environment_is_clean_and_ours_wins(tmp_path: Path, monkeypatch: pyt
         "TMPDIR": f"{folder}/tmp",
         "USER": seen["LOGNAME"],
         "LOGNAME": seen["USER"],
+        "PYTHONUNBUFFERED": "1",
         "EPOCHS": "3",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": "0,2",

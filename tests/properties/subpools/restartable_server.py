@@ -21,7 +21,7 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, Pulls
+from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls
 from runrig.ports.clock import Clock
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission
@@ -134,7 +134,7 @@ class Cluster:
     def wake(self) -> None:
         self._woken.set()
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+    def output(self, key: TaskKey) -> Output | None:
         return None
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:

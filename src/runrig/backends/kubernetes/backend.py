@@ -29,7 +29,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Passage, Program, Pulls, no_credentials, no_pulls
+from runrig.ports.backend import Desired, LogFile, Opens, Output, Passage, Program, Pulls, no_credentials, no_pulls
 
 Object = dict[str, Any]
 
@@ -87,7 +87,10 @@ class KubernetesBackend:
         self._crew = Crew()
         self._undertakers = ThreadPoolExecutor(_UNDERTAKERS, thread_name_prefix="undertaker")
         self._going: set[str] = set()
-        self._logs = KeptLogs(folder, lambda pod, follow: cluster.log(namespace, pod, names.CONTAINER, follow=follow))
+        self._logs = KeptLogs(
+            folder,
+            lambda pod, follow: cluster.log(namespace, pod, names.CONTAINER, follow=follow, timestamps=True),
+        )
         self._events = ClusterEvents(cluster, namespace, self._view, folder)
         self._maker = Maker(cluster, self._view, self._crew, leads, self._let_go)
         self._wanted = Wanted(Desired(), self._settings(Desired()))
@@ -136,14 +139,12 @@ class KubernetesBackend:
         found += [words for gang, words in held.items() if gang == "" or gang.partition("/")[0] == workflow]
         return tuple(found)
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+    def output(self, key: TaskKey) -> Output | None:
         """Kubernetes does not separate stderr: everything is in one log."""
-        if error:
-            return None
         pod = next((each for each in self._view.ours.values() if names.key_of(each) == key), None)
         name = None if pod is None else pod["metadata"]["name"]
         path = self._logs.file(key, name, ended=pod is None or status.over(pod))
-        return None if path is None else LogFile(str(path.parent), path.name)
+        return None if path is None else Output(LogFile(str(path.parent), path.name), stamped=True)
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
         return self._events.of(workflow)

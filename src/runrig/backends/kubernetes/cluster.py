@@ -151,9 +151,12 @@ class Cluster:
         }
         return self._stream(_collection(kind, namespace), query, answers.events, silence_s=self._timeouts.silence)
 
-    def log(self, namespace: str, pod: str, container: str, *, follow: bool = False) -> Stream[bytes]:
-        """The output of the container so far; with *follow* also what comes later."""
-        query = {"container": container, "follow": "true" if follow else ""}
+    def log(
+        self, namespace: str, pod: str, container: str, *, follow: bool = False, timestamps: bool = False
+    ) -> Stream[bytes]:
+        """The output of the container so far; with *follow* also what comes later.  *timestamps*: each line with its time in front."""
+        asked = {"follow": follow, "timestamps": timestamps}
+        query = {"container": container, **{name: "true" if value else "" for name, value in asked.items()}}
         # A followed log may be silent for days; probes tell whether the connection lives.
         silence_s = None if follow else self._timeouts.read
         return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)

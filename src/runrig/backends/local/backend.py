@@ -27,7 +27,7 @@ from runrig.disk import identity
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Opens, Passage, Program, Pulls, no_credentials
+from runrig.ports.backend import Desired, Launch, LogFile, Opens, Output, Passage, Program, Pulls, no_credentials
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
@@ -131,12 +131,16 @@ class LocalBackend:
     def wake(self) -> None:
         self._wake_pipe.ring()
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:
+    def output(self, key: TaskKey) -> Output | None:
         try:
-            path = Attempt(self._tasks, key).folder / ("stderr.log" if error else "stdout.log")
+            folder = Attempt(self._tasks, key).folder
         except ValueError:
             return None
-        return LogFile(str(self._tasks), str(path.relative_to(self._tasks))) if os.path.lexists(path) else None
+        out, err, order = (
+            LogFile(str(self._tasks), str(path.relative_to(self._tasks))) if os.path.lexists(path) else None
+            for path in (folder / "stdout.log", folder / "stderr.log", folder / "order")
+        )
+        return None if out is err is None else Output(out, err, order)
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
         return ()

@@ -73,6 +73,7 @@ def _base_environment(attempt: Attempt) -> dict[str, str]:
         "TMPDIR": str(attempt.folder / "tmp"),
         "USER": user,
         "LOGNAME": user,
+        "PYTHONUNBUFFERED": "1",  # else Python writes what it printed after the traceback of its end
     }
 
 

@@ -11,6 +11,7 @@ library, because every task start pays for it.  Files of FOLDER that it knows:
     claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
     stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
     started   written: pid and start ticks of the command, id of the boot
+    order     written: how long stdout.log and stderr.log were at which time, so that readers can merge their lines
     ended     written, once: exit code, and BY_ITSELF if nothing had sent it SIGTERM before it ended; then a message
 
 The command runs as the same user, so it can put anything in the place of these files.  Whatever is no regular file is no file, and
@@ -34,6 +35,12 @@ import sys
 import time
 from collections.abc import Callable
 
+if __package__:
+    from runrig.backends.local.log_order import LOGS, Order
+else:  # nothing of ours is on the path of a process started like this
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    from log_order import LOGS, Order  # type: ignore[import-not-found, no-redef]
+
 WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
 DOOR = "door"
 SECRETS = "secrets"
@@ -49,7 +56,9 @@ LARGEST = 16 * 1024 * 1024
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO)
+NOTE_S = 0.001
+"""The shortest time between two notes of how long the logs are."""
 _HINTS = {
     errno.ENOENT: "there is no such command on this machine (the local backend uses no images)",
     errno.EACCES: "it is not executable: begin the file with #!, or name its interpreter",
@@ -215,7 +224,7 @@ def die_with(parent: int) -> None:
 
 def into_logs() -> None:
     os.setpgid(0, 0)
-    for target, path in ((1, "stdout.log"), (2, "stderr.log")):
+    for target, path in enumerate(LOGS, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), target)
 
 
@@ -275,7 +284,9 @@ def asked_grace(default: float) -> float:
         return default
 
 
-def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None = None) -> tuple[int, bool]:
+def supervise(
+    main: int, grace_s: float, secrets: bytes, order: Order, deadline: float | None = None
+) -> tuple[int, bool]:
     """Waits until nothing of the command is left: (its exit code, it ended before SIGTERM was sent to it).  *secrets*: for visitors.
 
     What the command leaves behind when it ends by itself is killed at once; if asked to stop, all of it has the grace to end.
@@ -292,11 +303,14 @@ def supervise(main: int, grace_s: float, secrets: bytes, deadline: float | None 
         now = time.monotonic()
         if code is not None and deadline is None:
             deadline = now
-        timeout = 3600.0 if deadline is None else deadline - now
+        patience = order.look()
+        timeout = patience if deadline is None else deadline - now
         if timeout <= 0:
             kill()
             timeout = pause = min(pause * 2, 0.2)
-        received = signal.sigtimedwait(_HANDLED, timeout)
+        received = signal.sigtimedwait(_HANDLED, min(timeout, patience))
+        if received is not None and received.si_signo == signal.SIGIO:
+            time.sleep(NOTE_S)
         if received is not None and received.si_signo in (signal.SIGTERM, signal.SIGINT):
             if deadline is None:
                 by_itself = not terminate(main)
@@ -315,6 +329,7 @@ def run() -> tuple[int, bool, str]:
     secrets = take_secrets()
     environment = decode_launch(secrets)[2] | environment
     try:
+        order = Order()
         pid = start(command, environment, into_logs)
     except OSError as error:
         why = _HINTS.get(error.errno or 0, error.strerror)
@@ -325,9 +340,12 @@ def run() -> tuple[int, bool, str]:
         boot = read("/proc/sys/kernel/random/boot_id").strip()
         write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
         ring()
-        return *supervise(pid, grace_s, secrets), ""
+        ended = supervise(pid, grace_s, secrets, order)
+        order.look()
+        order.note()
+        return *ended, ""
     except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
-        supervise(pid, grace_s, secrets, time.monotonic())
+        supervise(pid, grace_s, secrets, order, time.monotonic())
         return BACKEND_ERROR, False, f"its supervisor failed: {error}"
 
 
