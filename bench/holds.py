@@ -21,10 +21,11 @@ from runrig.domain.workflows import Status
 from runrig.engine.explain.headlines import headlines
 from runrig.engine.foresight.would_start import starting_changes
 from runrig.service.mirror.asker import HOLD_S
+from runrig.service.queries.alive import MOST_LOOKS_HERE, alive_in
 from runrig.service.queries.board import Boards
 from runrig.service.queries.pool_why import waiting_in
 from runrig.service.queries.visibility import ALL
-from runrig.service.queries.workflow_queries import HEADLINES_AT_ONCE, MOST_LOOKS_HERE, alive_in
+from runrig.service.queries.workflow_queries import HEADLINES_AT_ONCE
 from runrig.web.board import Recorder, as_json, delta, layout
 
 NODES, WAITING = 10_000, 100_000

@@ -74,10 +74,18 @@ def test_lines_carry_their_task_unless_one_is_asked(tmp_path: Path) -> None:
         id = _submit(service, TWO_TASKS)
         _wait(service, id, "COMPLETED")
         logs = f"/api/workflow/{id}/logs"
-        assert http.get(logs).text == "[one] a\n[one] b\n[one] c\n[two] x\n[two] y\n"
-        assert http.get(logs, params={"task_name": "one"}).text == "a\nb\nc"
-        assert http.get(logs, params={"task_name": "one", "last_n_lines": 2}).text == "b\nc"
-        assert http.get(logs, params={"last_n_lines": 1}).text == "[one] c\n[two] y\n"
+        lines = http.get(logs).text.splitlines()
+        assert sorted(lines) == ["[one] a", "[one] b", "[one] c", "[one] oops", "[two] x", "[two] y"]
+        assert [line for line in lines if "two" in line] == ["[two] x", "[two] y"]
+        ours = f"/api/v1/workflows/{id}/logs"
+        assert http.get(ours, params={"task": "one"}).text == "a\nb\nc"
+        assert http.get(ours, params={"task": "one", "last_lines": 2}).text == "b\nc"
+        assert http.get(ours, params={"task": "one", "stream": "stderr"}).text == "oops\n"
+        assert sorted(http.get(logs, params={"last_n_lines": 1}).text.splitlines()) == [
+            "[one] c",
+            "[one] oops",
+            "[two] y",
+        ]
         assert http.get(logs, params={"last_n_lines": 0}).text == ""
         assert http.get(logs, params={"follow": "True", "task_name": "two", "retry_id": 0}).text == "x\ny\n"
         assert http.get(f"/api/workflow/{id}/error_logs").text == "[one] oops\n"

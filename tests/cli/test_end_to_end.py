@@ -49,7 +49,10 @@ def test_a_workflow_runs_and_leaves_its_words(server: Up) -> None:
     id = submitted(server, file('echo "on $CUDA_VISIBLE_DEVICES with $MODE"; echo oops >&2'), "--set-env", "MODE=a=b")
     assert server.runrig("workflow", "wait", id, "--timeout", "30").code == 0
     assert server.runrig("workflow", "watch", id).code == 0
-    assert server.runrig("workflow", "logs", id, "--task", "main").out in ("on 0 with a=b\n", "on 1 with a=b\n")
+    assert server.runrig("workflow", "logs", id, "--task", "main", "--stream", "out").out in (
+        "on 0 with a=b\n",
+        "on 1 with a=b\n",
+    )
     assert server.runrig("workflow", "logs", id, "--task", "main", "--error").out == "oops\n"
     assert server.json("workflow", "query", id)["status"] == "COMPLETED"
     assert "is submitted to pool default" in server.runrig("workflow", "events", id).out
@@ -367,7 +370,7 @@ def test_ctrl_c_ends_a_server_that_comes_back_with_what_it_knew(tmp_path: Path) 
         os.kill(first.child.pid, signal.SIGINT)
         assert first.child.wait(timeout=PATIENCE_S) == 0
         assert first.child.stdout is not None
-        assert first.child.stdout.read() in ("stopped\n", "stopped; 1 task goes on\n")
+        assert first.child.stdout.read() in ("stopped\n", "stopped; 1 task keeps running\n")
     assert runrig("pool", "list", env={"RUNRIG_DATA": str(tmp_path)}).code == 10
     with up(tmp_path, "--backend", "simulated", "--gpus", "4") as second:
         assert second.runrig("workflow", "wait", id, "--timeout", "30").code == 0
@@ -382,7 +385,7 @@ def test_ctrl_c_says_how_many_tasks_go_on(tmp_path: Path) -> None:
         os.kill(first.child.pid, signal.SIGINT)
         assert first.child.wait(timeout=PATIENCE_S) == 0
         assert first.child.stdout is not None
-        assert first.child.stdout.read() == "stopped; 2 tasks go on\n"
+        assert first.child.stdout.read() == "stopped; 2 tasks keep running\n"
     with up(tmp_path, "--gpus", "3") as second:
         assert second.runrig("workflow", "cancel", *ids).code == 0
         for id in ids:
@@ -408,9 +411,9 @@ def test_output_says_which_attempt_of_how_many_it_is(server: Up) -> None:
     again = submitted(server, file(script, exitActions={"RESCHEDULE": "9"}))
     assert server.runrig("workflow", "wait", again, "--timeout", "60").code == 0
     latest = server.runrig("workflow", "logs", again)
-    first = server.runrig("workflow", "logs", again, "--task", "main", "--retry", "0")
-    assert latest.err == "attempt 2 of 2: main (--task main --retry 0 shows the first)\n"
-    assert first.err == "attempt 1 of 2: main (without --retry the latest)\n"
+    first = server.runrig("workflow", "logs", again, "--task", "main", "--attempt", "1")
+    assert latest.err == "attempt 2 of 2: main (--attempt all shows every one)\n"
+    assert first.err == "attempt 1 of 2: main (without --attempt the latest)\n"
     once = submitted(server, file("echo once"))
     assert server.runrig("workflow", "wait", once, "--timeout", "60").code == 0
     assert server.runrig("workflow", "logs", once).err == ""

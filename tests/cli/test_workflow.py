@@ -1,5 +1,6 @@
 """`runrig workflow`: submitting, asking, waiting, watching."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command:
 SUBMIT, CHECK = "POST /api/v1/workflows", "POST /api/v1/workflows:check"
 CHECKED = v1.WorkflowChecked.example() | {"file": FILE}
 WHY = v1.WorkflowWhy.example()
+TIMES = v1.WorkflowTimes.example()
 
 
 @pytest.fixture(autouse=True)
@@ -333,8 +335,7 @@ def test_workflow_list_is_a_table() -> None:
             priority="LOW",
             gpus=4,
             gpus_asked=4,
-            queued_s=62.0,
-            duration_s=None,
+            times=TIMES | {"waited_s": 62.0, "running_s": 0.0},
             node=None,
             nodes=0,
             why=v1.WorkflowHeadline.example(),
@@ -343,15 +344,15 @@ def test_workflow_list_is_a_table() -> None:
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
-        "User   Workflow ID  Submitted            Status   Priority  Pool    GPUs      Waited  Duration  Node or reason",
-        "-----  -----------  -------------------  -------  --------  ------  --------  ------  --------  ---------------------------------",
-        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  0.1s    12s       n00 and 2 more",
-        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -         quota: vision has 2 left, needs 4",
+        "User   Workflow ID  Submitted            Status   Priority  Pool    GPUs      Waited  Ran  Node or reason",
+        "-----  -----------  -------------------  -------  --------  ------  --------  ------  ---  ---------------------------------",
+        "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  0.1s    12s  n00 and 2 more",
+        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -    quota: vision has 2 left, needs 4",
         "there are more: --count 4 or --offset 2 shows them",
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
     assert lines(done.out)[2:] == [
-        "bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -     0.1s    12s       n00"
+        "bob   train-1      2026-01-31 12:00:00  RUNNING  NORMAL    vision  -     0.1s    12s  n00"
     ]
 
 
@@ -409,8 +410,7 @@ def test_query_shows_every_attempt() -> None:
         "Submitted    2026-01-31 12:00:00",
         "Started      2026-01-31 12:00:00",
         "Ended        -",
-        "Queued       0.1s",
-        "Duration     12s",
+        "Times        waited 0.1s, ran 12s; 12s in all",
         "Overview     http://127.0.0.1:8700/workflow/train-1",
         "",
         "Task  Attempt  Status       Exit Code  Node  GPUs  Started              Duration  Message",
@@ -547,25 +547,101 @@ def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
 # ---------------------------------------------------------------- logs, wait, watch
 
 
+def record(text: str, task: str = "main", **fields: Any) -> dict[str, Any]:
+    return {**v1.LogRecord.example(), "text": text, "task": task, **fields}
+
+
+def recorded(*records: dict[str, Any]) -> tuple[int, str]:
+    return 200, "".join(json.dumps(each) + "\n" for each in records)
+
+
 def test_logs_are_shown_as_they_were_written_but_for_what_a_terminal_obeys() -> None:
-    text = "\x1b[32mepoch 1\x1b[0m\t0.5\n 10%\r 20%\nno end"
-    logs = [(200, text), (200, text), (200, "oops\n")]
+    records = [record("\x1b[32mepoch 1\x1b[0m\t0.5"), record("no end", stream="stderr")]
+    logs = [recorded(*records), recorded(*records), recorded(record("oops"))]
     with serving({"GET /api/v1/workflows/w/logs": logs, "GET /api/v1/workflows/w": workflow("COMPLETED")}) as server:
-        assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\n 10%\n 20%\nno end\n"
-        assert at(server, "workflow", "logs", "w", "-t", "json").json == {"workflow": "w", "lines": text.split("\n")}
-        assert (
-            at(server, "workflow", "logs", "w", "--error", "--task", "a", "--retry", "0", "-n", "5", "-f").out
-            == "oops\n"
-        )
-    query = [("task", "a"), ("attempt", "0"), ("stream", "stderr"), ("last_lines", "5"), ("follow", "True")]
+        assert at(server, "workflow", "logs", "w").out == "epoch 1\t0.5\nno end\n"
+        assert at(server, "workflow", "logs", "w", "-t", "json").json == {
+            "workflow": "w",
+            "lines": [each["text"] for each in records],
+            "records": records,
+        }
+        told = at(server, "workflow", "logs", "w", "--error", "--task", "a", "--attempt", "1", "-n", "5", "-f")
+        assert told.out == "oops\n"
+    plain = [("stream", "both"), ("format", "records")]
+    query = [
+        ("task", "a"),
+        ("attempt", "0"),
+        ("stream", "stderr"),
+        ("last_lines", "5"),
+        ("follow", "True"),
+        ("format", "records"),
+    ]
     # Before text, how many attempts there are; last, whether it may still read.
-    told: tuple[str, list[Any]] = ("GET /api/v1/workflows/w", [])
-    logged: tuple[str, list[Any]] = ("GET /api/v1/workflows/w/logs", [])
-    assert [asked[:2] for asked in server.asked] == [told, logged, logged, told, (logged[0], query), told]
+    asked: tuple[str, list[Any]] = ("GET /api/v1/workflows/w", [])
+    assert [each[:2] for each in server.asked] == [
+        asked,
+        ("GET /api/v1/workflows/w/logs", plain),
+        ("GET /api/v1/workflows/w/logs", plain),
+        asked,
+        ("GET /api/v1/workflows/w/logs", query),
+        asked,
+    ]
 
 
-def test_retry_without_a_task_is_wrong_usage() -> None:
-    assert "--retry needs --task" in runrig("workflow", "logs", "w", "--retry", "1").err
+def test_lines_of_several_tasks_begin_with_their_task_and_later_attempts_with_a_rule() -> None:
+    tasks = [task("main", message="preempted by x-1"), task("main", attempt=1), task("eval-12")]
+    records = [record("one"), record("two", "eval-12"), record("three", attempt=1), record("four", "eval-12")]
+    logs = [recorded(*records)] * 3
+    answers = {"GET /api/v1/workflows/w/logs": logs, "GET /api/v1/workflows/w": workflow("RUNNING", *tasks)}
+    with serving(answers) as server:
+        rule = "── main: attempt 1 ended: preempted by x-1; attempt 2:"
+        found = at(server, "workflow", "logs", "w", "--attempt", "all")
+        assert lines(found.out) == ["main    │ one", "eval-12 │ two", rule, "main    │ three", "eval-12 │ four"]
+        assert lines(at(server, "workflow", "logs", "w", "--no-prefix").out) == ["one", "two", rule, "three", "four"]
+        timed = lines(at(server, "workflow", "logs", "w", "--times", "--task", "main", "--attempt", "all").out)
+        assert re.fullmatch(r"\d\d:\d\d:\d\d  one", timed[0])
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--attempt", "0"), "--attempt 0: write a number from 1, or all"),
+        (("--attempt", "last"), "--attempt last: write a number from 1, or all"),
+        (("--since", "soon"), "--since soon: write 10m, 2h, today or a time"),
+        (("--stream", "both"), "'both' is not one of 'out', 'err'"),
+    ],
+)
+def test_a_wrong_option_of_logs_is_told_without_a_server(args: tuple[str, ...], says: str) -> None:
+    done = runrig("workflow", "logs", "w", *args)
+    assert (done.code, done.out, says in done.err) == (2, "", True)
+
+
+CAUSE = {
+    "task": "main",
+    "attempt": 1,
+    "exit_code": 1,
+    "ending": "exit code 1",
+    "sentence": "KeyError: 'lr'",
+    "lines": ["step 7", "Traceback (most recent call last):", "KeyError: \x1b[31m'lr'"],
+    "first": 1,
+    "last": 2,
+}
+
+
+def test_the_cause_stands_first_in_logs_and_below_why_and_query() -> None:
+    failed = workflow("FAILED", message="exit code 1", cause=CAUSE)
+    answers = {
+        "GET /api/v1/workflows/train-1/logs": recorded(record("step 7")),
+        "GET /api/v1/workflows/train-1": failed,
+        "GET /api/v1/workflows/train-1/why": WHY | {"groups": [], "cause": CAUSE},
+    }
+    last = ["", "main, attempt 2 wrote last:", "  step 7", "  Traceback (most recent call last):", "  KeyError: 'lr'"]
+    with serving(answers) as server:
+        logs = at(server, "workflow", "logs", "train-1")
+        assert (logs.out, lines(logs.err)[-1]) == ("step 7\n", "train-1 FAILED: KeyError: 'lr' (main, exit code 1)")
+        assert lines(at(server, "workflow", "query", "train-1").out)[-5:] == last
+        why = lines(at(server, "workflow", "why", "train-1").out)
+        assert why[why.index("") : why.index("") + 5] == last
 
 
 WAIT = [

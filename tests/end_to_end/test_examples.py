@@ -21,9 +21,10 @@ SAYS = {
 
 def printed(here: Server, workflow: str, task: str) -> str:
     last = max(each.retry_id for each in here.store.workflow(workflow).tasks if each.name == task)
-    log = here.service.workflow_queries.log(TaskKey(workflow, task, last), error=False)
-    assert log is not None
-    return Path(log.path).read_text(encoding="utf-8")
+    output = here.service.workflow_queries.output(TaskKey(workflow, task, last))
+    assert output is not None
+    assert output.stdout is not None
+    return Path(output.stdout.path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

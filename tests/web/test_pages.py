@@ -287,3 +287,15 @@ def test_a_parent_counts_and_lists_what_waits_and_runs_in_its_subpools(tmp_path:
         assert "five-1" not in listed
         filtered = visitor.page("/waiting?pool=team")
         assert {each for each in ("two-1", "four-1", "six-1") if each in filtered} == {"two-1", "four-1"}
+
+
+def test_the_table_of_tasks_says_how_many_gpus_each_has(tmp_path: Path) -> None:
+    with site(tmp_path, cluster="pools: [{name: pool1, quota: 1}, {name: pool3, quota: 3}]") as it:
+        for name, gpus in (("first", 1), ("second", 3)):
+            it.desk.submit(name, f"pool{gpus}", gpus=gpus)
+        it.desk.service.settle()
+        for name, gpus in (("first", 1), ("second", 3)):
+            page = it.visitor().page(f"/workflow/{name}-1")
+            row = re.search(r"#output-title\">main</a>.*?</tr>", page, re.DOTALL)
+            assert row is not None
+            assert re.findall(r"<td class=\"n\">(.*?)</td>", row.group()) == [str(gpus), "–"]

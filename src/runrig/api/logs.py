@@ -1,11 +1,13 @@
-"""Logs as a stream from the files that tasks write, for as long as they write if the client follows."""
+"""Output as a stream from the files that tasks write, for as long as they write if the client follows."""
 
-import errno
-import os
-import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -13,147 +15,51 @@ from runrig.api.staying import Stays
 from runrig.api.waiting import changes, soon
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
-from runrig.ports.backend import LogFile
+from runrig.service.queries.output import STDERR, STDOUT, Line, Tail, merged
 from runrig.service.service import Service
 
-CHUNK = 64 * 1024
+T = TypeVar("T")
+
+BOTH = (STDOUT, STDERR)
 POLL_S = 0.15
 LONGEST_POLL_S = 0.6
 """How often to look at a growing file, and at one that has not grown for a while: nothing tells us that it grew."""
 
 READERS = 8
 """Threads of a server that read output, besides those that answer: whatever a disk or a task does, only readers wait for it."""
-LONGEST_TAIL = 64 * 1024 * 1024
-"""Bytes at the end of a file in which its last lines are looked for."""
+LINES_AT_ONCE = 500
 
 _readers = CapacityLimiter(READERS)
-_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """*task* None: all tasks, each line with its pod in front unless there can be only one.  *last_lines* None: from the beginning."""
+    """*task* None: all tasks, each line with its pod in front unless there can be only one.  *last_lines* None: from the beginning.
+
+    *every_attempt*: not only the latest of each pod.  *since*: only what was written from then on.  *records*: each line as a JSON object,
+    `wire.v1.LogRecord`.
+    """
 
     workflow: str
     task: str | None = None
     retry_id: int | None = None
     last_lines: int | None = None
     follow: bool = False
-    error: bool = False
-
-
-class Tail:
-    """The rest of an attempt's output."""
-
-    def __init__(self, service: Service, key: TaskKey, prefix: str, request: LogRequest) -> None:
-        self.key = key
-        self._service = service
-        self._prefix = prefix.encode()
-        self._request = request
-        self._offset: int | None = None
-        self._open_line = b""
-
-    def read(self) -> bytes:
-        """At most `CHUNK` more bytes, each line with the prefix; b"" if there is no more now, or no whole line."""
-        file = self._service.workflow_queries.log(self.key, error=self._request.error)
-        if file is None:
-            return b""
-        descriptor = open_log(file)
-        if descriptor is None:
-            return b""
-        try:
-            if self._offset is None:
-                self._offset = _start(descriptor, self._request.last_lines)
-            data = os.pread(descriptor, CHUNK, self._offset)
-        finally:
-            os.close(descriptor)
-        self._offset += len(data)
-        return self._prefixed(data)
-
-    def _prefixed(self, data: bytes) -> bytes:
-        """*data* with the prefix on each line: whole lines only, so that tasks do not run into each other."""
-        if not self._prefix:
-            return data
-        *lines, self._open_line = (self._open_line + data).split(b"\n")
-        if len(self._open_line) > CHUNK:
-            lines, self._open_line = [*lines, self._open_line], b""
-        return b"".join(self._prefix + line + b"\n" for line in lines)
-
-    def rest(self) -> Iterator[bytes]:
-        """Everything written so far, and the line not yet ended."""
-        while True:
-            before = self._offset
-            data = self.read()
-            if data:
-                yield data
-            if self._offset == before:
-                break
-        if self._open_line:
-            yield self._prefix + self._open_line + b"\n"
-            self._open_line = b""
-
-
-async def _read(read: Callable[[], bytes]) -> bytes:
-    return await to_thread.run_sync(read, limiter=_readers, abandon_on_cancel=True)
-
-
-def _start(descriptor: int, last_lines: int | None) -> int:
-    """The offset where the last *last_lines* lines of the file begin."""
-    if last_lines is None:
-        return 0
-    end = position = os.fstat(descriptor).st_size
-    if not last_lines:
-        return end
-    missing = last_lines + (end > 0 and os.pread(descriptor, 1, end - 1) == b"\n")
-    least = max(0, end - LONGEST_TAIL)
-    while position > least:
-        size = min(CHUNK, position - least)
-        position -= size
-        block = os.pread(descriptor, size, position)
-        here = block.count(b"\n")
-        if here >= missing:
-            at = len(block)
-            for _ in range(missing):
-                at = block.rfind(b"\n", 0, at)
-            return position + at + 1
-        missing -= here
-    return least
-
-
-def open_log(file: LogFile) -> int | None:
-    """A descriptor of *file*; None if there is no regular file, or one only behind a link."""
-    *folders, name = file.name.split("/")
-    try:
-        descriptor = os.open(file.folder, os.O_RDONLY | os.O_DIRECTORY)
-        for part in folders:
-            descriptor = _inside(descriptor, part, os.O_DIRECTORY)
-        descriptor = _inside(descriptor, name, os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno in _NO_FILE:
-            return None
-        raise
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _inside(folder: int, name: str, flags: int) -> int:
-    """*name* in *folder*, which is closed."""
-    try:
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
-    finally:
-        os.close(folder)
+    streams: Sequence[str] = BOTH
+    every_attempt: bool = False
+    since: float | None = None
+    records: bool = False
 
 
 class Follower:
-    """The tails of the attempts that a request asks for; new attempts join as they are made."""
+    """The output of the attempts that a request asks for; new attempts join as they are made."""
 
     def __init__(self, service: Service, request: LogRequest, attempts: Sequence[Task]) -> None:
         self._service = service
         self._request = request
         self._id = attempts[0].workflow if attempts else request.workflow  # the request may name it by uuid
         self._tails: dict[TaskKey, Tail] = {}
+        self._alone = True
         self._ended = False
         self._take_in(attempts)
 
@@ -163,39 +69,74 @@ class Follower:
             while self._request.follow and not self._ended:
                 if stays() is None:
                     return
+                lines: list[Line] = []
                 for tail in tuple(self._tails.values()):
-                    if data := await _read(tail.read):
-                        yield data
-                        changed.set()  # there may already be more of it
+                    lines += await _read(partial(tail.more, time.monotonic()))
+                if data := self._told(sorted(lines, key=lambda line: line.time)):
+                    yield data
+                    changed.set()  # there may already be more of it
                 pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
                 if await soon(changed, pause_s):
-                    self._take_in(await to_thread.run_sync(self._attempts))
-        for tail in self._tails.values():
-            rest = tail.rest()
-            while data := await _read(partial(next, rest, b"")):
-                yield data
+                    self._take_in(await to_thread.run_sync(partial(attempts_of, self._service, self._request)))
+        parts = self.written()
+        while (data := await _read(partial(next, parts, None))) is not None:
+            yield data
 
     def written(self) -> Iterator[bytes]:
         """Yields all that is there now, without waiting."""
-        for tail in self._tails.values():
-            yield from tail.rest()
-
-    def _attempts(self) -> tuple[Task, ...]:
-        request = self._request
-        return self._service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
+        lines = merged(self._tails.values())
+        while some := list(islice(lines, LINES_AT_ONCE)):
+            yield self._told(some)
 
     def _take_in(self, attempts: Sequence[Task]) -> None:
-        alone = self._request.task is not None or _only_one(attempts)
+        self._alone = self._request.task is not None or _only_one(attempts)
         for task in sorted(attempts, key=lambda each: (each.group, natural(each.name), each.retry_id)):
             if task.key not in self._tails:
-                prefix = "" if alone else f"[{task.name}] "
-                self._tails[task.key] = Tail(self._service, task.key, prefix, self._request)
+                find, request = self._service.workflow_queries.output, self._request
+                self._tails[task.key] = Tail(task.key, find, request.streams, request.last_lines)
         self._ended = all(task.status.finished for task in attempts)
+
+    def _told(self, lines: Iterable[Line]) -> bytes:
+        told = _record if self._request.records else self._text
+        since = self._request.since
+        return b"".join(told(line) for line in lines if since is None or line.time >= since)
+
+    def _text(self, line: Line) -> bytes:
+        """A line that has not ended stays open where nothing but its own rest can follow."""
+        prefix = b"" if self._alone else f"[{line.key.task}] ".encode()
+        ends = line.whole or prefix or len(self._request.streams) > 1
+        return prefix + line.data + (b"\n" if ends else b"")
+
+
+def _record(line: Line) -> bytes:
+    """Of a line that was written over by carriage returns, as progress bars do, the last part."""
+    text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
+    at = datetime.fromtimestamp(round(line.time, 6), UTC).isoformat(timespec="microseconds")
+    found = {
+        "time": at.replace("+00:00", "Z"),
+        "task": line.key.task,
+        "attempt": line.key.retry_id,
+        "stream": line.stream,
+        "text": text,
+    }
+    return json.dumps(found, separators=(",", ":")).encode() + b"\n"
+
+
+async def _read(read: Callable[[], T]) -> T:
+    return await to_thread.run_sync(read, limiter=_readers, abandon_on_cancel=True)
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
     """True if the workflow never has more than one pod: with a `count`, others may be left out for now (law A3)."""
-    return len(attempts) == 1 and attempts[0].name == attempts[0].spec
+    names = {(task.name, task.spec) for task in attempts}
+    return len(names) == 1 and all(name == spec for name, spec in names)
+
+
+def attempts_of(service: Service, request: LogRequest) -> tuple[Task, ...]:
+    """Raises NotFound."""
+    return service.workflow_queries.attempts(
+        request.workflow, task=request.task, retry_id=request.retry_id, every=request.every_attempt
+    )
 
 
 def stream(service: Service, request: LogRequest, stays: Stays) -> AsyncIterator[bytes]:
@@ -203,5 +144,4 @@ def stream(service: Service, request: LogRequest, stays: Stays) -> AsyncIterator
 
     Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop.
     """
-    attempts = service.workflow_queries.attempts(request.workflow, task=request.task, retry_id=request.retry_id)
-    return Follower(service, request, attempts).stream(stays)
+    return Follower(service, request, attempts_of(service, request)).stream(stays)

@@ -1,7 +1,7 @@
 """Templates to answers, with the headers that a page has."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,10 +12,11 @@ from markupsafe import Markup, escape
 from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.quantities import format_quantity
-from runrig.domain.spans import span
+from runrig.domain.spans import span, times_in_words
 from runrig.web import drawings
 from runrig.web.files import address, zipped
 from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
+from runrig.wire import v1
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -110,15 +111,16 @@ def setting(value: Any, resource: str | None) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """``0-3, 5`` for ascending *numbers*; "" for none."""
-    runs: list[list[int]] = []
-    for each in numbers:
-        if runs and runs[-1][-1] == each - 1:
-            runs[-1][1:] = [each]
-        else:
-            runs.append([each])
-    return ", ".join("-".join(map(str, run)) for run in runs)
+def printable(text: str) -> str:
+    """Output of a task without what is not to be drawn."""
+    return "".join(each for each in text if each.isprintable() or each in "\n\t")
+
+
+def told(it: v1.Workflow) -> str:
+    """Where its time went."""
+    times = it.times
+    passed = times.total_s - (times.since - it.submit_time).total_seconds()
+    return times_in_words(times.model_dump(), passed if times.now == "waited" else None)
 
 
 def many(count: int, one: str, several: str | None = None) -> str:
@@ -153,6 +155,14 @@ _environment = Environment(
     lstrip_blocks=True,
     extensions=["jinja2.ext.loopcontrols"],
 )
-_environment.filters |= {"moment": moment, "stamp": stamp, "duration": duration, "number": number, "setting": setting}
-_environment.filters |= {"ranges": ranges, "kind": kind_of, "commands": commands}
+_environment.filters |= {
+    "told": told,
+    "printable": printable,
+    "moment": moment,
+    "stamp": stamp,
+    "duration": duration,
+    "number": number,
+    "setting": setting,
+}
+_environment.filters |= {"kind": kind_of, "commands": commands}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

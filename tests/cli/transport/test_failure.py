@@ -1,5 +1,6 @@
 """Every end of a command has its exit code, and one message: the same in text and in JSON."""
 
+import json
 import shlex
 import signal
 import socket
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runrig.wire import v1
 from tests.cli.canned_server import answered, at, refused, serving
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import process, runrig, written
@@ -131,7 +133,11 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
 @pytest.mark.slow
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
-    answers = {"GET /api/v1/workflows/w/logs": "\n".join([line] * 20_000), "GET /api/v1/workflows/w": {"groups": []}}
+    record = json.dumps({**v1.LogRecord.example(), "text": line})
+    answers = {
+        "GET /api/v1/workflows/w/logs": "\n".join([record] * 20_000),
+        "GET /api/v1/workflows/w": {"groups": [], "cause": None},
+    }
     with serving(answers) as server:
         logs = shlex.join(process("--server", server.url, "workflow", "logs", "w"))
         command = ["bash", "-c", f"set -o pipefail; {logs} | head -n 1"]

@@ -68,7 +68,7 @@ PAIRS: list[tuple[Action, str]] = [
     (PutPool(Pool("p", weight=2), Pool("p")), "pool p is changed: no quota"),
     (PutPool(Pool("p", state=PoolState.DELETING), Pool("p")), "pool p goes from ACTIVE to DELETING"),
     (Submit(WORKFLOW, ()), "w-1 is submitted to pool p with priority LOW by ann"),
-    (MoveTask(KEY, Status.FAILED, 3, "exit code 3"), "task main (attempt 1) is FAILED with exit code 3: exit code 3"),
+    (MoveTask(KEY, Status.FAILED, 3, "exit code 3"), "task main (attempt 1) is FAILED: exit code 3"),
     (RetryTask(KEY), "task main starts again as attempt 2"),
     (RestartTask(KEY), "task main stops, to start again beside the others of its group"),
     (MoveGroup("w-1", "g", Status.RUNNING), "group g is RUNNING"),

@@ -156,12 +156,12 @@ def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -
         assert counts == (PodCount("worker", 3, 1, None),)
 
 
-def test_of_a_failed_workflow_the_task_that_failed_first_counts() -> None:
+def test_of_a_failed_workflow_the_tasks_that_failed_by_themselves_count_in_the_order_of_their_ends() -> None:
     ended = Task("bad-1", "good", 0, "g", "good", 0, lead=True, status=Status.COMPLETED, exit_code=0, end_time=1.0)
     late = replace(ended, name="late", status=Status.FAILED, exit_code=3, end_time=9.0)
     first = replace(ended, name="first", status=Status.FAILED, exit_code=7, end_time=5.0)
     canceled = replace(ended, name="canceled", status=Status.FAILED_CANCELED, exit_code=None, end_time=2.0)
-    assert first_failed((ended, late, first, canceled)) == [first]
+    assert first_failed((ended, late, first, canceled)) == [first, late]
     assert first_failed((ended, canceled)) == []
 
 
@@ -208,3 +208,19 @@ def test_nobody_is_passed_in_a_strict_queue(tmp_path: Path) -> None:
         it.submit("small", gpus=1)
         it.later(0)
         assert [it.service.workflow_queries.why(id).groups[0].passed for id in ("head-1", "small-1")] == [0, 0]
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+def test_high_work_that_waits_for_quota_is_told_that_it_never_borrows(tmp_path: Path, priority: Priority) -> None:
+    with desk(tmp_path, cluster="pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]") as it:
+        it.submit("first", gpus=2)
+        it.service.settle()
+        it.submit("second", priority=priority, gpus=2)
+        it.service.settle()
+        sentence = it.service.workflow_queries.why("second-1").sentence
+        waits = (
+            "second-1 waits: pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by first-1{} "
+            "(number 1 in the queue)"
+        )
+        never = "; HIGH never borrows" if priority is Priority.HIGH else ""
+        assert (sentence == waits.format(never)) is (priority is not Priority.LOW)

@@ -19,6 +19,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission
+from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.spec.masked import masked
 
@@ -277,7 +278,7 @@ Follow = Annotated[bool, Query(description="Goes on until the tasks have ended, 
 
 @router.get(
     "/api/workflow/{id}/logs",
-    summary="What its tasks wrote to stdout",
+    summary="What its tasks wrote to stdout and stderr, in the order of time",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
@@ -311,5 +312,5 @@ def error_log(
     last_n_lines: LastLines = None,
     follow: Follow = False,
 ) -> Response:
-    request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, error=True)
+    request = logs.LogRequest(id, task_name, retry_id, last_n_lines, follow, (STDERR,))
     return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)

@@ -11,6 +11,7 @@ from runrig.api.leaving import leaving_of
 from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Asked, Route, Serving
 from runrig.api.staying import Staying, present, staying
+from runrig.api.times import At
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.answers.changes import changes as changes_shown
@@ -29,6 +30,7 @@ router = APIRouter(route_class=Route, tags=["workflows"])
 
 LONGEST_WAIT_S = 3600.0
 TEXT = "text/plain; charset=utf-8"
+RECORDS = "application/x-ndjson"
 
 _READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
 
@@ -149,7 +151,7 @@ def get_workflow_spec(
 
 @router.get(
     "/api/v1/workflows/{id}/logs",
-    summary="What its tasks wrote, each line with its pod in front unless there can be only one",
+    summary="What its tasks wrote in the order of time, each line with its pod in front unless there can be only one",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=texts("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
@@ -159,13 +161,32 @@ def get_workflow_logs(
     stays: Staying,
     id: str,
     task: TaskName = None,
-    attempt: Attempt = None,
-    stream: Annotated[Literal["stdout", "stderr"], Query(description="Which of the two")] = "stdout",
-    last_lines: Annotated[int | None, Query(ge=0, description="Of each task")] = None,
+    attempt: Annotated[
+        int | Literal["all"] | None, Query(description="Counts from 0; all: every one. Else the latest")
+    ] = None,
+    stream: Annotated[
+        Literal["stdout", "stderr", "both"], Query(description="Both: merged in the order of time")
+    ] = "stdout",
+    last_lines: Annotated[int | None, Query(ge=0, description="Of each stream of each task")] = None,
     follow: Annotated[bool, Query(description="Goes on until the tasks have ended, or the right to read them")] = False,
+    since: Annotated[At | None, Query(description="Only what was written from then on")] = None,
+    format: Annotated[
+        Literal["text", "records"],
+        Query(description="Records: a JSON object a line, with time, task, attempt, stream, text"),
+    ] = "text",
 ) -> Response:
-    request = logs.LogRequest(id, task, attempt, last_lines, follow, error=stream == "stderr")
-    return StreamingResponse(logs.stream(service, request, stays), media_type=TEXT)
+    request = logs.LogRequest(
+        id,
+        task,
+        attempt if isinstance(attempt, int) else None,
+        last_lines,
+        follow,
+        logs.BOTH if stream == "both" else (stream,),
+        every_attempt=attempt == "all",
+        since=None if since is None else since.timestamp(),
+        records=format == "records",
+    )
+    return StreamingResponse(logs.stream(service, request, stays), media_type=RECORDS if request.records else TEXT)
 
 
 @router.patch(

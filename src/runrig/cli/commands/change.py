@@ -171,7 +171,7 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
     required=True,
     type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
     metavar="HIGH|NORMAL|LOW",
-    help="HIGH and NORMAL are never preempted; LOW is, and may borrow.",
+    help="HIGH and NORMAL are never preempted and never borrow; LOW is, and may.",
 )
 @_DRY_RUN
 @with_session

@@ -1,8 +1,8 @@
-"""`runrig workflow logs` and `wait`."""
+"""`runrig workflow wait`."""
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,7 +10,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.output import tell, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import ANSWER_S, Transport, path
 from runrig.domain.errors import Unavailable
@@ -18,68 +18,8 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
-_MOST_NAMED = 5
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 ENDED_OTHERWISE = 1
-
-
-@click.command(
-    epilog=examples(
-        "runrig workflow logs train-1",
-        "runrig workflow logs train-1 -f",
-        "runrig workflow logs train-1 --task main --error -n 50",
-    )
-)
-@click.argument("id", shell_complete=completing.workflows)
-@click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Only of this task.")
-@click.option("--retry", type=click.IntRange(min=0), help="Only of this attempt, from 0; needs --task.")
-@click.option("-n", "--lines", "count", type=click.IntRange(min=1), help="Only the last so many lines.")
-@click.option(
-    "--error", is_flag=True, help="stderr instead of stdout; nothing on Kubernetes, where the output has both."
-)
-@click.option("--follow", "-f", is_flag=True, help="Go on until the workflow has ended.")
-@with_session
-def logs(
-    session: Session, id: str, task: str | None, retry: int | None, count: int | None, error: bool, follow: bool
-) -> None:
-    """Print the output of the tasks of the workflow ID; with several, each line begins with its task."""
-    if retry is not None and task is None:
-        raise click.UsageError("--retry needs --task: attempts are counted per task")
-    query = {
-        "task": task,
-        "attempt": retry,
-        "stream": "stderr" if error else None,
-        "last_lines": count,
-        "follow": follow or None,
-    }
-    lines = session.client.lines(path("workflows", id, "logs"), query)
-    if session.as_json:
-        session.show({"workflow": id, "lines": list(lines)})
-    else:
-        for told in _attempts(session.client.get(path("workflows", id)), task, retry):
-            warn(told)
-        for line in lines:
-            say(line)
-    if follow:
-        session.client.get(path("workflows", id))  # where the right to read ended, so did the output: that is an error
-
-
-def _attempts(workflow: Mapping[str, Any], only: str | None, retry: int | None) -> Iterator[str]:
-    """Yields which attempt of how many is shown, of the tasks that were tried more than once."""
-    of_task: dict[str, int] = {}
-    for group in workflow["groups"]:
-        for each in group["tasks"]:
-            of_task[each["name"]] = max(of_task.get(each["name"], 0), each["attempt"] + 1)
-    alike: dict[int, list[str]] = {}
-    for name, attempts in of_task.items():
-        if attempts > 1 and only in (None, name):
-            alike.setdefault(attempts, []).append(name)
-    for attempts, names in sorted(alike.items()):
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        first = f"--task {names[0]} --retry 0 shows the first"
-        way = "without --retry the latest" if retry is not None else first
-        shown = attempts if retry is None else retry + 1
-        yield f"attempt {shown} of {attempts}: {', '.join(names[:_MOST_NAMED])}{more} ({way})"
 
 
 @click.command(
@@ -113,7 +53,7 @@ def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
     if not came and not finished(answer):
         raise Unavailable(f"{id} is {answer['status']} after {timeout:g} s: 'runrig workflow why {id}' says why")
     if not session.show(answer):
-        (say if came else warn)(ending(answer))
+        (tell if came else warn)(ending(answer))
     if not came:
         raise click.exceptions.Exit(ENDED_OTHERWISE)
 

@@ -10,10 +10,12 @@ from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
+from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Value, path
+from runrig.domain.spans import times_in_words
 from runrig.domain.workflow_status import WorkflowStatus
 
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
@@ -129,7 +131,7 @@ _LISTED = (
     Column("Pool", 5),
     Column("GPUs", 6),
     Column("Waited", 3),
-    Column("Duration", 2),
+    Column("Ran", 2),
     Column("Node or reason", 8, prose=True),
 )
 
@@ -144,8 +146,8 @@ def table_of(entries: list[dict[str, Any]]) -> Table:
             workflow["priority"],
             workflow.get("pool") or "-",
             _gpus(workflow),
-            times.span(workflow["queued_time"]),
-            times.span(workflow["duration"]),
+            times.span(workflow["times"]["waited_s"]),
+            times.span(workflow["times"]["running_s"] or None),
             workflow["why"]["headline"] if workflow["why"] else _nodes(workflow),
         )
         for workflow in entries
@@ -180,11 +182,19 @@ def query(session: Session, id: str) -> None:
     say("")
     now = as_of(answer)
     show(Table(_TASK_COLUMNS, [task_row(task, now) for group in answer["groups"] for task in group["tasks"]]))
+    for line in last_lines(answer["cause"]):
+        say(line)
 
 
 def as_of(answer: Mapping[str, Any]) -> datetime:
     """When the workflow *answer* was as it says, by the clock of the server."""
-    return times.as_of(answer["submit_time"], answer["queued_time"], answer["duration"])
+    return times.as_of(answer["submit_time"], answer["times"]["total_s"])
+
+
+def _waits_s(answer: Mapping[str, Any]) -> float | None:
+    """For how long it waits this time; None if it does not wait."""
+    waits = answer["times"]["now"] == "waited"
+    return times.between(answer["times"]["since"], None, now=as_of(answer)) if waits else None
 
 
 def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
@@ -193,6 +203,7 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Workflow ID", answer["name"]),
         ("Status", answer["status"]),
         ("Message", answer.get("failure_message") or None),
+        ("Cause", answer["cause"] and f"{answer['cause']['sentence']} ({answer['cause']['task']})"),
         ("Pool", answer["pool"]),
         ("Priority", answer["priority"]),
         ("User", answer["submitted_by"]),
@@ -201,8 +212,7 @@ def _header(answer: Mapping[str, Any]) -> tuple[tuple[str, object], ...]:
         ("Submitted", times.local(answer["submit_time"])),
         ("Started", times.local(answer["start_time"])),
         ("Ended", times.local(answer["end_time"])),
-        ("Queued", times.span(answer["queued_time"])),
-        ("Duration", times.span(answer["duration"])),
+        ("Times", times_in_words(answer["times"], _waits_s(answer))),
         ("Labels", labels or None),
         ("Tags", ", ".join(answer["tags"]) or None),
         *(("Pods", _pods(each)) for group in answer["groups"] for each in group["pods"]),

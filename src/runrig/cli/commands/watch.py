@@ -80,7 +80,10 @@ def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
     for group in answer["groups"]:
         for task in group["tasks"]:
             where = f" on {task['node_name']}" if task["node_name"] else ""
-            code = "" if task["exit_code"] is None else f" with exit code {task['exit_code']}"
+            told = task["exit_code"] is None or (task["failure_message"] or "").startswith(
+                f"exit code {task['exit_code']}"
+            )
+            code = "" if told else f" with exit code {task['exit_code']}"
             attempt = f"{task['name']} (attempt {task['retry_id']})" if task["retry_id"] else task["name"]
             message = f": {task['failure_message']}" if task["failure_message"] else ""
             yield (
@@ -118,7 +121,7 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
     # A later attempt stands for the ones before it.
     current = {task["name"]: task for group in answer["groups"] for task in group["tasks"]}
     done = sum(task["status"] in ("COMPLETED", "RESCHEDULED") for task in current.values())
-    elapsed = times.span(answer["queued_time"] + (answer["duration"] or 0))
+    elapsed = times.span(answer["times"]["total_s"])
     bar = "━" * (_BAR * done // max(1, len(current)))
     head: list[tuple[str, dict[str, Any]]] = [
         (answer["name"], {"bold": True}),

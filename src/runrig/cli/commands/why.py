@@ -11,6 +11,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.printed.addresses import page
 from runrig.cli.rendering import times, would_start
+from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
@@ -151,6 +152,7 @@ def _gpus(amount: int) -> str:
 def told(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
     yield from _wrapped(answer["sentence"], "", 0)
+    yield from last_lines(answer["cause"])
     for group in answer["groups"]:
         alone = len(answer["groups"]) == 1
         waits = any(group[each] for each in ("reasons", "stops", "preempted", "waits_for"))

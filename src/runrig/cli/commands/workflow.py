@@ -13,7 +13,7 @@ from runrig.cli.lazy import LazyGroup, examples
         "render": ("runrig.cli.commands.render:render", "The Kubernetes objects that a workflow file becomes."),
         "list": ("runrig.cli.commands.queries:list_workflows", "Workflows, newest first."),
         "query": ("runrig.cli.commands.queries:query", "A workflow and its tasks."),
-        "logs": ("runrig.cli.commands.follow:logs", "What the tasks wrote."),
+        "logs": ("runrig.cli.commands.logs:logs", "What the tasks wrote."),
         "events": ("runrig.cli.commands.queries:events", "Everything that was decided about a workflow."),
         "spec": ("runrig.cli.commands.queries:spec", "The file of a workflow, rendered or as it was sent."),
         "cancel": ("runrig.cli.commands.change:cancel", "Stop workflows."),

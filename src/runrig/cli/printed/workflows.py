@@ -55,6 +55,7 @@ def listed(entry: Answer, url: str) -> dict[str, Any]:
         "name": id,
         "workflow_uuid": entry["uuid"],
         **_times(entry),
+        "times": entry["times"],
         "queued_time": entry["queued_s"],
         "duration": entry["duration_s"],
         "status": entry["status"],
@@ -93,6 +94,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         **_times(answer),
         "exec_timeout": answer["exec_timeout_s"],
         "queue_timeout": answer["queue_timeout_s"],
+        "times": answer["times"],
         "duration": answer["duration_s"],
         "queued_time": answer["queued_s"],
         "status": answer["status"],
@@ -102,6 +104,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         "warnings": [],
         **{name: answer[name] for name in ("pool", "backend", "priority", "labels", "held_by")},
         "failure_message": answer["message"] or None,
+        "cause": answer["cause"],
     }
 
 
@@ -167,6 +170,7 @@ def why(answer: Answer) -> dict[str, Any]:
             for group in answer["groups"]
         ],
         "sentence": answer["sentence"],
+        "cause": answer["cause"],
         "ending": ending and {**ending, "at": naive(ending["at"])},
         "standstill": standstill and {**standstill, "since": naive(standstill["since"])},
         "changes": answer["changes"],

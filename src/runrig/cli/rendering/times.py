@@ -48,11 +48,11 @@ def span(seconds: float | None) -> str:
     return "-" if seconds is None else spans.span(seconds)
 
 
-def as_of(submitted: str, queued_s: float, duration_s: float | None) -> datetime:
+def as_of(submitted: str, total_s: float) -> datetime:
     """When a workflow was as its answer says, by the clock of the server: now, or its end."""
     at = moment(submitted)
     assert at is not None
-    return at + timedelta(seconds=queued_s + (duration_s or 0.0))
+    return at + timedelta(seconds=total_s)
 
 
 def between(start: str | None, end: str | None, *, now: datetime) -> float | None:

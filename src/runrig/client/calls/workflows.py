@@ -257,11 +257,11 @@ class WorkflowCalls(Calls):
         *,
         task: str | None = None,
         attempt: int | None = None,
-        stream: Literal["stdout", "stderr"] = "stdout",
+        stream: Literal["stdout", "stderr", "both"] = "both",
         last_lines: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[str, None]:
-        """Yields the lines that the tasks wrote, each with its task in front unless there can be only one.
+        """Yields the lines that the tasks wrote in the order of time, each with its task in front unless there can be only one.
 
         *attempt* None: the latest.  *follow*: goes on until they have ended.
 

@@ -17,7 +17,7 @@ from runrig.domain.records import Loaded
 from runrig.domain.steps import Steps, drained
 from runrig.domain.workflows import TaskKey
 from runrig.engine.state.state import State
-from runrig.ports.backend import Backend, LogFile
+from runrig.ports.backend import Backend, Output
 from runrig.ports.clock import Clock
 from runrig.ports.past import Moment
 from runrig.ports.store import Store
@@ -216,7 +216,7 @@ class _BackendThen:
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002
         return ()
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None:  # noqa: ARG002
+    def output(self, key: TaskKey) -> Output | None:  # noqa: ARG002
         return None
 
 

@@ -124,7 +124,8 @@ def _(action: Submit) -> str:
 
 @in_words.register
 def _(action: MoveTask) -> str:
-    code = "" if action.exit_code is None else f" with exit code {action.exit_code}"
+    told = action.exit_code is None or action.message.startswith(f"exit code {action.exit_code}")
+    code = "" if told else f" with exit code {action.exit_code}"
     return f"task {action.key.task} (attempt {action.key.retry_id}) is {action.status.value}{code}{_because(action.message)}"
 
 

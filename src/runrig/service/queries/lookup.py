@@ -1,5 +1,7 @@
 """A pool or subpool by its name, or an error that names those the asker can see."""
 
+from collections.abc import Sequence
+
 from runrig.domain.errors import NotFound
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.engine.lifecycle import subpools
@@ -42,9 +44,10 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
     raise _no_pool(state, name, visibility)
 
 
-def no_workflow(id: str) -> NotFound:
-    """The same error as the store's, so that a hidden workflow looks like a missing one."""
-    return NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")
+def no_workflow(id: str, meant: Sequence[str] = ()) -> NotFound:
+    """The same error for a hidden workflow as for a missing one.  *meant*: ids of those that may have been meant."""
+    way_out = f"did you mean {' or '.join(sorted(meant))}?" if meant else "`runrig workflow list` lists them all"
+    return NotFound(f"there is no workflow {id!r:.200}: {way_out}")
 
 
 def settings_of(state: State, pool: Pool) -> Pool:

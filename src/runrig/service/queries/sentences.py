@@ -17,13 +17,20 @@ MOST_NODES = 4
 _TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 
 
-def sentence_of(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None) -> str:
-    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
+def sentence_of(
+    workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | None, exit_code: int | None = None
+) -> str:
+    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked.
+
+    *exit_code*: of the task that failed, if more is told of it behind this sentence.
+    """
     group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
     if group is not None and group.reasons:
         who = f"{group.group} is " if len(groups) > 1 else ""
         where = f" ({who}number {group.position} in the queue)" if group.position else ""
-        return f"{workflow.id} waits: {group.reasons[0]}{where}"
+        full = group.reasons[0].code is Code.QUOTA_FULL and workflow.priority is Priority.HIGH
+        never = "; HIGH never borrows" if full else ""
+        return f"{workflow.id} waits: {group.reasons[0]}{never}{where}"
     if group is not None:
         return f"{workflow.id} {starts(group.stops)}"
     preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
@@ -32,12 +39,16 @@ def sentence_of(workflow: Workflow, groups: tuple[GroupWhy, ...], hold: Hold | N
     if hold is not None:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
         return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
-    reason = f": {workflow.failure_message}" if workflow.failure_message else ""
-    return f"{workflow.id} is {workflow.status.value}{reason}"
+    said = (
+        ""
+        if exit_code is not None and workflow.failure_message == f"exit code {exit_code}"
+        else workflow.failure_message
+    )
+    return f"{workflow.id} is {workflow.status.value}{f': {said}' if said else ''}"
 
 
 def first_failed(tasks: Iterable[Task]) -> list[Task]:
-    """Returns the task that failed first, not counting tasks that were told to stop; an empty list if there is none."""
+    """The attempts that failed, the first to end first, without those that were told to stop."""
     failed = [
         task
         for task in tasks
@@ -46,14 +57,13 @@ def first_failed(tasks: Iterable[Task]) -> list[Task]:
         and task.exit_code is not None
         and task.end_time is not None
     ]
-    return sorted(failed, key=lambda task: (task.end_time, task.key))[:1]
+    return sorted(failed, key=lambda task: (task.end_time, task.key))
 
 
-def failure_of(task: Task) -> str:
-    return (
-        f"; {task.name} ended with exit code {task.exit_code}, and what it wrote: "
-        f"`runrig workflow logs {task.workflow} --task {task.name} --retry {task.retry_id}`"
-    )
+def failure_of(task: Task, cause: str, ending: str) -> str:
+    """*cause*: by what it wrote."""
+    attempt = f" --attempt {task.retry_id + 1}" if task.retry_id else ""
+    return f"; {task.name} failed: {cause} ({ending}); all it wrote: `runrig workflow logs {task.workflow} --task {task.name}{attempt}`"
 
 
 def deletion_in_words(workflow: Workflow, deletion: PoolDeletion) -> str:

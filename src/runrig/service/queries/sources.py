@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import LogFile
+from runrig.ports.backend import Output
 from runrig.service.runtime.reconciler import Standstill
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Says(Protocol):
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]: ...
 
-    def log(self, key: TaskKey, *, error: bool = False) -> LogFile | None: ...
+    def output(self, key: TaskKey) -> Output | None: ...
 
 
 class Tells(Protocol):

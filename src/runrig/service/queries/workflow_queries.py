@@ -3,34 +3,30 @@
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
-from runrig.domain.pools import PoolState, Queueing
 from runrig.domain.records import Event
-from runrig.domain.steps import Steps
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
-from runrig.engine.explain import report
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED, PoolWhy
-from runrig.engine.explain.report import Hold
 from runrig.engine.explain.why import GroupWhy as GroupWhy
-from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
-from runrig.engine.foresight.outcome import Party
-from runrig.engine.state.state import State
-from runrig.ports.backend import LogFile
+from runrig.ports.backend import Output
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
+from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
+from runrig.service.queries.failures import Failure, Failures
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
-from runrig.service.queries.sentences import deletion_in_words, failure_of, first_failed, sentence_of
+from runrig.service.queries.sentences import deletion_in_words, failure_of, sentence_of
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Standstill
@@ -44,6 +40,10 @@ MOST_PASSED = 1_000
 """So many that have passed somebody are counted."""
 MOST_TAGS = 1_000
 """The most tags that are listed."""
+MOST_LOOKED_AT = 500
+"""So many of the newest workflows are compared with an id that is not there."""
+MOST_MEANT = 3
+LONGEST_ID = 200
 _MOST_REMEMBERED = 10_000
 _MAY_WAIT = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
 _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
@@ -57,6 +57,7 @@ class WorkflowView:
     spec: WorkflowSpec | None
     tags: tuple[str, ...]
     now: float
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class WhyView:
     sentence: str
     deletion: PoolDeletion | None = None
     standstill: Standstill | None = None
+    failure: Failure | None = None
 
 
 class WorkflowQueries:
@@ -116,6 +118,7 @@ class WorkflowQueries:
         self._backend = backend
         self._clock = clock
         self._reconciler = reconciler
+        self._failures = Failures(backend)
         self._asked: dict[str, GpusAsked] = {}
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
@@ -125,10 +128,25 @@ class WorkflowQueries:
 
     def _head(self, id: str, visibility: Visibility) -> Workflow:
         """Reads from the store, where nobody has to wait for the lock.  Raises NotFound."""
-        workflow = self._store.head(id)
+        try:
+            workflow = self._store.head(id)
+        except NotFound:
+            raise self._no_workflow(id, visibility) from None
         if not visibility.sees(workflow.pool):
-            raise no_workflow(id)
+            raise self._no_workflow(id, visibility)
         return workflow
+
+    def _no_workflow(self, id: str, visibility: Visibility) -> NotFound:
+        """Names those that were probably meant: they begin with *id*, or are like it, and *visibility* reaches them."""
+
+        def ids(query: WorkflowQuery) -> list[str]:
+            seen = within(query, visibility)
+            return [] if seen is None else [each.id for each in self._store.workflows(seen)[0]]
+
+        word = id[:LONGEST_ID]
+        begin = [each for each in ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT)) if each.startswith(f"{word}-")]
+        meant = begin or get_close_matches(word, ids(WorkflowQuery(limit=MOST_LOOKED_AT)), n=MOST_MEANT)
+        return no_workflow(id, meant[:MOST_MEANT])
 
     def pool_of(self, id: str) -> str | None:
         """None if it is no longer kept."""
@@ -154,15 +172,14 @@ class WorkflowQueries:
 
     def workflow(self, id: str, visibility: Visibility = ALL) -> WorkflowView:
         """Returns the workflow with this id or uuid.  Raises NotFound."""
-        stored = self._store.workflow(id)
-        if not visibility.sees(stored.workflow.pool):
-            raise no_workflow(id)
+        stored = self._store.workflow(self._head(id, visibility).id)
         stored = self.names(visibility, stored.preemptors).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
-        return WorkflowView(_as_it_runs(stored), spec, self._store.tags.of(stored.workflow.id), self._clock.now())
+        tags, failure = self._store.tags.of(stored.workflow.id), self._failures.of(stored)
+        return WorkflowView(_as_it_runs(stored), spec, tags, self._clock.now(), failure)
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """(the page, whether there is more)."""
@@ -263,7 +280,7 @@ class WorkflowQueries:
     def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
-        alive = self._asker.ask_steps(alive_in, workflow.id, here=_alive_here)[0]
+        alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
         workflow, groups, hold, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
@@ -272,9 +289,11 @@ class WorkflowQueries:
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)
-        sentence = "; ".join((sentence_of(workflow, groups, hold), *self._backend.says(workflow.id)))
-        if workflow.status.finished and workflow.status is not WorkflowStatus.COMPLETED:
-            sentence += "".join(map(failure_of, first_failed(self._store.workflow(workflow.id).tasks)))
+        failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
+        code = None if failure is None else failure.task.exit_code
+        sentence = "; ".join((sentence_of(workflow, groups, hold, code), *self._backend.says(workflow.id)))
+        if failure is not None:
+            sentence += failure_of(failure.task, failure.sentence, failure.ending)
         if deletion is not None:
             sentence += deletion_in_words(workflow, deletion)
         standstill = None if workflow.status.finished else self._reconciler.standstill
@@ -282,7 +301,7 @@ class WorkflowQueries:
             sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
         if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
             sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
-        return WhyView(workflow, groups, preempted, sentence, deletion, standstill)
+        return WhyView(workflow, groups, preempted, sentence, deletion, standstill, failure)
 
     def _passed(self, workflow: Workflow, group: GroupWhy) -> GroupWhy:
         if not group.position or group.queued_time is None:
@@ -299,13 +318,15 @@ class WorkflowQueries:
 
     # ------------------------------------------------------------ logs
 
-    def attempts(self, id: str, *, task: str | None = None, retry_id: int | None = None) -> tuple[Task, ...]:
-        """The latest attempt, or attempt *retry_id*, of each pod or only of *task*.  Raises NotFound if there is none."""
+    def attempts(
+        self, id: str, *, task: str | None = None, retry_id: int | None = None, every: bool = False
+    ) -> tuple[Task, ...]:
+        """The latest attempt, attempt *retry_id*, or *every* attempt, of each pod or only of *task*.  Raises NotFound if there is none."""
         stored = self._store.workflow(id)
-        pods: dict[str, Task] = {}
+        pods: dict[tuple[str, int], Task] = {}
         for attempt in sorted(stored.tasks, key=lambda attempt: attempt.retry_id):
             if task in (None, attempt.name) and retry_id in (None, attempt.retry_id):
-                pods[attempt.name] = attempt
+                pods[attempt.name, attempt.retry_id if every else 0] = attempt
         if not pods and (task is not None or retry_id is not None):
             names = ", ".join(sorted({attempt.name for attempt in stored.tasks})) or "none"
             wanted = f"task {task!r}" if task is not None else "task"
@@ -319,49 +340,8 @@ class WorkflowQueries:
         found = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
         return tuple(found) or self.attempts(id, task=task)  # says which there are
 
-    def log(self, key: TaskKey, *, error: bool) -> LogFile | None:
-        return self._backend.log(key, error=error)
-
-
-class Alive(NamedTuple):
-    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it.
-
-    *gpus*: of the gangs that *groups* name.
-    """
-
-    workflow: Workflow
-    groups: tuple[GroupWhy, ...]
-    hold: Hold | None
-    draining: bool
-    passable: bool
-    gpus: Mapping[str, int]
-
-
-def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
-    """The workflow *id* in *state*; None if it has ended.  *most_looks*: as of `why_next`."""
-    workflow = state.workflows.get(id)
-    if workflow is None:
-        return None
-    pool = state.pools[workflow.pool]
-    draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
-    groups = (yield from why_next(state, id, most_looks)).groups
-    return Alive(workflow, groups, report.hold(state, id), draining, passable, dict(_mentioned(state, groups)))
-
-
-def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, int]]:
-    """Yields gangs of the ledger that *groups* name, and their GPUs."""
-    for group in groups:
-        blockers = (each.reason for each in (*group.blockers, *group.in_full))
-        holders = (gang for reason in (*group.reasons, *blockers) for gang in reason.holders)
-        for gang in {*group.stops, *group.waits_for, *holders}:
-            if (entry := state.ledger.entries.get(gang)) is not None:
-                yield gang, Party.of(entry.gang, entry.placement).gpus
-
-
-MOST_LOOKS_HERE = 16
-"""How many gangs before one the server looks at itself, while others wait."""
-
-_alive_here = partial(alive_in, most_looks=MOST_LOOKS_HERE)
+    def output(self, key: TaskKey) -> Output | None:
+        return self._backend.output(key)
 
 
 def _as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:

@@ -1,6 +1,5 @@
 """One workflow: what becomes of it and why, its groups and their attempts, what happened, what it wrote, and its file."""
 
-from itertools import islice
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -31,7 +30,7 @@ from runrig.web.folding import folded
 from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
-from runrig.web.rendering import html, kind_of
+from runrig.web.rendering import html, kind_of, printable
 from runrig.wire import v1
 from runrig.wire.why import ReasonAnswer
 
@@ -178,9 +177,11 @@ def output_of(service: Service, id: str, task: str) -> str:
     except NotFound:
         return ""
     request = logs.LogRequest(id, task or None, last_lines=LAST_LINES)
-    parts = logs.Follower(service, request, attempts).written()
-    text = b"".join(islice(parts, LARGEST_OUTPUT // logs.CHUNK)).decode(errors="replace")
-    return "".join(each for each in text if each.isprintable() or each in "\n\t")
+    data = b""
+    for part in logs.Follower(service, request, attempts).written():
+        data = (data + part)[-LARGEST_OUTPUT:]
+    shown = data.decode(errors="replace").splitlines(keepends=True)[-LAST_LINES:]
+    return printable("".join(shown))
 
 
 @router.get("/page/output/{id}", dependencies=_READ)

@@ -10,9 +10,11 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.engine.explain.headlines import Headline
 from runrig.engine.explain.pool_why import PoolWhy
+from runrig.engine.state.timing import times_of
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Accepted
 from runrig.service.foresight.dry_runs import DryRunView
+from runrig.service.queries.failures import Failure
 from runrig.service.queries.pool_deletions import PoolDeletion
 from runrig.service.queries.workflow_queries import GroupWhy, Listed, Preempted, WhyView, WorkflowView
 from runrig.service.runtime.reconciler import Standstill
@@ -81,11 +83,29 @@ def _head(it: Workflow, now: float) -> dict[str, Any]:
         "submit_time": v1.at(it.submit_time),
         "start_time": v1.at(it.start_time),
         "end_time": v1.at(it.end_time),
+        "times": _times(it, now),
         "queued_s": shared.queued_s(it, now),
         "duration_s": shared.duration_s(it, now),
         "held_by": it.held_by,
         "held_since": v1.at(it.held_since),
     }
+
+
+def _times(it: Workflow, now: float) -> v1.WorkflowTimes:
+    kept = times_of(it)
+    times = kept.until(now)
+    return v1.WorkflowTimes(
+        running_s=times.running,
+        starting_s=times.starting,
+        waited_s=times.waited,
+        held_s=times.held,
+        blocked_s=times.blocked,
+        lost_s=times.lost_s,
+        total_s=times.total_s,
+        waits=times.waits,
+        now=times.now and times.now.value,
+        since=v1.at(kept.since),
+    )
 
 
 def workflow(view: WorkflowView, backend: str) -> v1.Workflow:
@@ -94,12 +114,28 @@ def workflow(view: WorkflowView, backend: str) -> v1.Workflow:
         **_head(it, view.now),
         backend=backend,
         message=it.failure_message,
+        cause=_cause(view.failure),
         cancelled_by=it.cancelled_by,
         repeats=it.parent,
         tags=list(view.tags),
         exec_timeout_s=None if spec is None else spec.exec_timeout_s,
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         groups=[_group(view, group) for group in shared.in_file_order(view)],
+    )
+
+
+def _cause(found: Failure | None) -> v1.WorkflowCause | None:
+    if found is None:
+        return None
+    return v1.WorkflowCause(
+        task=found.task.name,
+        attempt=found.task.retry_id,
+        exit_code=found.task.exit_code,
+        ending=found.ending,
+        sentence=found.sentence,
+        lines=list(found.lines),
+        first=found.first,
+        last=found.last,
     )
 
 
@@ -145,6 +181,7 @@ def why(view: WhyView) -> v1.WorkflowWhy:
         id=view.workflow.id,
         status=view.workflow.status.value,
         sentence=view.sentence,
+        cause=_cause(view.failure),
         groups=[_group_why(each, view) for each in view.groups] or _former(view),
         ending=None if view.deletion is None else _ending(view.deletion),
         standstill=None if view.standstill is None else _standstill(view.standstill),

@@ -1,0 +1,177 @@
+"""`runrig workflow logs`: what the tasks wrote, in the order of time."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from runrig.cli import completing
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import times
+from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.tables import on_terminal
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
+from runrig.domain.errors import InvalidInput
+
+Answer = Mapping[str, Any]
+
+ON_TERMINAL = 2_000
+"""Lines of each task on a terminal, if nobody says how many."""
+_STREAMS = {"out": "stdout", "err": "stderr"}
+_MOST_NAMED = 5
+
+
+@click.command(
+    epilog=examples(
+        "runrig workflow logs train-1",
+        "runrig workflow logs train-1 -f --tail 20",
+        "runrig workflow logs train-1 --task main --attempt all --times",
+        "runrig workflow logs train-1 --stream err --since 10m",
+    )
+)
+@click.argument("id", shell_complete=completing.workflows)
+@click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Only of this task.")
+@click.option("--attempt", metavar="N|all", help="Only of this attempt, from 1, or of all; the latest if not said.")
+@click.option("--retry", type=click.IntRange(min=0), hidden=True)
+@click.option(
+    "-n",
+    "--tail",
+    "--lines",
+    "count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Only the last lines of each task; on a terminal {ON_TERMINAL:,} if not said, else all.",
+)
+@click.option("--since", metavar="TIME", help="Only what was written since then: 10m, 2h, today, 2026-01-31T12:00.")
+@click.option(
+    "--stream",
+    type=click.Choice(["out", "err"]),
+    help="Only stdout or stderr, else both; on Kubernetes they are one, stdout.",
+)
+@click.option("--error", is_flag=True, help="The same as --stream err.")
+@click.option("--times", "with_times", is_flag=True, help="Begin each line with its time.")
+@click.option("--no-prefix", is_flag=True, help="Do not begin lines with their task where there are several.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until the workflow has ended.")
+@with_session
+def logs(
+    session: Session,
+    id: str,
+    task: str | None,
+    attempt: str | None,
+    retry: int | None,
+    count: int | None,
+    since: str | None,
+    stream: str | None,
+    error: bool,
+    with_times: bool,
+    no_prefix: bool,
+    follow: bool,
+) -> None:
+    """Print the output of the workflow ID: both streams of all its tasks, in the order of time.
+
+    If it has failed, the cause is printed first, on stderr.
+    """
+    chosen = _attempt(attempt, retry)
+    query = {
+        "task": task,
+        "attempt": chosen,
+        "stream": _STREAMS.get("err" if error else stream or "", "both"),
+        "last_lines": count or (ON_TERMINAL if on_terminal() and not follow else None),
+        "since": _utc(since),
+        "follow": follow or None,
+        "format": "records",
+    }
+    records = map(json.loads, session.client.lines(path("workflows", id, "logs"), query))
+    if session.as_json:
+        found = list(records)
+        session.show({"workflow": id, "lines": [each["text"] for each in found], "records": found})
+    else:
+        answer = session.client.get(path("workflows", id))
+        for told in (*_attempts(answer, task, chosen), *_cause(answer)):
+            warn(told)
+        width = 0 if no_prefix or task is not None else _width(answer)
+
+        def ended(name: str, number: int) -> str:
+            return _ended(session.client.get(path("workflows", id)) if follow else answer, name, number)
+
+        for line in _told(records, width, with_times=with_times, ended=ended):
+            say(line)
+    if follow:
+        session.client.get(path("workflows", id))  # where the right to read ended, so did the output: that is an error
+
+
+def _attempt(attempt: str | None, retry: int | None) -> str | int | None:
+    """As the server counts them, from 0."""
+    if attempt is None:
+        return retry
+    if attempt == "all":
+        return attempt
+    if not attempt.isdecimal() or int(attempt) < 1:
+        raise InvalidInput.one(f"--attempt {attempt}: write a number from 1, or all")
+    return int(attempt) - 1
+
+
+def _utc(since: str | None) -> str | None:
+    try:
+        return None if since is None else times.utc_text(since, datetime.now(UTC))
+    except ValueError:
+        raise InvalidInput.one(f"--since {since}: write 10m, 2h, today or a time such as 2026-01-31T12:00") from None
+
+
+def _told(
+    records: Iterator[Answer], width: int, *, with_times: bool, ended: Callable[[str, int], str]
+) -> Iterator[str]:
+    """Lines as they are printed, with a rule where a later attempt of a task begins.
+
+    *width*: of the names of tasks; 0: they are left out.  *ended*: how an attempt of a task ended.
+    """
+    attempts: dict[str, int] = {}
+    for each in records:
+        name, number = each["task"], each["attempt"]
+        before = attempts.setdefault(name, number)
+        if number > before:
+            yield f"── {name}: attempt {before + 1} {ended(name, before)}; attempt {number + 1}:"
+            attempts[name] = number
+        at = f"{times.local(each['time'].removesuffix('Z'))[11:]}  " if with_times else ""
+        yield at + (f"{name:{width}} │ " if width else "") + each["text"]
+
+
+def _ended(workflow: Answer, name: str, attempt: int) -> str:
+    for group in workflow["groups"]:
+        for task in group["tasks"]:
+            if (task["name"], task["attempt"]) == (name, attempt):
+                return f"ended: {task['message'] or task['status']}"
+    return "ended"
+
+
+def _width(workflow: Answer) -> int:
+    """Of the longest name of a pod; 0 if there is only one."""
+    names = {task["name"] for group in workflow["groups"] for task in group["tasks"]}
+    return max(map(len, names)) if len(names) > 1 else 0
+
+
+def _cause(workflow: Answer) -> Iterator[str]:
+    """Why it failed, by what its task wrote last."""
+    cause = workflow["cause"]
+    if cause is not None:
+        yield f"{workflow['id']} {workflow['status']}: {cause['sentence']} ({cause['task']}, {cause['ending']})"
+
+
+def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> Iterator[str]:
+    """Yields which attempt of how many is shown, of the tasks that were tried more than once."""
+    of_task: dict[str, int] = {}
+    for group in workflow["groups"]:
+        for each in group["tasks"]:
+            of_task[each["name"]] = max(of_task.get(each["name"], 0), each["attempt"] + 1)
+    alike: dict[int, list[str]] = {}
+    for name, attempts in of_task.items():
+        if attempts > 1 and only in (None, name):
+            alike.setdefault(attempts, []).append(name)
+    for attempts, names in sorted(alike.items()) if chosen != "all" else ():
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        shown = attempts if chosen is None else int(chosen) + 1
+        way = "without --attempt the latest" if chosen is not None else "--attempt all shows every one"
+        yield f"attempt {shown} of {attempts}: {', '.join(names[:_MOST_NAMED])}{more} ({way})"

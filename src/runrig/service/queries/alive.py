@@ -1,0 +1,56 @@
+"""What a state says of a workflow that has not ended."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from runrig.domain.pools import PoolState, Queueing
+from runrig.domain.steps import Steps
+from runrig.domain.workflows import Workflow
+from runrig.engine.explain import report
+from runrig.engine.explain.report import Hold
+from runrig.engine.explain.why import GroupWhy
+from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
+from runrig.engine.foresight.outcome import Party
+from runrig.engine.state.state import State
+
+
+class Alive(NamedTuple):
+    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it.
+
+    *gpus*: of the gangs that *groups* name.
+    """
+
+    workflow: Workflow
+    groups: tuple[GroupWhy, ...]
+    hold: Hold | None
+    draining: bool
+    passable: bool
+    gpus: Mapping[str, int]
+
+
+def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
+    """The workflow *id* in *state*; None if it has ended.  *most_looks*: as of `why_next`."""
+    workflow = state.workflows.get(id)
+    if workflow is None:
+        return None
+    pool = state.pools[workflow.pool]
+    draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
+    groups = (yield from why_next(state, id, most_looks)).groups
+    return Alive(workflow, groups, report.hold(state, id), draining, passable, dict(_mentioned(state, groups)))
+
+
+def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, int]]:
+    """Yields gangs of the ledger that *groups* name, and their GPUs."""
+    for group in groups:
+        blockers = (each.reason for each in (*group.blockers, *group.in_full))
+        holders = (gang for reason in (*group.reasons, *blockers) for gang in reason.holders)
+        for gang in {*group.stops, *group.waits_for, *holders}:
+            if (entry := state.ledger.entries.get(gang)) is not None:
+                yield gang, Party.of(entry.gang, entry.placement).gpus
+
+
+MOST_LOOKS_HERE = 16
+"""How many gangs before one the server looks at itself, while others wait."""
+
+alive_here = partial(alive_in, most_looks=MOST_LOOKS_HERE)

@@ -1,0 +1,226 @@
+"""What tasks wrote: the lines of both streams of many attempts, in the order of time.
+
+A task writes its streams to two files, and its supervisor notes how long they were when (`ports.backend.Output`).  Here the notes put
+the lines of an attempt in order, and their times those of several attempts.
+"""
+
+import errno
+import heapq
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import LogFile, Output
+
+CHUNK = 64 * 1024
+LONGEST_TAIL = 64 * 1024 * 1024
+"""Bytes at the end of a file in which its last lines are looked for."""
+OPEN_S = 0.5
+"""How long a line that has no end yet is kept back from who follows."""
+STDOUT, STDERR = "stdout", "stderr"
+
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
+_NOTE = re.compile(rb"([0-9]{1,17}) ([0-9]{1,17}) ([0-9]{1,17})")
+_STAMP = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]{1,9})?Z ")
+
+
+class Line(NamedTuple):
+    """*time*: when it was written, in seconds since the epoch.  *whole*: it has ended, else *data* is what was there of it."""
+
+    time: float
+    key: TaskKey
+    stream: str
+    data: bytes
+    whole: bool
+
+
+class Tail:
+    """What an attempt wrote, from the beginning or its last lines on, line by line as it comes."""
+
+    def __init__(
+        self, key: TaskKey, find: Callable[[TaskKey], Output | None], streams: Iterable[str], last_lines: int | None
+    ) -> None:
+        self.key = key
+        self._find = find
+        self._streams = {name: _Stream(last_lines) for name in streams}
+        self._order = _Notes()
+        self._time = 0.0
+
+    def more(self, now: float) -> list[Line]:
+        """What has come since the last call, in order, or a part of it; empty if there is nothing now.
+
+        *now*: a line without an end is among it once nothing came to it for `OPEN_S`.
+        """
+        output = self._find(self.key)
+        if output is None:
+            return []
+        found = list(self._read(output, ended=output.order is None))
+        if not found:
+            found = [line for name, stream in self._streams.items() for line in self._open(name, stream, now)]
+        return found
+
+    def rest(self) -> Iterator[Line]:
+        """All that is there now, to the last line, whether it has ended or not."""
+        before = None
+        while (output := self._find(self.key)) is not None and before != (before := self._read_so_far()):
+            yield from list(self._read(output, ended=True))
+        for name, stream in self._streams.items():
+            if stream.line:
+                yield self._line(name, stream.taken(), whole=False)
+
+    def _read_so_far(self) -> tuple[int, ...]:
+        return self._order.position, *(stream.position for stream in self._streams.values())
+
+    def _read(self, output: Output, *, ended: bool) -> Iterator[Line]:
+        """Some of what there is.  *ended*: what no note covers counts too, all of stdout before stderr."""
+        files = {STDOUT: output.stdout, STDERR: output.stderr}
+        logs = [(name, stream, open_log(file)) for name, stream in self._streams.items() if (file := files[name])]
+        there = [(name, stream, descriptor) for name, stream, descriptor in logs if descriptor is not None]
+        try:
+            notes = [] if output.order is None else self._order.more(output.order)
+            for at, *sizes in notes:
+                self._time = max(self._time, at)
+                for name, stream, descriptor in there:
+                    for data, whole in stream.upto(descriptor, sizes[name == STDERR]):
+                        yield self._line(name, data, whole=whole)
+            for name, stream, descriptor in there if ended and not notes else ():
+                self._time = self._time or os.fstat(descriptor).st_mtime
+                before = stream.position
+                for data, whole in stream.upto(descriptor, before + CHUNK):
+                    yield self._stamped(data, whole=whole) if output.stamped else self._line(name, data, whole=whole)
+                if stream.position != before:
+                    break
+        finally:
+            for _, _, descriptor in there:
+                os.close(descriptor)
+
+    def _open(self, name: str, stream: "_Stream", now: float) -> Iterator[Line]:
+        if not stream.line:
+            stream.waits_since = None
+        elif stream.waits_since is None or stream.waits_since[1] != len(stream.line):
+            stream.waits_since = now, len(stream.line)
+        elif now - stream.waits_since[0] >= OPEN_S:
+            yield self._line(name, stream.taken(), whole=False)
+
+    def _line(self, stream: str, data: bytes, *, whole: bool) -> Line:
+        return Line(self._time, self.key, stream, data, whole)
+
+    def _stamped(self, data: bytes, *, whole: bool) -> Line:
+        """A line with its own time in front, as Kubernetes gives it."""
+        found = _STAMP.match(data)
+        if found is not None:
+            second = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC).timestamp()
+            self._time = max(self._time, second + float(found[2] or 0))
+            data = data[found.end() :]
+        return self._line(STDOUT, data, whole=whole)
+
+
+class _Stream:
+    """A file, up to where it was read.  *line*: what was read of a line that has not ended."""
+
+    def __init__(self, last_lines: int | None) -> None:
+        self.position = -1
+        self.line = b""
+        self.waits_since: tuple[float, int] | None = None
+        self._last_lines = last_lines
+        self._ahead = b""
+        self._at = 0
+
+    def upto(self, descriptor: int, size: int) -> Iterator[tuple[bytes, bool]]:
+        """Yields the lines up to the byte *size*, as far as the file has them, and whether each has ended."""
+        if self.position < 0:
+            self.position = start(descriptor, self._last_lines)
+        while self.position < size:
+            if self._at == len(self._ahead):
+                self._ahead, self._at = os.pread(descriptor, CHUNK, self.position), 0
+                if not self._ahead:
+                    break
+            data = self._ahead[self._at : self._at + size - self.position]
+            self._at += len(data)
+            self.position += len(data)
+            *lines, self.line = (self.line + data).split(b"\n")
+            yield from ((line, True) for line in lines)
+            if len(self.line) > CHUNK:
+                yield self.taken(), False
+
+    def taken(self) -> bytes:
+        line, self.line, self.waits_since = self.line, b"", None
+        return line
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.position = 0
+        self._line = b""
+
+    def more(self, file: LogFile) -> list[tuple[float, int, int]]:
+        """Notes that have come: (time, size of stdout, size of stderr).  What is no note is passed over: the task may have written it."""
+        descriptor = open_log(file)
+        if descriptor is None:
+            return []
+        try:
+            data = os.pread(descriptor, CHUNK, self.position)
+        finally:
+            os.close(descriptor)
+        self.position += len(data)
+        *lines, self._line = (self._line[-CHUNK:] + data).split(b"\n")
+        found = [numbers for line in lines if (numbers := _NOTE.fullmatch(line)) is not None]
+        return [(int(each[1]) / 1e6, int(each[2]), int(each[3])) for each in found]
+
+
+def merged(tails: Iterable[Tail]) -> Iterator[Line]:
+    """All that is there now, in the order of time; lines of one attempt keep theirs."""
+    return heapq.merge(*(tail.rest() for tail in tails), key=lambda line: line.time)
+
+
+def start(descriptor: int, last_lines: int | None) -> int:
+    """The offset where the last *last_lines* lines of the file begin."""
+    if last_lines is None:
+        return 0
+    end = position = os.fstat(descriptor).st_size
+    if not last_lines:
+        return end
+    missing = last_lines + (end > 0 and os.pread(descriptor, 1, end - 1) == b"\n")
+    least = max(0, end - LONGEST_TAIL)
+    while position > least:
+        size = min(CHUNK, position - least)
+        position -= size
+        block = os.pread(descriptor, size, position)
+        here = block.count(b"\n")
+        if here >= missing:
+            at = len(block)
+            for _ in range(missing):
+                at = block.rfind(b"\n", 0, at)
+            return position + at + 1
+        missing -= here
+    return least
+
+
+def open_log(file: LogFile) -> int | None:
+    """A descriptor of *file*; None if there is no regular file, or one only behind a link."""
+    *folders, name = file.name.split("/")
+    try:
+        descriptor = os.open(file.folder, os.O_RDONLY | os.O_DIRECTORY)
+        for part in folders:
+            descriptor = _inside(descriptor, part, os.O_DIRECTORY)
+        descriptor = _inside(descriptor, name, os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _inside(folder: int, name: str, flags: int) -> int:
+    """*name* in *folder*, which is closed."""
+    try:
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
+    finally:
+        os.close(folder)

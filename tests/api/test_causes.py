@@ -1,0 +1,133 @@
+"""A task that prints and then fails: its traceback is the first that anybody sees, wherever they look."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from runrig.api.app import create_app
+from runrig.web.install import install
+from tests.api.client import PORT, TOKEN, URL
+from tests.api.test_logs import local
+from tests.patience import until
+from tests.web.visitor import Visitor
+from tests.worlds.command_line import Done, lines, runrig, up, written
+from tests.worlds.http import listening
+
+PROGRAM = """
+import sys, time
+for step in range(3):
+    print("step", step)
+time.sleep(0.02)
+print("a warning", file=sys.stderr)
+time.sleep(0.02)
+print("loading")
+raise KeyError("state_dict")
+"""
+FAILS = f"""
+workflow:
+  name: train
+  tasks:
+  - name: main
+    image: any
+    command: [python3, /train.py]
+    files:
+    - {{path: /train.py, contents: {json.dumps(PROGRAM)}}}
+"""
+WROTE = [
+    "step 0",
+    "step 1",
+    "step 2",
+    "a warning",
+    "loading",
+    "Traceback (most recent call last):",
+    '  File "',
+    '    raise KeyError("state_dict")',
+    "KeyError: 'state_dict'",
+]
+
+
+def same(found: Sequence[str]) -> bool:
+    """As *WROTE*, but for the folder of the file."""
+    return len(found) == len(WROTE) and all(line.startswith(start) for line, start in zip(found, WROTE, strict=True))
+
+
+def test_the_traceback_is_on_the_first_screen_of_logs_why_query_and_the_page(tmp_path: Path) -> None:
+    with local(tmp_path) as (service, http):
+        id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]
+        until(lambda: service.workflow_queries.status(id).value == "FAILED")
+        with listening(lambda port: create_app(service, token=TOKEN, port=port, user="ann")) as port:
+
+            def told(*args: str) -> Done:
+                env = {"RUNRIG_SERVER": f"http://127.0.0.1:{port}", "RUNRIG_TOKEN": TOKEN}
+                return runrig("workflow", *args, env=env, width=80)
+
+            logs, why, query = told("logs", id), told("why", id), told("query", id)
+        assert same(lines(logs.out)), logs.out
+        assert logs.err == f"{id} FAILED: KeyError: 'state_dict' (main, exit code 1)\n"
+        assert lines(why.out)[:3] == [
+            f"{id}  FAILED",
+            f"{id} is FAILED; main failed: KeyError: 'state_dict' (exit code 1); all it",
+            f"wrote: `runrig workflow logs {id} --task main`",
+        ]
+        for done in (why, query):
+            assert same([line[2:] for line in done.out.partition("main wrote last:\n")[2].split("\n")[: len(WROTE)]])
+            assert len(lines(done.out)) < 30
+        assert "Cause        KeyError: 'state_dict' (main)" in lines(query.out)
+        app = create_app(service, token=TOKEN, port=PORT, user="ann")
+        install(app, service)
+        visitor = Visitor(TestClient(app, base_url=URL, raise_server_exceptions=False, follow_redirects=False))
+        assert visitor.sign_in(TOKEN).status_code == 303
+        page = visitor.page(f"/workflow/{id}")
+        card, output = page.partition('id="output-title"')[::2]
+        assert "KeyError: &#39;state_dict&#39; <small>main, exit code 1</small>" in card
+        assert card.count("<mark>") == 4
+        assert same(unescape(output.partition('id="output"')[2].partition(">")[2].partition("</pre>")[0]).splitlines())
+        assert "It has ended." not in page
+
+
+def test_records_have_the_time_the_task_the_attempt_and_the_stream_of_each_line(tmp_path: Path) -> None:
+    with local(tmp_path) as (service, http):
+        id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]
+        until(lambda: service.workflow_queries.status(id).value == "FAILED")
+        path, query = f"/api/v1/workflows/{id}/logs", {"stream": "both", "format": "records"}
+        answer = http.get(path, params=query)
+        assert answer.headers["content-type"].startswith("application/x-ndjson")
+        records = [json.loads(line) for line in answer.text.splitlines()]
+        assert same([each["text"] for each in records])
+        assert [each["stream"] for each in records] == ["stdout"] * 3 + ["stderr", "stdout"] + ["stderr"] * 4
+        assert {(each["task"], each["attempt"]) for each in records} == {("main", 0)}
+        times = [each["time"] for each in records]
+        assert times == sorted(times)
+        assert http.get(path, params={**query, "since": times[-1]}).text.count("\n") < len(records)
+        assert http.get(path, params={**query, "attempt": "all"}).text == answer.text
+
+
+TALK = """
+import os, time
+for number in range(3000):
+    os.write(1 + number % 2, b"line %d\\n" % number)
+    time.sleep(0.0005)
+"""
+CHATTY = FAILS.replace("name: train", "name: chatty").replace(json.dumps(PROGRAM), json.dumps(TALK))
+
+
+@pytest.mark.slow
+def test_no_line_of_either_stream_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", written(tmp_path, CHATTY)
+    with up(data, "--gpus", "1") as first:
+        assert first.runrig("workflow", "submit", file).code == 0
+        assert first.runrig("workflow", "wait", "chatty-1", "--for", "RUNNING").code == 0
+        first.child.kill()
+    with up(data, "--gpus", "1") as second:
+        assert second.said
+        assert second.runrig("workflow", "wait", "chatty-1").code == 0
+        found = lines(second.runrig("workflow", "logs", "chatty-1").out)
+    expected = [f"line {number}" for number in range(3000)]
+    assert Counter(found) == Counter(expected)
+    places = [abs(int(line.split()[1]) - at) for at, line in enumerate(found)]
+    assert sum(place > 4 for place in places) < len(places) / 10
