@@ -7,6 +7,8 @@ import os
 import time
 
 LOGS = ("stdout.log", "stderr.log")
+NOTE_S = 0.001
+"""The shortest time between two notes."""
 LOOK_S = 0.1
 """How often to look whether the logs have grown, where nobody says so."""
 _IN_MODIFY = 2
@@ -52,6 +54,10 @@ class Order:
                 self.note()
             self._seen, self._seen_at = sizes, now
         return self._patience if self._seen == self._told else LOOK_S
+
+    def end(self) -> None:
+        self.look()
+        self.note()
 
     def note(self) -> None:
         """Writes down what was seen last, if it is not written yet."""

@@ -36,10 +36,10 @@ import time
 from collections.abc import Callable
 
 if __package__:
-    from runrig.backends.local.log_order import LOGS, Order
+    from runrig.backends.local.log_order import LOGS, NOTE_S, Order
 else:  # nothing of ours is on the path of a process started like this
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    from log_order import LOGS, Order  # type: ignore[import-not-found, no-redef]
+    from log_order import LOGS, NOTE_S, Order  # type: ignore[import-not-found, no-redef]
 
 WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
 DOOR = "door"
@@ -57,8 +57,6 @@ LARGEST = 16 * 1024 * 1024
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO)
-NOTE_S = 0.001
-"""The shortest time between two notes of how long the logs are."""
 _HINTS = {
     errno.ENOENT: "there is no such command on this machine (the local backend uses no images)",
     errno.EACCES: "it is not executable: begin the file with #!, or name its interpreter",
@@ -341,8 +339,7 @@ def run() -> tuple[int, bool, str]:
         write("started", b"%d %s %s\n" % (pid, ticks, boot), durable=False)
         ring()
         ended = supervise(pid, grace_s, secrets, order)
-        order.look()
-        order.note()
+        order.end()
         return *ended, ""
     except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
         supervise(pid, grace_s, secrets, order, time.monotonic())
