@@ -19,6 +19,7 @@ from runrig.backends.local import supervisor
 from runrig.backends.local.processes import supervised_by
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import LogFile, Output
 
 NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
 """Errors of opening what is not there, or is something else than a file, or is kept from us."""
@@ -148,3 +149,16 @@ def _locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def output_of(tasks: Path, key: TaskKey) -> Output | None:
+    """The files in which *key*, whose folder is below *tasks*, writes; None if there are none."""
+    try:
+        folder = Attempt(tasks, key).folder
+    except ValueError:
+        return None
+    out, err, order = (
+        LogFile(str(tasks), str(path.relative_to(tasks))) if os.path.lexists(path) else None
+        for path in (folder / "stdout.log", folder / "stderr.log", folder / "order")
+    )
+    return None if out is err is None else Output(out, err, order)

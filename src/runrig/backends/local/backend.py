@@ -7,7 +7,6 @@ server may be killed between any two steps; memory holds only an index of the li
 import asyncio
 import contextlib
 import logging
-import os
 import shutil
 import sys
 import threading
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
-from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name, supervised
+from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name, output_of, supervised
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
@@ -27,7 +26,7 @@ from runrig.disk import identity
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, Launch, LogFile, Opens, Output, Passage, Program, Pulls, no_credentials
+from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""
@@ -132,15 +131,7 @@ class LocalBackend:
         self._wake_pipe.ring()
 
     def output(self, key: TaskKey) -> Output | None:
-        try:
-            folder = Attempt(self._tasks, key).folder
-        except ValueError:
-            return None
-        out, err, order = (
-            LogFile(str(self._tasks), str(path.relative_to(self._tasks))) if os.path.lexists(path) else None
-            for path in (folder / "stdout.log", folder / "stderr.log", folder / "order")
-        )
-        return None if out is err is None else Output(out, err, order)
+        return output_of(self._tasks, key)
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
         return ()
