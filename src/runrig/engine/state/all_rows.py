@@ -36,6 +36,7 @@ class Whole(Protocol):
 
 
 def rows_of(state: Whole) -> Loaded:
+    """Everything, sorted, as a store would load it."""
     return Loaded(
         revision=state.revision,
         flavors=tuple(state.flavors.values()),

@@ -310,8 +310,9 @@ class State:
                 self._put_task(task_moved(task, action, at))
                 if action.exit_code in timing.LOST:
                     entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
+                    admitted_at = None if entry is None else entry.admitted_at
                     before = self.tasks.find(task.key._replace(retry_id=task.retry_id - 1)) if task.retry_id else None
-                    self._put_times(timing.lost(self.workflows[task.workflow], entry and entry.admitted_at, before, at))
+                    self._put_times(timing.lost(self.workflows[task.workflow], admitted_at, before, at))
             case RetryTask():
                 check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
@@ -396,5 +397,4 @@ class State:
             del self.specs[spec_hash], self._spec_uses[spec_hash]
 
     def rows(self) -> Loaded:
-        """Everything, sorted, as a store would load it."""
         return rows_of(self)
