@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, QueueCohort, Settings, Strategy, Workload
+from runrig.domain.kueue import FAIR, Policies, Policy, QueueCohort, Settings, Strategy, Workload
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.clusters import TAKES_BACK, cluster, decided, pods, queue, runs, waits
@@ -80,3 +80,37 @@ def test_a_heavier_queue_is_compared_by_its_weight() -> None:
 def test_what_the_second_strategy_allowed_it_still_allows() -> None:
     """One of b is enough, and 6 is less than its 9."""
     assert stops(5, 9, 6, *FAIR) == {"b9": OTHER} | {f"a{at}": OWN for at in range(1, 6)}
+
+
+# ---------------------------------------------------------------- what is not decided otherwise
+
+
+@pytest.mark.parametrize(
+    ("strategies", "gone"),
+    [(FAIR, {}), ((FINAL,), {}), (None, {"surplus": ("new", "InCohortReclamation")})],
+    ids=["fair", "the first strategy alone", "classical"],
+)
+def test_a_cohort_within_its_nominal_quota_still_compares_shares(
+    strategies: tuple[Strategy, ...] | None, gone: object
+) -> None:
+    """As in Kueue today (docs/conformance.md): *mine* brings 35 gpu and uses 28, but borrows all cpu of the root."""
+    gpu, cpu = FlavorResource("f", "gpu"), FlavorResource("f", "cpu")
+    made = cluster(
+        [],
+        [
+            queue("a", "mine", Policies(reclaim=Policy.LOWER), gpu=0, cpu=0),
+            queue("b", "mine", TAKES_BACK, gpu=0, cpu=0),
+            queue("c", "theirs", TAKES_BACK, gpu=30, cpu=0),
+        ],
+        runs("borrows", "b", pods(gpu=28, cpu=200), priority=9),
+        runs("own", "c", pods(gpu=30), since=2.0),
+        runs("surplus", "c", pods(gpu=7), since=3.0),
+        waits("new", "a", pods(gpu=5), priority=5),
+        cohorts=[
+            QueueCohort("root", None, {cpu: Quota(200)}),
+            QueueCohort("mine", "root", {gpu: Quota(35)}),
+            QueueCohort("theirs", "root"),
+        ],
+        settings=Settings(strategies),
+    )
+    assert decided(made)["stops"] == gone

@@ -1,5 +1,6 @@
 """Scenarios of our own dialect: the whole line that each gives, and every way in which a file is refused."""
 
+import json
 from typing import Any
 
 import pytest
@@ -276,3 +277,32 @@ def test_every_workflow_file_that_is_wrong_is_named() -> None:
 def test_tasks_take_as_long_as_on_the_simulated_backend() -> None:
     ours = (cluster_run.DEFAULT_DURATION_S, cluster_run.LONGEST_GRACE_S)
     assert ours == (simulated.DEFAULT_DURATION_S, simulated.LONGEST_GRACE_S)
+
+
+@pytest.mark.parametrize(("short", "plenty"), [("gpu", "cpu"), ("cpu", "gpu")])
+def test_who_lacks_quota_and_a_node_takes_both_back_from_different_work(short: str, plenty: str) -> None:
+    """R2: the one holds the quota of *short*, the other most of the node, and uses only what there is plenty of."""
+
+    def workflow(name: str, **asks: int) -> str:
+        task = {"name": "main", "image": "any", "command": ["true"]}
+        return json.dumps({"workflow": {"name": name, "resources": {"default": asks}, "tasks": [task]}})
+
+    scenario = f"""
+    nodes: [{{name: n0, resources: {{gpu: 8, cpu: 8}}}}]
+    pools: [{{name: p, quota: {{default: {{{short}: 8, {plenty}: 100}}}}}}]
+    workflows:
+    - {{file: quota.yaml, priority: LOW}}
+    - {{file: node.yaml, priority: LOW, at: 1s}}
+    - {{file: high.yaml, priority: HIGH, at: 2s}}
+    """
+    asks: dict[str, dict[str, int]] = {"quota": {short: 8}, "node": {plenty: 6}, "high": {short: 4, plenty: 4}}
+    told = line(scenario, TO_THE_END, **{name: workflow(name, **amounts) for name, amounts in asks.items()})
+    assert [
+        ([each["workload"] for each in made["admitted"]], [each["workload"] for each in made["preempted"]])
+        for made in told["cycles"][:4]
+    ] == [
+        (["quota-1/main-group"], []),
+        (["node-1/main-group"], []),
+        ([], ["node-1/main-group", "quota-1/main-group"]),
+        (["high-1/main-group"], []),
+    ]
