@@ -1,6 +1,6 @@
 """Kueue manifests, run cycle by cycle: one head per cluster queue each time, as Kueue does."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from runrig.domain import kueue
 from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, System, Warned, Workload
@@ -63,6 +63,7 @@ class KueueRun:
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
         self._circle = 0
+        self._turns = False  # somebody was preempted and may take the room back: what happened may come back
         self._before = _moment(self._world)
 
     def steps(self) -> Iterator[int]:
@@ -79,8 +80,9 @@ class KueueRun:
             if self._most:
                 continue
             idle = 0 if report.admitted or report.preempted or gone else idle + 1
-            if not idle and not self._settings.as_peer:
-                seen.clear()  # with law R5 what happened never comes back
+            self._turns |= self._settings.as_peer and bool(report.preempted)
+            if not idle and not self._turns:
+                seen.clear()  # what happened does not come back
             state = self._state()
             if state in seen or idle > MOST_IDLE:
                 since = seen.get(state, done)
@@ -89,9 +91,9 @@ class KueueRun:
                 return
             seen[state] = done
 
-    def _state(self) -> Hashable:
-        """Equal after two cycles: the run repeats itself from the first of them on."""
-        return self._world.line(), self._world.held() if self._settings.as_peer else None
+    def _state(self) -> int:
+        """A hash.  Equal after two cycles: the run repeats itself from the first of them on."""
+        return hash((self._world.line(), self._world.held() if self._turns else None))
 
     def outcome(self) -> Outcome:
         """As far as it has run."""
