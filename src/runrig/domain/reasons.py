@@ -32,6 +32,7 @@ class Code(enum.Enum):
     FLAVOR_NOT_FOUND = "FlavorNotFound"
     WAITS_FOR_TARGETS = "WaitsForTargets"
     NO_TARGETS = "NoTargets"
+    WOULD_BORROW = "WouldBorrow"
     NO_EMPTY_NODES = "NoEmptyNodes"
     NOT_CONSIDERED = "NotConsideredYet"
 
@@ -194,6 +195,8 @@ _SENTENCES = {
     Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
     Code.WAITS_FOR_TARGETS: "it has a place, and {holders} must stop first",
     Code.NO_TARGETS: "stopping all that it may, {gangs} with {have} of {resource}, does not make room for {need}",
+    Code.WOULD_BORROW: "{where} would have to borrow {need} of {resource}, so it takes back nothing that it lent "
+    "(borrowWithinCohort is Never)",
     Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
     Code.NOT_CONSIDERED: "it is queued, and has not been looked at yet",
 }
@@ -224,6 +227,7 @@ _HEADLINES = {
     Code.KAI_NOT_PLACED: "not taken by the cluster's scheduler",
     Code.WAITS_FOR_TARGETS: "for {holders} to stop",
     Code.NO_TARGETS: "nobody to preempt",
+    Code.WOULD_BORROW: "{where} would borrow {need}, so it takes nothing back",
     Code.NO_EMPTY_NODES: "never: empty nodes fit {have} of {need} pods",
     Code.NOT_CONSIDERED: "not looked at yet",
 }

@@ -23,6 +23,7 @@ from tests.service.simulate.simulations import (
     stamp,
     workload,
 )
+from tests.worlds.manifests import group, pod
 
 TO_THE_END = Options(cycles=0)
 
@@ -409,3 +410,43 @@ def test_a_file_that_is_wrong_is_one_error(text: str | bytes, says: str) -> None
     with pytest.raises(InvalidInput) as caught:
         outcome(text, "test.yaml")
     assert says in caught.value.message
+
+
+def lent_and_borrowed(*, cpu_held: int, **policies: Any) -> list[str]:
+    """Why `new` waits: its queue lent its gpu, and holds *cpu_held* of 6 cpu itself."""
+    preemption = {"reclaimWithinCohort": "Any", **policies}
+    quota = {"default": {"cpu": 6, "gpu": 5}}
+    mine = {"namespaceSelector": {}, "cohortName": "co", "resourceGroups": [group(quota)], "preemption": preemption}
+    other = {**mine, "resourceGroups": [group({"default": {"cpu": 20, "gpu": 0}})], "preemption": {}}
+    queues = [
+        made
+        for name, spec in (("mine", mine), ("other", other))
+        for made in (kueue("ClusterQueue", name, spec), kueue("LocalQueue", name, {"clusterQueue": name}))
+    ]
+    documents = [
+        holding("own", "mine", cpu=cpu_held, gpu=3),
+        holding("lent", "other", cpu=1, gpu=2),
+        wanting("new", "mine", cpu=1, gpu=2),
+    ]
+    (cycle,) = outcome(manifests(FLAVOR, *queues, *documents), "test.yaml").cycles
+    return [str(reason) for each in cycle.pending if each.workload == "default/new" for reason in each.reasons]
+
+
+def wanting(name: str, to: str, **amounts: int) -> dict[str, Any]:
+    pods = {"name": "main", "count": 1, "template": pod(amounts)}
+    return kueue("Workload", name, {"queueName": to, "podSets": [pods]})
+
+
+def holding(name: str, to: str, **amounts: int) -> dict[str, Any]:
+    granted = {"name": "main", "count": 1, "flavors": dict.fromkeys(amounts, "default"), "resourceUsage": amounts}
+    status = {"admission": {"clusterQueue": to, "podSetAssignments": [granted]}}
+    return {**wanting(name, to, **amounts), "status": status}
+
+
+def test_the_reason_says_why_nothing_is_taken_back() -> None:
+    short = "co has 0 of default/gpu idle, and it asks for 2"
+    why = "mine would have to borrow {} of default/cpu, so it takes back nothing that it lent (borrowWithinCohort is Never)"
+    assert lent_and_borrowed(cpu_held=7) == [short, why.format(2)]
+    assert lent_and_borrowed(cpu_held=6) == [short, why.format(1)]
+    assert lent_and_borrowed(cpu_held=7, reclaimWithinCohort="Never") == [short]
+    assert why.format(1) not in lent_and_borrowed(cpu_held=5)

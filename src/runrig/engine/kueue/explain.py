@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from runrig.domain.kueue import PendingReason, StopPolicy, Workload
+from runrig.domain.kueue import PendingReason, Policy, StopPolicy, Workload
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.scheduler_context import SchedulerContext
@@ -33,6 +33,7 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
     found = _short_of_quota(context, workload, shape.least if accepts_fewer else shape.counts)
     found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in shape.uncovered]
     found += [Reason(Code.REQUESTS_NOTHING, "T1", where=workload.queue, resource=each) for each in shape.unplaceable]
+    found += _not_taken_back(context, workload, shape.least if accepts_fewer else shape.counts)
     found = found or list(shape.short)
     if accepts_fewer and not found and workload.pending_reason is not None:
         # It was looked at and got nothing, and by now fewer pods would fit: what all of them lack.
@@ -71,6 +72,30 @@ def _short_of_quota(
             for index, amount in zip(chosen.indices, amounts, strict=True):
                 used[index] = used.get(index, 0) + amount
     return [replace(each, at_least=counts != workload.shape.counts) for each in found]
+
+
+def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...]) -> list[Reason]:
+    """What *counts* pods would have to borrow beside something that is their queue's own and lent to others.
+
+    Without the right to preempt while it borrows, nothing of the latter is taken back then (law R2).
+    """
+    policies, leaf = context.queues[workload.queue].spec.policies, workload.leaf
+    if policies.reclaim is Policy.NEVER or policies.borrow is not Policy.NEVER or context.strategies is not None:
+        return []
+    lent = False
+    borrowed: list[Reason] = []
+    used: dict[int, int] = {}
+    for group_request in workload.shape.group_requests:
+        option = next((each for each in group_request.options if each.misfit is None), None)
+        for name, index, amount in _asked(group_request, option, group_request.amounts(counts), used) if option else ():
+            if index < 0:
+                continue
+            over = leaf.usage[REAL][index] + amount - leaf.nominal[index]
+            if over > 0:
+                borrowed.append(Reason(Code.WOULD_BORROW, "R2", workload.queue, name, need=over))
+            elif binding(leaf, index, amount, REAL) is not None:
+                lent = True
+    return borrowed if lent else []
 
 
 def _of_option(workload: WorkloadState, option: FlavorOption) -> Reason:
