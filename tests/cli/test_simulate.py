@@ -285,7 +285,10 @@ def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path) -> None:
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)
     done = runrig("simulate", str(huge))
-    says = "huge.yaml: the file huge.yaml has 52,428,800 bytes: at most 20,971,520 are read of YAML."
+    assert (done.code, done.err) == (2, "huge.yaml: the scenario has 52,428,800 bytes: at most 524,288 are read\n")
+    huge.write_text("apiVersion: v1\n" + "#" * 30 * 1024 * 1024)
+    done = runrig("simulate", str(huge))
+    says = "huge.yaml: the file huge.yaml has 31,457,295 bytes: at most 20,971,520 are read of YAML. Use JSON"
     assert (done.code, done.err.startswith(says)) == (2, True)
 
 

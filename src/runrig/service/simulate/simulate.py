@@ -92,8 +92,12 @@ def _check_read(manifests: "Manifests") -> None:
         system.namespaces,
     )
     if manifests.warnings and not any(read):
-        skipped = "; ".join(f"document {each.document}: {each.message}" for each in manifests.warnings)
-        raise InvalidInput.one(f"nothing in this file can be simulated: {skipped}")
+        files = [f"{each.file}, " if each.file else "" for each in manifests.warnings]
+        skipped = "; ".join(
+            f"{file}document {each.document}: {each.message}"
+            for file, each in zip(files, manifests.warnings, strict=True)
+        )
+        raise InvalidInput.one(f"nothing in {'these files' if any(files) else 'this file'} can be simulated: {skipped}")
 
 
 def _read_none(file: str) -> str:
@@ -103,8 +107,8 @@ def _read_none(file: str) -> str:
 def is_kubernetes(data: bytes | str) -> bool:
     """Whether some document of *data* has the field `apiVersion`; a file without any content counts as such too."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if len(raw) > LARGEST_TEXT:
-        # Longer than any cluster file.
+    if len(raw) > LARGEST_TEXT and _WORD.search(raw):
+        # Longer than any cluster file may be: the whole text need not be gone through for where the word stands.
         return True
     if _AT_TOP.search(raw) or not _CONTENT.search(raw.removeprefix(_BYTE_ORDER_MARK)):
         return True
