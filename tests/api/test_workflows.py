@@ -213,6 +213,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
                 }
             ],
             "sentence": f"b-1 waits: {reason['sentence']} (number 1 in the queue)",
+            "cause": None,
             "ending": None,
             "standstill": None,
             "changes": None,
@@ -257,6 +258,7 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                 }
             ],
             "sentence": "low-1 is FAILED_CANCELED: cancelled by ann",
+            "cause": None,
             "ending": None,
             "standstill": None,
             "changes": None,
