@@ -200,7 +200,7 @@ class Simulator:
             dict(sorted(done.skipped.items())),
         )
 
-    def line(self) -> Hashable:
+    def queued(self) -> Hashable:
         """What the next cycle starts from, beside what is held: who goes first, how many are parked, how far flavors were tried.
 
         Where it is equal and nobody came or went, cycles repeat themselves.  O(workloads that wait).

@@ -93,7 +93,7 @@ class KueueRun:
 
     def _state(self) -> int:
         """A hash.  Equal after two cycles: the run repeats itself from the first of them on."""
-        return hash((self._world.line(), self._world.held() if self._turns else None))
+        return hash((self._world.queued(), self._world.held() if self._turns else None))
 
     def outcome(self) -> Outcome:
         """As far as it has run."""
