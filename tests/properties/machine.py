@@ -365,17 +365,20 @@ def _held_on_nodes(state: State, entry: Entry) -> set[FlavorResource]:
 
 
 def _check_protection(state: State, gang: Gang, placement: Placement, targets: list[str]) -> None:
-    """Law R2: while each is taken, the outermost pool above it holds more than its nominal of something that is asked."""
+    """Law R2: while each is taken, the outermost pool above it holds more than its nominal of something that is asked.
+
+    Of a parent of the preemptor's pool, its own work holds more than what subpools leave over.
+    """
     for at, name in enumerate(targets):
         entry = state.ledger.entries[name]
         if entry.state is GangState.STOPPING:
             continue
         oracle = Oracle.decided(state, without=targets[:at])
-        outermost = oracle.outermost(entry.gang.pool, gang.pool)
         keys = oracle.quota_part(gang, placement)
         held = set(asked(entry.gang, entry.placement)) | _held_on_nodes(state, entry)
         assert held & set(asked(gang, placement)), f"{name} holds nothing that {gang.id} asks"
-        if entry.gang.pool != gang.pool and outermost is not None:
+        if entry.gang.pool != gang.pool:
+            outermost = oracle.outermost(entry.gang.pool, gang.pool)
             assert oracle.over_nominal(outermost, keys), f"{name} is safe: {outermost} is within its nominal"
 
 

@@ -319,23 +319,30 @@ class Oracle:
 
     # ------------------------------------------------------------ who is safe (law R2)
 
-    def outermost(self, target: str, preemptor: str) -> str | None:
-        """The outermost pool between a low leaf and its common cohort with the preemptor's leaf; None: there is none."""
+    def outermost(self, target: str, preemptor: str) -> Place:
+        """The outermost pool between a low leaf and its common cohort with the preemptor's leaf.
+
+        Where there is none the target's pool is the preemptor's parent; its firm leaf then stands for what it does not give away.
+        """
         above = self.path(("firm", preemptor))
         pools = []
         for place in self.path(("low", target)):
             if place in above:
                 break
             if place[0] == "pool":
-                pools.append(place[1])
-        return pools[-1] if pools else None
+                pools.append(place)
+        return pools[-1] if pools else ("firm", target)
 
-    def over_nominal(self, pool: str, keys: Iterable[FlavorResource]) -> bool:
+    def over_nominal(self, place: Place, keys: Iterable[FlavorResource]) -> bool:
         """It borrows: holds more than its own quota and what its firm work draws from cohorts."""
-        return any(
-            self.usage(("pool", pool), key) > self._nominal_of(pool, key) + self.drawn(("pool", pool), key)
-            for key in keys
-        )
+        name = place[1]
+        if place[0] == "firm":
+            return any(
+                self.leaf_usage(place, key) + self.leaf_usage(("low", name), key)
+                > self.nominal(place, key) + self.drawn(place, key)
+                for key in keys
+            )
+        return any(self.usage(place, key) > self._nominal_of(name, key) + self.drawn(place, key) for key in keys)
 
     # ------------------------------------------------------------ nodes
 

@@ -64,7 +64,7 @@ class Chance:
 class Kind:
     """A family of histories.  *sizes*: GPUs of a node.  *levels*: topology keys of its pools, coarse to fine.
 
-    *doubts*: per cent of the cycles in which a scheduler of the cluster's own refuses gangs.
+    *doubts*: per cent of the cycles in which a scheduler of the cluster's own refuses gangs.  *groups*: the most of a workflow.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Kind:
     flavors: tuple[str, ...] = ("a", "b")
     levels: tuple[str, ...] = ()
     doubts: int = 0
+    groups: int = 2
     options: tuple[tuple[str, bool], ...] = ()
 
     @property
@@ -93,6 +94,7 @@ KINDS = (
     Kind("quotas", 25, 60, (2, 5), (0, 0), (), options=(("fixed_nodes", False), ("place", False))),
     Kind("moving", 25, 60, (2, 4), (2, 6), (2, 4), options=(("fixed_nodes", False),)),
     Kind("fleets", 15, 80, (4, 7), (20, 40), (8,), ("a", "b"), ("zone", "rack")),
+    Kind("graphs", 20, 70, (1, 2), (3, 5), (4, 8), ONE, doubts=10, groups=6),
 )
 
 
@@ -339,11 +341,11 @@ class Recorder:
         if self.kind.levels and mix.often(55):
             return self._near()
         groups: list[GroupSpec] = []
-        for index in range(mix.one((1, 1, 1, 2))):
+        for index in range(mix.one((1, 1, 1, 2) if self.kind.groups == 2 else range(1, self.kind.groups + 1))):
             mates = [self._any_task(f"t{index}{each}", lead=not each) for each in range(mix.one((1, 1, 2, 3)))]
             upstream = tuple(group.name for group in groups if mix.often(60))
             groups.append(GroupSpec(f"g{index}", tuple(mates), upstream, ignore_nonlead_status=mix.often(50)))
-        return tuple(groups)
+        return tuple(groups[::-1]) if self.kind.groups > 2 and mix.often(30) else tuple(groups)
 
     def _any_task(self, name: str, *, lead: bool) -> TaskSpec:
         mix = self.mix

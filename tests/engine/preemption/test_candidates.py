@@ -32,7 +32,9 @@ def from_scratch(ledger: Ledger, entry: Entry, flavors: set[str], request: Reque
             continue
         path = ledger.leaf(candidate).path
         common = next(node for node in leaf.path if node in path)
-        pools = [node for node in path[: path.index(common)] if node.kind is Kind.POOL]
+        below = path[: path.index(common)]
+        # What a pool does not give to subpools counts as a pool beside them.
+        pools = [node for node in below if node.kind is Kind.POOL] or [node for node in below if node.kind is Kind.OWN]
         over = [pool.over_nominal(contested) for pool in pools]
         if not _in_the_way(ledger, candidate, flavors, contested) or (over and not over[-1]):
             continue

@@ -1,12 +1,14 @@
 """Who stops so that another may start, and who never does (laws R1-R6)."""
 
+from dataclasses import replace
+
 from runrig.domain.gangs import GangState, Law, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
-from runrig.domain.reasons import Code, Reason
+from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
@@ -199,12 +201,85 @@ def test_a_preemptor_that_counts_on_the_rest_of_anothers_target_waits_for_that_o
 # ---------------------------------------------------------------- subpools
 
 
-def test_parent_low_makes_way_for_a_subpool_and_is_not_safe_within_the_parents_nominal() -> None:
-    """R2: between the parent's own LOW and their common pool there is no pool that could protect it."""
+def test_low_of_a_parent_makes_way_for_a_subpool_only_beyond_what_is_unallocated() -> None:
+    """R2: within the parent's quota, but holding what the subpool was given."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
-    world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 4), ("other", "sim", NORMAL, 2))
+    world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 2), ("over", "team", LOW, 2), ("o", "sim", NORMAL, 2))
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt over for in (RECLAIM)"]
+
+
+def test_a_subpool_takes_from_who_borrows_and_not_from_its_parent_that_does_not() -> None:
+    """R2: what is unallocated is the parent's own, as a pool's quota is."""
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "other": 0}
+    world = started(
+        World(pools, {"n0": 6}), ("m1", "team", LOW, 1), ("m2", "team", LOW, 1), ("theirs", "other", LOW, 4)
+    )
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
+
+
+def test_a_wide_gang_of_a_parent_that_is_partly_beyond_its_own_goes_whole() -> None:
+    """R2: two of its three are what the subpool was given; the narrow one then is within what is unallocated, and safe."""
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
+    world = started(World(pools, {"n0": 4}), ("narrow", "team", LOW, 1), ("wide", "team", LOW, 3))
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
+
+
+def test_firm_work_of_a_parent_counts_against_what_is_unallocated() -> None:
+    """R2: with it the parent's own work is over, so its LOW is not safe from a subpool."""
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
+    world = started(World(pools, {"n0": 4}), ("low", "team", LOW, 2), ("firm", "team", NORMAL, 2))
     world.submit("in", "team--a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt low for in (RECLAIM)"]
+
+
+def test_a_parent_is_safe_in_the_resource_that_it_does_not_borrow() -> None:
+    """R2, flavor by flavor: mine holds its share of the old nodes and more of the new ones; only the latter are given back."""
+    flavors = (Flavor("new", {"kind": "new"}, position=0), Flavor("old", {"kind": "old"}, position=1))
+    new, old = (FlavorResource(each.name, GPU) for each in flavors)
+    nodes = {name: Node(name, {GPU: 4}, labels={"kind": name}, flavor=name) for name in ("new", "old")}
+    pools: dict[str, int | Pool] = {
+        "team": Pool("team", {new: Quota(4), old: Quota(4)}),
+        "team--a": Pool("team--a", {new: Quota(2), old: Quota(2)}, parent="team", subpool_name="a"),
+    }
+    world = World(pools, nodes, flavors=flavors)
+    for name, flavor, gpus in (("old1", "old", 2), ("new1", "new", 2), ("new2", "new", 2)):
+        world.submit(name, "team", LOW, spec=workflow(name, task("t", gpus, platform=flavor)))
+        assert world.cycle() == [f"admit {name}"]
+    world.submit("busy", "team--a", NORMAL, spec=workflow("busy", task("t", 2, platform="old")))
+    assert world.cycle() == ["admit busy"]
+    world.submit("in", "team--a", NORMAL, spec=workflow("in", task("t", 2)))
+    assert world.cycle() == ["nominate in", "preempt new2 for in (RECLAIM)"]
+
+
+def test_where_weights_differ_a_parent_within_what_is_unallocated_is_safe_too() -> None:
+    """R2 comes before R3."""
+    pools: dict[str, int | Pool] = {
+        "team": Pool("team", gpu_quota(4), weight=3),
+        "team--a": replace(subpool("team", "a", 2), weight=3),
+        "other": 0,
+    }
+    world = started(World(pools, {"n0": 6}), ("mine", "team", LOW, 2), ("theirs", "other", LOW, 4))
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
+
+
+def test_where_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_safe() -> None:
+    """R2, T1: there is quota for it, no node has room, and `why` names whom it may not stop."""
+    pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
+    world = started(World(pools, {"n0": 2, "n1": 2, "n2": 2}), ("x", "team", LOW, 1))
+    world.do(
+        PutNode(replace(world.state.nodes["n1"], ready=False)), PutNode(replace(world.state.nodes["n2"], ready=False))
+    )
+    started(world, ("y", "team", LOW, 1))
+    world.submit("in", "team--a", NORMAL, 2)
+    assert world.cycle() == []
+    blockers = [each.reason for each in why(world.state, "in-1").groups[0].blockers]
+    assert [each for each in blockers if each.code is Code.NO_TARGETS] == [
+        Reason(Code.NO_TARGETS, "R2", "pool team--a", "default/gpu", 0, 2, concerned=(Concerned(Part.SAFE, "team", 2),))
+    ]
 
 
 def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is_not() -> None:

@@ -63,12 +63,17 @@ def test_low_that_runs_says_whether_what_its_pool_borrows_may_be_taken_back(tmp_
 
 
 def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> None:
-    """R2: between siblings the subpool counts, before other pools the parent."""
+    """R2: between siblings the subpool counts, before other pools the parent, before its subpools what they leave over."""
     with desk(tmp_path, gpus=6, cluster=SUBPOOLS) as it:
+        it.submit("over", "team", LOW, gpus=3)
+        it.later(0)
+        assert said(it, "over-1").endswith("only HIGH and NORMAL of its own pool and its subpools can preempt it")
+    (tmp_path / "within").mkdir()
+    with desk(tmp_path / "within", gpus=6, cluster=SUBPOOLS) as it:
         it.submit("own", "team", LOW)
         it.submit("sub", "team--a", LOW, gpus=3)
         it.later(0)
-        assert said(it, "own-1").endswith("only HIGH and NORMAL of its own pool and its subpools can preempt it")
+        assert said(it, "own-1").endswith("only HIGH and NORMAL of its own pool can preempt it")
         assert said(it, "sub-1").endswith("; pool team--a borrows 1 GPU: RECLAIM may take it back")
         it.submit("more", "team", LOW, gpus=2)
         it.later(0)

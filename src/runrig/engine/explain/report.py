@@ -15,6 +15,7 @@ from runrig.domain.workflows import Task
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
+from runrig.engine.quota.pool_tree import has_subpools
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
 
@@ -169,7 +170,7 @@ class Hold:
 
     *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
     of a resource that the workflow uses, so that its LOW work may be reclaimed; None if no pool does.  *borrowed*: that excess by
-    resource.  *subpools*: True if its pool has subpools, whose HIGH and NORMAL work may preempt its LOW work too.
+    resource.  *subpools*: True if its pool's own work holds more than is unallocated, which the pool's subpools may take back.
     """
 
     gpus: int
@@ -189,10 +190,9 @@ def hold(state: State, workflow: str) -> Hold | None:
     keys = state.ledger.tree.keys
     leaf = state.ledger.leaf(admitted[0])
     amounts = [(index, amount) for entry in admitted for index, amount in entry.request]
+    indices = sorted({index for index, _ in amounts})
     over = [
-        (node.name, excess)
-        for node in leaf.path
-        if node.kind is Kind.POOL and (excess := _over_nominal(node, sorted({index for index, _ in amounts})))
+        (node.name, excess) for node in leaf.path if node.kind is Kind.POOL and (excess := _over_nominal(node, indices))
     ]
     borrower, excess_of = over[-1] if over else (None, {})
     return Hold(
@@ -203,7 +203,7 @@ def hold(state: State, workflow: str) -> Hold | None:
         preemptible=admitted[0].gang.priority.preemptible,
         borrower=borrower,
         borrowed={keys[index]: amount for index, amount in excess_of.items()},
-        subpools=any(child.kind is Kind.POOL for child in state.ledger.tree.pools[leaf.name].children),
+        subpools=has_subpools(state.ledger.tree.pools[leaf.name]) and bool(_over_nominal(leaf.path[1], indices)),
     )
 
 

@@ -327,10 +327,10 @@ class Notes:
 
 
 def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:
-    """Per pool above *leaf* and per index of *request*, whether the pool holds more than its nominal."""
+    """Per pool above *leaf*, its own part first, and per index of *request*, whether that holds more than its nominal."""
     return [
         node.usage[CHARGED][index] > node.subtree[index]
         for node in leaf.path
-        if node.kind is Kind.POOL
+        if node.kind in (Kind.POOL, Kind.OWN)
         for index, _ in request
     ]

@@ -17,9 +17,12 @@ from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, 
 from runrig.engine.quota.tournament import Tournament, largest_share
 
 LowLeaf = tuple[QuotaLeaf, tuple[QuotaNode, ...]]
-"""A low leaf, and the pools between it and a common ancestor, outermost first."""
+"""A low leaf, and the pools between it and a common ancestor, outermost first.
 
-COHORT, POOL = Kind.COHORT, Kind.POOL  # looked up for each node of a tree
+Between the work of a pool and its own subpool lies no pool; there `own` stands for one, with what is unallocated as its nominal.
+"""
+
+COHORT, POOL, OWN = Kind.COHORT, Kind.POOL, Kind.OWN  # looked up for each node of a tree
 
 MOST_SPARED = 8
 """How many cheaper candidates a preemption names (law R6)."""
@@ -133,13 +136,13 @@ class Candidates:
         """True if law R2 does not protect *candidate* as things stand on trial."""
         if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
             return True
-        pools: list[QuotaNode] = []
+        below: list[QuotaNode] = []
         for node in self._ledger.leaf(candidate).path:
             if node in self._leaf.path:
                 break
-            if node.kind is Kind.POOL:
-                pools.append(node)
-        return self._unprotected(pools[-1:])
+            if node.kind in (POOL, OWN):
+                below.append(node)
+        return self._unprotected(below[-1:])
 
     def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each of *gone*, the candidates before it in the order that keep running, the latest first, each with its law."""
@@ -213,7 +216,7 @@ class Candidates:
         below: QuotaNode = self._leaf
         found: list[tuple[QuotaNode, list[LowLeaf]]] = []
         for ancestor in self._leaf.path[1:]:
-            if ancestor.kind is not Kind.OWN:
+            if ancestor.kind is not OWN:
                 tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
                 leaves = self._low_leaves([top for top in tops if top is not below])
                 if leaves:
@@ -255,12 +258,11 @@ class Candidates:
                 if any(node.pools_over_nominal[index] for index in contested):
                     stack += [(child, ()) for child in node.over]
                 continue
-            if node.kind is POOL:
-                if not pools and not node.over_nominal(contested):
-                    continue
-                pools = (*pools, node)
-                if len(node.children) > 1:  # there are subpools beside its own work
-                    stack += [(child, pools) for child in node.children if child.kind is POOL]
+            if not pools and not node.over_nominal(contested):
+                continue
+            pools = (*pools, node)
+            if node.kind is POOL and len(node.children) > 1:  # there are subpools beside its own work
+                stack += [(child, pools) for child in node.children if child.kind is POOL]
             if held.get(node.name):
                 found.append((low[node.name], pools))
         return found
