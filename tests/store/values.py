@@ -9,6 +9,7 @@ from typing import Any
 from runrig.domain.gangs import Assignment, Gang, GangState, Law, NodeShare, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     DropCohort,
@@ -30,6 +31,7 @@ from runrig.domain.plan import (
     Replace,
     RestartTask,
     RetryTask,
+    SetAside,
     SetFlavors,
     Stop,
     Submit,
@@ -341,7 +343,7 @@ HISTORY = (
         spec=TRAIN,
     ),
 )
-LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign)
+LATER = (Replace, Refuse, TryAgain, Unqueue, Hold, EndHold, Reassign, SetAside, Abandon)
 """Actions that no history of the first release could have, the dump of which has to be this one."""
 
 EVENTS = tuple(event for one in HISTORY for event in one.events)

@@ -1,16 +1,18 @@
 """A service on a real store and a simulated cluster, driven by hand: its clock stands still unless it is put on."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
-from runrig.domain.observed import Observation
+from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action
+from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
 from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
@@ -29,16 +31,23 @@ pools:
 
 
 class Backend(SimulatedBackend):
-    """*failure*: raised by `sync` while it is set.  *desired*: what it was told last.  *answers*: `observe` waits until it is set."""
+    """*failure*: raised by `sync` while it is set.  *desired*: what it was told last.  *answers*: `observe` waits until it is set.
+
+    *facts*, *refused*: seen of attempts and gangs, whatever becomes of them here.
+    """
 
     failure: Exception | None = None
     desired = Desired()
     answers: threading.Event | None = None
+    facts: Mapping[TaskKey, TaskFact] = MappingProxyType({})
+    refused: Mapping[str, str] = MappingProxyType({})
 
     def observe(self) -> Observation:
         if self.answers is not None:
             self.answers.wait()
-        return super().observe()
+        seen = super().observe()
+        running = frozenset(seen.running).difference(self.facts)
+        return replace(seen, tasks={**seen.tasks, **self.facts}, refused=self.refused, running=running)
 
     def show(self, *nodes: Node) -> None:
         """These are its nodes from now on."""

@@ -16,6 +16,7 @@ RunrigError
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +116,35 @@ class TooMany(Unavailable):
 class ServerFault(RunrigError):
     code = "SERVER"
     exit_code = 10
+
+
+class FailedAt(Exception):
+    """A decision failed while the engine was at *workflow*.  Only a mistake of the server raises it, from the error itself."""
+
+    def __init__(self, workflow: str) -> None:
+        super().__init__(workflow)
+        self.workflow = workflow
+
+    def __str__(self) -> str:
+        return f"at workflow {self.workflow}: {type(self.__cause__).__name__}: {self.__cause__}"
+
+
+class At:
+    """``with At(workflow):`` names the workflow whom a walk is at, so that an error inside is a `FailedAt` of it.
+
+    The innermost one counts.  An error that is no mistake (`RunrigError`) passes as it is.
+    """
+
+    __slots__ = ("_workflow",)
+
+    def __init__(self, workflow: str) -> None:
+        self._workflow = workflow
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and not isinstance(error, FailedAt | RunrigError):
+            raise FailedAt(self._workflow) from error

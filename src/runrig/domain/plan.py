@@ -118,6 +118,26 @@ class EndHold:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """The server failed at the workflow, and leaves it as it is until `EndHold` or `Abandon` (law W4).  *error*: the kind of failure.
+
+    Nothing of it waits in the queue then, and nobody preempts it; what it holds it keeps.
+    """
+
+    workflow: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """A workflow that was set aside ends at once, however its rows are: its pods are stopped, and it holds nothing."""
+
+    workflow: str
+    by: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reassign:
     """The workflow is in *pool* and has *priority* from now on; nothing of it is queued or holds nodes then."""
 
@@ -226,7 +246,7 @@ class Release:
     gang: str
 
 
-WorkflowMove = MoveWorkflow | Hold | EndHold | Reassign
+WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign
 """What changes a workflow that was submitted."""
 
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
@@ -258,6 +278,8 @@ _LAWS = {
     Submit: "P3",
     Hold: "W3",
     EndHold: "W3",
+    SetAside: "W4",
+    Abandon: "W4",
     Reassign: "P3",
     Queue: "P4",
     Unqueue: "P4",

@@ -12,6 +12,7 @@ class Code(enum.Enum):
     """The kinds of reasons.  They are few, so that they can be metric labels; each belongs to a law."""
 
     HELD = "OnHold"
+    SET_ASIDE = "SetAside"
     UPSTREAM = "WaitsForUpstream"
     QUOTA_FULL = "QuotaFull"
     BORROWING_LIMIT = "BorrowingLimit"
@@ -87,7 +88,8 @@ class Reason:
     promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
     that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
 
-    *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD, in seconds since the epoch, None: of several; *where* is who holds it.
+    *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD and SET_ASIDE, in seconds since the epoch, None:
+    of several; *where* is who holds it.
     """
 
     code: Code
@@ -174,6 +176,8 @@ _OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts
 
 _SENTENCES = {
     Code.HELD: "it is held by {where}{since}",
+    Code.SET_ASIDE: "it is set aside{since}, because the server failed at it: `runrig workflow release {where}` tries it again, "
+    "`runrig workflow cancel {where}` ends it",
     Code.UPSTREAM: "{holders} must complete first",
     Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it {asks} {need}",
     Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
@@ -210,6 +214,7 @@ _OVER = {
 
 _HEADLINES = {
     Code.HELD: "held by {where}",
+    Code.SET_ASIDE: "set aside: the server failed at it",
     Code.UPSTREAM: "after {holders}",
     Code.QUOTA_FULL: "quota: {where} has {have} left, needs {need}",
     Code.BORROWING_LIMIT: "borrowing limit: {where} has {have} left, needs {need}",

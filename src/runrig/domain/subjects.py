@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     DropCohort,
@@ -24,6 +25,7 @@ from runrig.domain.plan import (
     Replace,
     RestartTask,
     RetryTask,
+    SetAside,
     SetFlavors,
     Stop,
     Submit,
@@ -48,6 +50,8 @@ def workflow_of(action: Action) -> str | None:
         case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
             return id
         case Hold(workflow=id) | EndHold(workflow=id) | Reassign(workflow=id):
+            return id
+        case SetAside(workflow=id) | Abandon(workflow=id):
             return id
         case Queue(gang=gang):
             return gang.workflow

@@ -228,12 +228,16 @@ class Group:
         return f"{self.workflow}/{self.name}"
 
 
+THE_SERVER = "the server"
+"""Who holds a workflow that is set aside: with a space, so no user has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workflow:
     """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log.
 
-    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  *times*: where its time went; None before it
-    is submitted, and if an older release kept it last.
+    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  `THE_SERVER`: it is set aside (law W4).
+    *times*: where its time went; None before it is submitted, and if an older release kept it last.
     """
 
     id: str
@@ -255,6 +259,11 @@ class Workflow:
     held_by: str | None = None
     held_since: float | None = None
     times: Times | None = field(default=None, metadata={FOLLOWS: True})
+
+    @property
+    def set_aside(self) -> bool:
+        """The server failed at it, and leaves it alone (law W4)."""
+        return self.held_by == THE_SERVER
 
 
 def left_out(group: Group, latest: Task) -> bool:

@@ -12,9 +12,11 @@ them, they are together what `run` gives.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from runrig.domain.errors import FailedAt
 from runrig.domain.nodes import Node, flavor_of
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Action, DropNode, MoveTask, Plan, PutNode
+from runrig.domain.subjects import workflow_of
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.workflows import digest, time_out
 from runrig.engine.scheduling.admission import decide
@@ -91,7 +93,7 @@ class CycleInParts:
         """Goes on until one of the five steps that did anything has ended; returns what it did, which *state* has applied.
 
         *budget*: the part may end sooner, once what it has looked at, or what it has changed, counts so much (`STEP`).
-        An empty plan: it looked, and found nothing.
+        An empty plan: it looked, and found nothing.  Raises FailedAt if something fails at one workflow; *state* is then in disorder.
         """
         actions: list[Action] = []
         looked = changed = 0
@@ -99,7 +101,7 @@ class CycleInParts:
             steps = self._seen or self._decided
             for action in steps[0]:
                 if action is not None:
-                    self.state.apply(action, self.now)
+                    self._apply(action)
                     actions.append(action)
                     changed += 1 if isinstance(action, MoveTask) else STEP
                     continue
@@ -110,6 +112,16 @@ class CycleInParts:
             if actions:
                 break
         return Plan(tuple(actions))
+
+    def _apply(self, action: Action) -> None:
+        try:
+            self.state.apply(action, self.now)
+        except FailedAt:
+            raise
+        except Exception as error:
+            if (workflow := workflow_of(action)) is None:
+                raise
+            raise FailedAt(workflow) from error
 
 
 def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:

@@ -5,6 +5,7 @@ from typing import get_args
 from runrig.domain.gangs import Assignment, Gang, Law, NodeShare, Priority
 from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     DropCohort,
@@ -26,6 +27,7 @@ from runrig.domain.plan import (
     Replace,
     RestartTask,
     RetryTask,
+    SetAside,
     SetFlavors,
     Stop,
     Submit,
@@ -87,6 +89,11 @@ PAIRS: list[tuple[Action, str]] = [
     (Unqueue("w-1/g"), "w-1/g leaves the queue"),
     (Hold("w-1", "bob"), "w-1 is held by bob: what has not started waits (law W3)"),
     (EndHold("w-1"), "w-1 is released"),
+    (
+        SetAside("w-1", "KeyError"),
+        "w-1 is set aside: the server failed at it (KeyError) and goes on without it (law W4)",
+    ),
+    (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 is in pool q with priority HIGH from now on"),
     (Withdraw("w-1/g"), "w-1/g gives up its place and is pending again"),
     (

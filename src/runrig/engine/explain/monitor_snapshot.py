@@ -36,18 +36,19 @@ class QuotaUse:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSnapshot:
-    """*waiting*: by pool and priority; *gpus*: by flavor."""
+    """*waiting*: by pool and priority; *gpus*: by flavor.  *aside*: workflows that the server failed at and left alone (law W4)."""
 
     revision: int
     now: float
     waiting: dict[tuple[str, str], WaitingGangs]
     shares: tuple[QuotaUse, ...]
     gpus: dict[str, GpusByState]
+    aside: int = 0
 
 
 def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
     """O(buckets + nodes of the tree x its resources)."""
-    return MonitorSnapshot(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state))
+    return MonitorSnapshot(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state), len(state.aside))
 
 
 def waiting(state: State) -> dict[tuple[str, str], WaitingGangs]:

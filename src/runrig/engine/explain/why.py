@@ -11,7 +11,7 @@ from runrig.domain.blockers import Blocker, Left, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.steps import Steps, drained
-from runrig.domain.workflows import Group, Status
+from runrig.domain.workflows import Group, Status, Workflow
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
 from runrig.engine.explain.quota_reasons import quota_left
 from runrig.engine.ledger.ledger import Ledger
@@ -127,10 +127,17 @@ def why_of(
 def _outside(state: State, group: Group) -> Iterator[Reason]:
     """Why *group* is not in the queue."""
     workflow = state.workflows[group.workflow]
-    if workflow.held_by is not None:
+    if workflow.set_aside:
+        yield set_aside(workflow)
+    elif workflow.held_by is not None:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
+
+
+def set_aside(workflow: Workflow) -> Reason:
+    """Why *workflow*, which the server set aside, goes no further, wherever it is."""
+    return Reason(Code.SET_ASIDE, "W4", where=workflow.id, since=workflow.held_since)
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:

@@ -36,7 +36,10 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
 
 class Ledger(Accounts):
-    """*effort*: counts what searches for targets do; cuts long cycles.  *ranks*: what is pending, by rank."""
+    """*effort*: counts what searches for targets do; cuts long cycles.  *ranks*: what is pending, by rank.
+
+    *left_alone*: gangs that nobody may preempt or count on (law W4).
+    """
 
     def __init__(self, *, place: bool = True) -> None:
         super().__init__(place=place)
@@ -46,6 +49,7 @@ class Ledger(Accounts):
         self.nominated: dict[str, Entry] = {}
         self.stopping: dict[str, Entry] = {}
         self.stopping_ids: list[str] = []  # sorted
+        self.left_alone: set[str] = set()
         self._waiting_for: dict[str, dict[Entry, None]] = {}
         self.preemptible: dict[str, list[tuple[tuple[int, float, str], Entry]]] = {}
 
@@ -252,13 +256,29 @@ class Ledger(Accounts):
         self.stopping[entry.gang.id] = entry
         insort(self.stopping_ids, entry.gang.id)
 
+    def leave_alone(self, gang: str) -> None:
+        """Nobody may preempt *gang*, which goes on holding what it holds, until `take_up` (law W4)."""
+        entry = self.entries[gang]
+        if entry.state is GangState.ADMITTED:
+            self._no_candidate(entry)
+        self.left_alone.add(gang)
+
+    def take_up(self, gang: str) -> None:
+        """The inverse of `leave_alone`; nothing for a gang that is not left alone."""
+        if gang in self.left_alone:
+            self.left_alone.remove(gang)
+            entry = self.entries.get(gang)
+            if entry is not None and entry.state is GangState.ADMITTED:
+                self._candidate(entry)
+                self.sleepers.gave_back(CANDIDATES)
+
     def _candidate(self, entry: Entry) -> None:
-        if entry.gang.priority.preemptible:
+        if entry.gang.priority.preemptible and entry.gang.id not in self.left_alone:
             insort(self.preemptible.setdefault(entry.gang.pool, []), (entry.preemption_key, entry))
             self.candidates.add(entry)
 
     def _no_candidate(self, entry: Entry) -> None:
-        if entry.gang.priority.preemptible:
+        if entry.gang.priority.preemptible and entry.gang.id not in self.left_alone:
             candidates = self.preemptible[entry.gang.pool]
             del candidates[bisect_left(candidates, (entry.preemption_key,))]
             self.candidates.remove(entry)

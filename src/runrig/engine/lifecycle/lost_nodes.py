@@ -14,16 +14,19 @@ Lost = Mapping[TaskKey, TaskFact]
 takes no new pods."""
 
 
-def unsettled(state: State, observed: Observation) -> list[TaskKey]:
+def unsettled(state: State, observed: Observation, among: set[TaskKey] | None = None) -> list[TaskKey]:
     """The active attempts from which anything can follow: nearly all run, as before, on nodes that are there.
 
     O(active attempts), but of those in `Observation.running` a set operation: attempts of a node that is gone end in the cycle in
-    which the backend shows that, so no others are on one.
+    which the backend shows that, so no others are on one.  *among*: only these are asked about; None: all.
     """
     tasks, nodes = state.tasks.records, state.nodes
-    moving = state.active - observed.running | state.unsteady
+    active = state.active if among is None else state.active & among
+    moving = active - observed.running | state.unsteady & active
     if observed.nodes is not None:
-        moving |= {key for key in state.active if (node := tasks[key].node) is not None and node not in nodes}
+        moving |= {key for key in active if (node := tasks[key].node) is not None and node not in nodes}
+    if state.aside:
+        moving = {key for key in moving if key.workflow not in state.aside}
     return [
         key
         for key in moving

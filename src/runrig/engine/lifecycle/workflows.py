@@ -9,6 +9,7 @@ from dataclasses import replace
 from heapq import heappop
 from itertools import repeat
 
+from runrig.domain.errors import At
 from runrig.domain.gangs import GangState
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import (
@@ -27,7 +28,7 @@ from runrig.domain.plan import (
     Unqueue,
 )
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task
+from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
 from runrig.engine.lifecycle.exit_codes import (
     MOST_RETRIES,
     after_preemption,
@@ -36,6 +37,7 @@ from runrig.engine.lifecycle.exit_codes import (
     retries_used_up,
     starts_again,
 )
+from runrig.engine.lifecycle.finished_groups import end_waiting, go_on
 from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.lifecycle.living import living
 from runrig.engine.lifecycle.lost_nodes import Lost, fact_of, find_new_nodes, in_turn, lost_in, never_begun, unsettled
@@ -45,12 +47,11 @@ from runrig.engine.lifecycle.outcomes import (
     first_failure,
     group_status,
     stop_was_late,
-    workflow_status,
 )
+from runrig.engine.lifecycle.setting_aside import abandon
 from runrig.engine.state.deadlines import RETRY, deadlines_of
 from runrig.engine.state.rejections import place_is_free
 from runrig.engine.state.state import State
-from runrig.engine.state.upstream import groups_before
 
 _OWN_FAILURES = {
     ExitCode.BACKEND_ERROR: Status.FAILED_BACKEND_ERROR,
@@ -79,30 +80,50 @@ PODS_PER_STEP = 8
 
 def digest(state: State, observed: Observation) -> Iterator[Action | None]:
     """Yields what has started and ended since the last cycle, task by task in the order of their keys."""
-    attempts = unsettled(state, observed)
-    lost = lost_in(state, observed, attempts)
-    yield from repeat(None, len(attempts) // LOOKS_PER_STEP)
-    yield from _refused(state, {**never_begun(state, observed, lost), **observed.refused})
-    for key in in_turn(state, attempts, lost):
+    turn, lost, refused = _looked_at(state, observed)
+    yield from repeat(None, len(turn) // LOOKS_PER_STEP)
+    yield from _refused(state, {**refused, **observed.refused})
+    for key in turn:
         if key not in state.active:
             continue
-        task = state.tasks.records[key]
-        fact = lost.get(key) or fact_of(key, task, observed)
-        if fact is None or fact.phase is Phase.STARTING:
-            continue
-        if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
-            yield from _started(state, task, by_itself=fact.by_itself)
-        if fact.phase is Phase.ENDED:
-            if state.on_nodes((task.workflow, task.group)) == 1:
-                yield from repeat(None, _pods_held(state, task) // PODS_PER_STEP)
-            yield from _ended(state, task, fact, lost)
+        with At(key.workflow):
+            task = state.tasks.records[key]
+            fact = lost.get(key) or fact_of(key, task, observed)
+            if fact is None or fact.phase is Phase.STARTING:
+                continue
+            if task.status is Status.INITIALIZING and (fact.phase is Phase.RUNNING or _ran(fact)):
+                yield from _started(state, task, by_itself=fact.by_itself)
+            if fact.phase is Phase.ENDED:
+                if state.on_nodes((task.workflow, task.group)) == 1:
+                    yield from repeat(None, _pods_held(state, task) // PODS_PER_STEP)
+                yield from _ended(state, task, fact, lost)
         yield None
+
+
+_Look = tuple[list[TaskKey], Lost, Mapping[str, str]]
+"""The attempts from which anything can follow, in turn; what of them is lost; gangs that lost a node before anything ran, and why."""
+
+
+def _looked_at(state: State, observed: Observation) -> _Look:
+    """Looks at all attempts together; where that fails, at one after the other, to find whose fault it is."""
+    try:
+        return _look(state, observed, unsettled(state, observed))
+    except Exception:
+        for key in sorted(state.active):
+            with At(key.workflow):
+                _look(state, observed, unsettled(state, observed, {key}))
+        raise
+
+
+def _look(state: State, observed: Observation, attempts: list[TaskKey]) -> _Look:
+    lost = lost_in(state, observed, attempts)
+    return in_turn(state, attempts, lost), lost, never_begun(state, observed, lost)
 
 
 def _refused(state: State, refused: Mapping[str, str]) -> Iterator[Action | None]:
     for gang, said in sorted(refused.items()):
         entry = state.ledger.entries.get(gang)
-        if entry is not None and entry.state is GangState.ADMITTED:
+        if entry is not None and entry.state is GangState.ADMITTED and entry.gang.workflow not in state.aside:
             yield Refuse(gang, said or _SILENT, Status.FAILED_BACKEND_ERROR)
             yield None
 
@@ -243,7 +264,7 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
     else:
         status = group.stopping
     yield MoveGroup(*key, status, message="" if status is Status.COMPLETED else first_failure(state, key))
-    yield from _go_on(state, key)
+    yield from go_on(state, key)
 
 
 def _still_refused(state: State, key: GroupKey) -> str:
@@ -263,52 +284,6 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
         yield MoveWorkflow(group.workflow, WorkflowStatus.PENDING, message=f"{first_failure(state, key)}, queued again")
 
 
-def _go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """Yields what follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
-    if state.groups[key].status is Status.COMPLETED:
-        held = state.workflows[key[0]].held_by is not None
-        for group in [] if held else state.groups_of(key[0]):
-            if group.status is Status.WAITING and not groups_before(state, group):
-                yield Queue(gang_of(state.workflows[key[0]], state.group_spec((key[0], group.name))))
-    else:
-        yield from _fail_downstream(state, key)
-    yield from _finish_workflow(state, key[0])
-
-
-def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
-    """Ends all groups behind one that did not complete, the nearest first.  O(edges of the graph).
-
-    Several paths may lead to one group: its status is read when its turn comes, not when the walk begins.
-    """
-    workflow, failed = key[0], [key[1]]
-    behind: dict[str, list[str]] = {}
-    for spec in state.spec_of(workflow).groups:
-        for name in spec.upstream:
-            behind.setdefault(name, []).append(spec.name)
-    for name in failed:
-        for each in behind.get(name, ()):
-            if state.groups[workflow, each].status is Status.WAITING:
-                message = f"group {name} before it did not complete"
-                yield from _end_waiting(state, (workflow, each), Status.FAILED_UPSTREAM, ExitCode.UPSTREAM, message)
-                failed.append(each)
-
-
-def _end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
-    """Ends a group that holds nothing."""
-    for task in state.current_tasks(key):
-        if not task.status.finished:
-            yield MoveTask(task.key, status, code, message)
-    yield MoveGroup(*key, status, message=message)
-
-
-def _finish_workflow(state: State, workflow: str) -> Iterator[Action]:
-    groups = state.groups_of(workflow)
-    if all(group.status.finished for group in groups):
-        status = workflow_status([group.status for group in groups])
-        message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
-        yield MoveWorkflow(workflow, status, message=message)
-
-
 # ---------------------------------------------------------------- time and the owner
 
 
@@ -316,15 +291,18 @@ def time_out(state: State, now: float) -> Iterator[Action | None]:
     """Ends groups whose time in the queue or on nodes is up, and tries gangs again whose refusal is long enough ago."""
     while state.deadlines and state.deadlines[0].at <= now:
         deadline = heappop(state.deadlines)
-        group = state.groups.get((deadline.workflow, deadline.group))
-        if group is None or deadline not in deadlines_of(state.spec_of(group.workflow), group):
-            continue
-        if deadline.cause == RETRY:
-            if state.ledger.entries[group.gang_id].gang.refused:
-                yield TryAgain(group.gang_id)
-        else:
-            cause = Status(deadline.cause)
-            yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
+        with At(deadline.workflow):
+            group = state.groups.get((deadline.workflow, deadline.group))
+            if group is None or deadline not in deadlines_of(state.spec_of(group.workflow), group):
+                continue
+            if group.workflow in state.aside:
+                continue
+            if deadline.cause == RETRY:
+                if state.ledger.entries[group.gang_id].gang.refused:
+                    yield TryAgain(group.gang_id)
+            else:
+                cause = Status(deadline.cause)
+                yield from _stop_or_end(state, group, cause, _TIMED_OUT[cause])
         yield None
 
 
@@ -351,17 +329,19 @@ def _stop_or_end(state: State, group: Group, status: Status, message: str) -> It
         return
     if entry is not None:
         yield Release(group.gang_id)
-    yield from _end_waiting(state, key, status, None, message)
-    yield from _go_on(state, key)
+    yield from end_waiting(state, key, status, None, message)
+    yield from go_on(state, key)
 
 
 def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> Plan:
-    """Everything of the workflow stops; what waits ends at once.
+    """Everything of the workflow stops; what waits ends at once, and so does all of a workflow that is set aside (law W4).
 
     Raises NotFound, and Conflict for a workflow that has finished.
     """
-    living(state, workflow_id)
-    return Plan(tuple(_cancel(state, workflow_id, f"cancelled by {user}" + (f": {message}" if message else ""), user)))
+    message = f"cancelled by {user}" + (f": {message}" if message else "")
+    if living(state, workflow_id).set_aside:
+        return abandon(state, workflow_id, user=user, message=message)
+    return Plan(tuple(_cancel(state, workflow_id, message, user)))
 
 
 def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator[Action]:
@@ -376,7 +356,7 @@ def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator
             continue
         if group.gang_id in state.ledger.entries:
             yield Release(group.gang_id)
-        yield from _end_waiting(state, key, Status.FAILED_CANCELED, None, message)
+        yield from end_waiting(state, key, Status.FAILED_CANCELED, None, message)
     status = state.workflows[workflow_id].status if on_nodes else WorkflowStatus.FAILED_CANCELED
     yield MoveWorkflow(workflow_id, status, message=message, cancelled_by=user)
 

@@ -179,7 +179,7 @@ class Candidates:
 
     def _stopping(self) -> Iterator[Entry]:
         for _, entry in sorted(self._ledger.unclaimed.items()):
-            if self._holds_contested(entry):
+            if entry.gang.id not in self._ledger.left_alone and self._holds_contested(entry):
                 yield entry
 
     def _may_go(self, candidate: Entry) -> bool:

@@ -5,6 +5,7 @@ Quota is edited.  Nodes are not, as long as counting tells whether there is room
 
 from collections.abc import Iterable
 
+from runrig.domain.errors import FailedAt
 from runrig.domain.gangs import Placement
 from runrig.engine.ledger.fit import place_on_nodes, room_on_nodes
 from runrig.engine.ledger.ledger import Ledger
@@ -41,9 +42,12 @@ class Trial:
 
     def take(self, candidate: Entry) -> None:
         """*candidate* is gone."""
-        self._ledger.uncharge(candidate, on_nodes=self._room is None)
-        if self._room is not None:
-            self._room.change(candidate, 1)
+        try:  # no `At`: this is done for every candidate
+            self._ledger.uncharge(candidate, on_nodes=self._room is None)
+            if self._room is not None:
+                self._room.change(candidate, 1)
+        except Exception as error:
+            raise FailedAt(candidate.gang.workflow) from error
         self._gone[candidate] = None
 
     def put_back(self, candidate: Entry) -> None:

@@ -12,6 +12,7 @@ and a cycle may be cut here (`engine.cycle`); the more of them, the longer the l
 from collections.abc import Generator, Iterator, Set
 from itertools import repeat
 
+from runrig.domain.errors import At, FailedAt
 from runrig.domain.gangs import Gang, Placement
 from runrig.domain.plan import Admit, Decision, Nominate, Preempt, Withdraw
 from runrig.domain.pools import Queueing
@@ -101,7 +102,8 @@ def strict_and_waiting(ledger: Ledger) -> set[str]:
 
 def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
     for entry in sorted(ledger.nominated.values(), key=in_order):
-        step = next_step(ledger, entry)
+        with At(entry.gang.workflow):
+            step = next_step(ledger, entry)
         if step is not None:
             yield step
         yield None
@@ -143,7 +145,8 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
         if looked.skips(entry, Pass.FIRM):
             continue
         before = _effort(ledger)
-        found = look_at(ledger, entry)
+        with At(entry.gang.workflow):
+            found = look_at(ledger, entry)
         if found is None:
             looked.failed(entry, Pass.FIRM)
             yield from _steps(ledger, before)
@@ -199,13 +202,18 @@ def _low(
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
             yield None
-        if borrowing is not None and would_borrow(ledger, entry):
+        try:  # no `At`: this is done for everybody who is drawn
+            borrows = borrowing is not None and would_borrow(ledger, entry)
+        except Exception as error:
+            raise FailedAt(entry.gang.workflow) from error
+        if borrowing is not None and borrows:
             borrowing.append(entry.bucket)
             continue
         if looked.skips(entry, turn):
             continue
         before = _effort(ledger)
-        found = look_at(ledger, entry)
+        with At(entry.gang.workflow):
+            found = look_at(ledger, entry)
         if found is None:
             looked.failed(entry, turn)
             yield from _steps(ledger, before)

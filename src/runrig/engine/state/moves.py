@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from runrig.domain.plan import (
+    Abandon,
     Admit,
     Decision,
     EndHold,
@@ -13,13 +14,14 @@ from runrig.domain.plan import (
     Queue,
     Reassign,
     Refuse,
+    SetAside,
     Stop,
     Unqueue,
     WorkflowMove,
 )
 from runrig.domain.transitions import GROUP, TASK, check
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Group, Status, Task, Workflow
+from runrig.domain.workflows import THE_SERVER, Group, Status, Task, Workflow
 
 
 def task_moved(task: Task, action: MoveTask, at: float) -> Task:
@@ -53,6 +55,11 @@ def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workf
             return replace(workflow, held_by=by, held_since=at)
         case EndHold():
             return replace(workflow, held_by=None, held_since=None)
+        case SetAside():
+            return replace(workflow, held_by=THE_SERVER, held_since=at)
+        case Abandon(_, by, message):
+            workflow = replace(workflow, held_by=None, held_since=None, cancelled_by=by, failure_message=message)
+            return replace(workflow, status=WorkflowStatus.FAILED_CANCELED, end_time=at)
         case Reassign(_, pool, priority):
             return replace(workflow, pool=pool, priority=priority)
     started = at if action.status is WorkflowStatus.RUNNING and workflow.start_time is None else workflow.start_time

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappush
 
+from runrig.domain.errors import At
 from runrig.domain.gangs import Placement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     Decision,
@@ -27,6 +29,7 @@ from runrig.domain.plan import (
     Release,
     RestartTask,
     RetryTask,
+    SetAside,
     SetFlavors,
     Submit,
     TryAgain,
@@ -51,9 +54,11 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
 from runrig.engine.state import timing
 from runrig.engine.state.all_rows import rows_of
+from runrig.engine.state.attempts import new_attempt, queue_tasks
 from runrig.engine.state.changed_rows import ChangedRows
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
+from runrig.engine.state.left_alone import end_all, leave_alone, take_up
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in, rejected_on
 from runrig.engine.state.task_table import TaskTable
@@ -68,7 +73,8 @@ class State:
     *active*: attempts that are on nodes; *unsteady*: those of them that do not run yet, or are to run again.
     *current*: per group, the latest attempt of each pod; not kept while no pod has had a second one, which is so of most groups:
     then a pod has one attempt, or none if it was left out.
-    *alive*: per pool, how many of its workflows have not ended.  *held*: workflows on hold.
+    *alive*: per pool, how many of its workflows have not ended.  *on_hold*: workflows on hold; *aside*: those of them that the
+    server failed at, which a cycle does not look at (law W4).
     *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """
@@ -90,6 +96,7 @@ class State:
         self._on_nodes: Counter[GroupKey] = Counter()
         self.alive: Counter[str] = Counter()
         self.on_hold: set[str] = set()
+        self.aside: set[str] = set()
         self.current: dict[GroupKey, dict[str, int]] = {}
         self.deadlines: list[Deadline] = []
         self._spec_uses: Counter[str] = Counter()
@@ -120,14 +127,17 @@ class State:
         state.on_hold = {each.id for each in loaded.workflows if each.held_by is not None}
         state._spec_uses = Counter(each.spec_hash for each in loaded.workflows)
         for task in sorted(loaded.tasks, key=lambda each: each.key):
-            state._put_task(task)
+            state.put_task(task)
         for group in loaded.groups:
-            state._put_group(group)
+            state.put_group(group)
         for key, group in state.groups.items():
             for task in state.current_tasks(key) if group.attempt else ():
                 if left_out(group, task):  # it has rows of earlier attempts only (law A3)
                     del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
+        state.aside = {each.id for each in loaded.workflows if each.set_aside}
+        for gang in [each.gang.id for each in loaded.gangs if each.gang.workflow in state.aside]:
+            state.ledger.leave_alone(gang)
         state._changed = ChangedRows()
         return state
 
@@ -199,11 +209,11 @@ class State:
             case Submit(workflow, groups):
                 self._submit(workflow, groups)
             case MoveGroup(workflow, group):
-                self._put_group(group_moved(self.groups[workflow, group], action, at))
+                self.put_group(group_moved(self.groups[workflow, group], action, at))
             case _ if isinstance(action, WorkflowMove):
                 self._move_workflow(action, at)
             case _:
-                self._decide(action, at)
+                self.decide(action, at)
         if (id := timing.timed_by(action)) in self.workflows:
             self._put_times(timing.timed(self.workflows[id], self.groups_of(id), at))
 
@@ -240,13 +250,16 @@ class State:
             case PutPool(pool):
                 self.ledger.put_pool(pool)
                 self._changed.pools.add(pool.name)
-                for gang in rejected_in(self.ledger, pool.name.__eq__):
-                    self._decide(TryAgain(gang), at)
+                self._all_again(rejected_in(self.ledger, pool.name.__eq__), at)
 
     def _try_again(self, flavors: set[str], at: float) -> None:
         """Nodes of *flavors* changed: gangs that could use them and that the cluster's scheduler refused are tried again (law T7)."""
-        for gang in rejected_on(self.ledger, flavors):
-            self._decide(TryAgain(gang), at)
+        self._all_again(rejected_on(self.ledger, flavors), at)
+
+    def _all_again(self, gangs: Iterable[str], at: float) -> None:
+        for gang in gangs:
+            with At(gang.partition("/")[0]):
+                self.decide(TryAgain(gang), at)
 
     def _submit(self, workflow: Workflow, groups: tuple[Group, ...]) -> None:
         self.workflows[workflow.id] = timing.submitted(workflow)
@@ -255,29 +268,24 @@ class State:
         self.numbers[workflow.name] = max(workflow.number, self.numbers.get(workflow.name, 0))
         self._changed.workflows.add(workflow.id)
         for group in groups:
-            self._put_group(group)
-            self._new_attempt(group, Status.WAITING)
+            self.put_group(group)
+            new_attempt(self, group, Status.WAITING)
 
     def _move_workflow(self, action: WorkflowMove, at: float) -> None:
         before = self.workflows[action.workflow]
+        if isinstance(action, SetAside):
+            leave_alone(self, before.id)
+        elif isinstance(action, Abandon):
+            end_all(self, action, at)
         moved = self.workflows[action.workflow] = workflow_moved(before, action, at)
+        if before.set_aside and not moved.set_aside:
+            take_up(self, before.id)
         self.alive[before.pool] -= not before.status.finished
         self.alive[moved.pool] += not moved.status.finished
         (self.on_hold.discard if moved.held_by is None else self.on_hold.add)(moved.id)
         self._changed.workflows.add(action.workflow)
 
-    def _new_attempt(self, group: Group, status: Status) -> None:
-        """Every pod of the group gets its next attempt; pods that a smaller gang had left out are back (law A3)."""
-        for spec in self.group_spec((group.workflow, group.name)).tasks:
-            for index in range(spec.pods):
-                name = spec.pod_name(index)
-                # Not from what is current: a pod left out of the last attempt has run before all the same.
-                retry = len(self.attempts(group.workflow, name))
-                self._put_task(
-                    Task(group.workflow, name, retry, group.name, spec.name, index, spec.lead and index == 0, status)
-                )
-
-    def _put_task(self, task: Task) -> None:
+    def put_task(self, task: Task) -> None:
         key, group = task.key, (task.workflow, task.group)
         if task.retry_id or group in self.current:
             if group not in self.current:
@@ -293,7 +301,7 @@ class State:
         (self.unsteady.add if unsteady else self.unsteady.discard)(key)
         self._changed.tasks.add(key)
 
-    def _put_group(self, group: Group) -> None:
+    def put_group(self, group: Group) -> None:
         key = (group.workflow, group.name)
         spec, before = self.spec_of(group.workflow), self.groups.get(key)
         known = () if before is None else deadlines_of(spec, before)
@@ -307,7 +315,7 @@ class State:
         task = self.tasks[action.key]
         match action:
             case MoveTask():
-                self._put_task(task_moved(task, action, at))
+                self.put_task(task_moved(task, action, at))
                 if action.exit_code in timing.LOST:
                     entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
                     admitted_at = None if entry is None else entry.admitted_at
@@ -317,12 +325,12 @@ class State:
                 check(TASK, task.key, task.status, RetryTask, Status.RESCHEDULED)
                 fresh = Task(task.workflow, task.name, task.retry_id + 1, task.group, task.spec, task.index, task.lead)
                 node, gpus = self.slot(task) or (task.node, task.gpus)
-                self._put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
+                self.put_task(replace(fresh, status=Status.INITIALIZING, node=node, gpus=gpus))
             case RestartTask():
                 check(TASK, task.key, task.status, RestartTask, task.status)
-                self._put_task(replace(task, restarting=True))
+                self.put_task(replace(task, restarting=True))
 
-    def _decide(self, action: Decision, at: float) -> None:
+    def decide(self, action: Decision, at: float) -> None:
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
         workflow, _, name = gang_id.partition("/")
         group = self.groups.get((workflow, name))
@@ -337,22 +345,14 @@ class State:
             self._try_again(left, at)
         if group is None or moved is None or moved is group:
             return
-        self._put_group(moved)
+        self.put_group(moved)
         if isinstance(action, Queue):
-            self._queue_tasks(group)
+            queue_tasks(self, group)
         elif isinstance(action, Unqueue):
             for task in self.current_tasks((workflow, name)):
-                self._put_task(replace(task, status=Status.WAITING))
+                self.put_task(replace(task, status=Status.WAITING))
         elif isinstance(action, Admit):
             self._start_tasks((workflow, name), action.placement)
-
-    def _queue_tasks(self, group: Group) -> None:
-        tasks = self.current_tasks((group.workflow, group.name))
-        if all(task.status is Status.WAITING for task in tasks):
-            for task in tasks:
-                self._put_task(replace(task, status=Status.SCHEDULING))
-        else:
-            self._new_attempt(group, Status.SCHEDULING)
 
     def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
         """Each pod gets its node and GPUs; the pods that were not granted are left out of this attempt."""
@@ -365,7 +365,7 @@ class State:
                 self._changed.tasks.add(task.key)
                 continue
             node, gpus = pods[task.index] if pods else (None, ())
-            self._put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
+            self.put_task(replace(task, status=Status.INITIALIZING, node=node, gpus=gpus))
 
     # ------------------------------------------------------------ rows
 

@@ -3,7 +3,19 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runrig.domain.plan import Action, Admit, EndHold, Hold, MoveGroup, MoveWorkflow, Queue, Submit, Unqueue
+from runrig.domain.plan import (
+    Abandon,
+    Action,
+    Admit,
+    EndHold,
+    Hold,
+    MoveGroup,
+    MoveWorkflow,
+    Queue,
+    SetAside,
+    Submit,
+    Unqueue,
+)
 from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
 from runrig.domain.workflows import ExitCode, Group, Task, Workflow
 
@@ -23,6 +35,8 @@ def timed_by(action: Action) -> str | None:
         case Submit(workflow):
             return workflow.id
         case MoveGroup(workflow) | MoveWorkflow(workflow) | Hold(workflow) | EndHold(workflow):
+            return workflow
+        case SetAside(workflow) | Abandon(workflow):
             return workflow
         case Queue(gang):
             return gang.id.partition("/")[0]

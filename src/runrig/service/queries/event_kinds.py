@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     DropNode,
@@ -14,6 +15,7 @@ from runrig.domain.plan import (
     PutNode,
     PutPool,
     Refuse,
+    SetAside,
     Submit,
 )
 from runrig.domain.workflow_status import WorkflowStatus
@@ -36,11 +38,12 @@ def _resized(action: Action) -> bool:
 
 
 def _ended(action: Action) -> bool:
-    return isinstance(action, MoveWorkflow) and action.status.finished
+    return isinstance(action, Abandon) or (isinstance(action, MoveWorkflow) and action.status.finished)
 
 
 def _failed(action: Action) -> bool:
-    return isinstance(action, MoveWorkflow) and action.status.finished and action.status is not WorkflowStatus.COMPLETED
+    completed = isinstance(action, MoveWorkflow) and action.status is WorkflowStatus.COMPLETED
+    return _ended(action) and not completed
 
 
 _IS: Mapping[Kind, Callable[[Action], bool]] = {
@@ -48,7 +51,7 @@ _IS: Mapping[Kind, Callable[[Action], bool]] = {
     Kind.STARTED: lambda action: isinstance(action, Admit),
     Kind.PREEMPTED: lambda action: isinstance(action, Preempt),
     Kind.REFUSED: lambda action: isinstance(action, Refuse),
-    Kind.HELD: lambda action: isinstance(action, Hold | EndHold),
+    Kind.HELD: lambda action: isinstance(action, Hold | EndHold | SetAside),
     Kind.ENDED: _ended,
     Kind.FAILED: _failed,
     Kind.RESIZED: _resized,

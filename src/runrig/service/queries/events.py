@@ -6,6 +6,7 @@ from functools import singledispatch
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     DropCohort,
@@ -27,6 +28,7 @@ from runrig.domain.plan import (
     Replace,
     RestartTask,
     RetryTask,
+    SetAside,
     SetFlavors,
     Stop,
     Submit,
@@ -173,6 +175,16 @@ def _(action: Hold) -> str:
 @in_words.register
 def _(action: EndHold) -> str:
     return f"{action.workflow} is released"
+
+
+@in_words.register
+def _(action: SetAside) -> str:
+    return f"{action.workflow} is set aside: the server failed at it ({action.error}) and goes on without it (law W4)"
+
+
+@in_words.register
+def _(action: Abandon) -> str:
+    return f"{action.workflow} is FAILED_CANCELED{_because(action.message)}"
 
 
 @in_words.register

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 
-from runrig.domain.errors import Refused
+from runrig.domain.errors import At, FailedAt, Refused
 from runrig.domain.gangs import Assignment, Gang, Placement
 from runrig.domain.pools import Pool, PoolState, TopologyKey
 from runrig.domain.subgroups import Outline
@@ -26,7 +26,7 @@ class Launches:
 
     def __init__(self, *, queues: bool = False) -> None:
         self._known: dict[TaskKey, Launch] = {}
-        self._gangs: dict[str, tuple[_Origin, GangLaunch]] = {}
+        self._gangs: dict[str, _Made] = {}
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
@@ -37,18 +37,34 @@ class Launches:
             del known[key]
         known.update(_new_launches(state, sorted(active.difference(known))))
         run = dict(known)
-        stop = {key: run.pop(key) for key in _stopping(state)}
+        stop = {key: run.pop(key) for key in _stopping(state) if key in run}
         if not self._queues:
             return Desired(run, stop)
         running = frozenset(key for key in run if tasks[key].status is Status.RUNNING)
         on_nodes = dict.fromkeys(launch.gang for launch in known.values())
-        self._gangs = {id: _gang(state, state.ledger.entries[id], self._gangs.get(id)) for id in on_nodes}
+        self._gangs = dict(self._gangs_of(state, on_nodes))
         gangs = {id: launch for id, (_, launch) in self._gangs.items()}
         return Desired(run, stop, running, gangs, _pools(state), dict(state.flavors))
+
+    def _gangs_of(self, state: State, gangs: Iterable[str]) -> Iterator[tuple[str, "_Made"]]:
+        for id in gangs:
+            workflow = id.partition("/")[0]
+            try:
+                with At(workflow):
+                    made = _gang(state, state.ledger.entries[id], self._gangs.get(id))
+            except FailedAt:
+                if workflow not in state.aside:
+                    raise
+                if (before := self._gangs.get(id)) is None:
+                    continue
+                made = before
+            yield id, made
 
 
 _Origin = tuple[Gang, Placement, Pool, Pool]
 """What a `GangLaunch` is made from and may change: the gang, what it was granted, its pool and the top-level pool."""
+
+_Made = tuple[_Origin, GangLaunch]
 
 
 def _stopping(state: State) -> list[TaskKey]:
@@ -62,11 +78,17 @@ def _stopping(state: State) -> list[TaskKey]:
 def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskKey, Launch]]:
     hosts: dict[GroupKey, Mapping[str, str]] = {}
     for key in keys:
-        task = state.tasks[key]
-        group = (task.workflow, task.group)
-        if group not in hosts:
-            hosts[group] = _hosts([each for each in state.current_tasks(group) if each.key in state.active])
-        yield key, _launch(state, state.ledger.entries[f"{task.workflow}/{task.group}"], task, hosts[group])
+        group = (key.workflow, state.tasks[key].group)
+        try:
+            with At(key.workflow):
+                if group not in hosts:
+                    hosts[group] = _hosts([each for each in state.current_tasks(group) if each.key in state.active])
+                launch = _launch(state, state.ledger.entries["/".join(group)], state.tasks[key], hosts[group])
+        except FailedAt:
+            if key.workflow in state.aside:
+                continue  # it is known to fail there, and starts nothing more (law W4)
+            raise
+        yield key, launch
 
 
 def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:

@@ -234,6 +234,9 @@ def _of_state(source: Source | None) -> Iterable[_Gauge]:
         [("", round(difference_s, 3))],
     )
     yield _Gauge("runrig_revision", "Number of the last commit.", [("", snapshot.revision)])
+    yield _Gauge(
+        "runrig_workflows_set_aside", "Workflows that the server failed at and left alone.", [("", snapshot.aside)]
+    )
     yield from _queues(snapshot)
     yield from _tree(snapshot)
     gpus = [

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from runrig.domain.errors import Unavailable
+from runrig.domain.errors import FailedAt, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
 from runrig.engine.lifecycle import workflows
-from runrig.ports.backend import Backend
+from runrig.ports.backend import Backend, Desired
 from runrig.ports.clock import Clock
 from runrig.service.runtime.desired import Launches
 from runrig.service.runtime.drain_sweep import DrainSweep
@@ -130,11 +130,19 @@ class Reconciler:
 
     def _sync(self) -> None:
         began = time.monotonic()
-        with self._transactor.reading() as state:
-            revision, desired = state.revision, self._launches.desired(state)
+        revision, desired = self._desired()
         self._backend.sync(desired)
         self._synced = revision
         self._sync_took_s = time.monotonic() - began
+
+    def _desired(self) -> tuple[int, Desired]:
+        """What the backend is to do, as of a revision.  A workflow whose part in it cannot be told is set aside."""
+        while True:
+            try:
+                with self._transactor.reading() as state:
+                    return state.revision, self._launches.desired(state)
+            except FailedAt as failed:
+                self._transactor.set_aside(failed)
 
     @property
     def trouble(self) -> str | None:

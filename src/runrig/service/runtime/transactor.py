@@ -4,7 +4,7 @@ A decision is applied to the state, committed, and only then seen by anybody.  I
 from the store, so that memory never runs ahead of the disk (law W2).
 """
 
-import gc
+import logging
 import time
 from bisect import bisect_right
 from collections import deque
@@ -13,17 +13,19 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
-from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
+from runrig.domain.errors import FailedAt, InvalidInput, RunrigError, ServerFault, Unavailable
 from runrig.domain.observed import Observation
 from runrig.domain.plan import Plan
-from runrig.domain.records import Event, Loaded
+from runrig.domain.records import Event
+from runrig.domain.subjects import workflow_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.engine.cycle import STEP, CycleInParts
-from runrig.engine.lifecycle.contradictions import contradiction
+from runrig.engine.lifecycle.setting_aside import abandon, set_aside
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.ports.store import Store
 from runrig.service.runtime import logs
+from runrig.service.runtime.loading import check_rows, uncollected
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.runtime.state_lock import StateLock
 from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, step
@@ -46,6 +48,14 @@ LATEST = 5_000
 """Events that are kept in memory as they were committed, for those who follow the log."""
 LONGEST_HOLD_S = 5.0
 """A holder of the lock that takes longer is stuck."""
+
+MOST_ASIDE = 16
+"""So many workflows at most are set aside at a time (law W4).  Where more fail, it is not they who are at fault, and the round fails."""
+
+ALONE = 1
+"""Budget of a part in which a gang, or a task, is alone."""
+
+_log = logging.getLogger(__name__)
 
 Listener = Callable[[WorkflowStatus | None], None]
 
@@ -110,9 +120,9 @@ class Transactor:
 
     def _loaded(self) -> State:
         if self._state is None:
-            with _uncollected():
+            with uncollected():
                 loaded = self._store.load()
-                _check(loaded)
+                check_rows(loaded)
                 self._state = State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
                 self.stored = loaded.revision
         return self._state
@@ -120,10 +130,10 @@ class Transactor:
     def copies(self) -> tuple[Callable[[], State], int]:
         """(makes states of one's own, the revision that all of them have): read once, from the store, without the lock."""
         loaded = self._store.load()
-        _check(loaded)
+        check_rows(loaded)
 
         def copy() -> State:
-            with _uncollected():
+            with uncollected():
                 return State.load(loaded, fixed_nodes=self._fixed_nodes, topology=self._topology)
 
         return copy, loaded.revision
@@ -195,33 +205,91 @@ class Transactor:
         """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
 
         Whatever else is committed between two parts is taken in at once: the deciding begins again at the head of the order.
+        A workflow at which a part fails is set aside (law W4).  A part that cannot be stored is decided anew in the smallest ones.
         """
         with self._lock, self._restoring():
             running = CycleInParts(self._loaded(), observed, self._clock.now())
             revision = running.state.revision
         fresh_starts = 0
+        budget = STEPS_PER_PART
         while not running.ended and fresh_starts <= MOST_FRESH_STARTS:
             self._lock.give_way()
-            with self._lock, self._restoring():
-                state = self._loaded()
-                if state is not running.state or state.revision != revision:
-                    running.begin_again(state, self._clock.now())
-                    fresh_starts += running.saw_everything
-                part = self._part(running)
+            with self._lock:
+                try:
+                    with self._restoring():
+                        state = self._loaded()
+                        if state is not running.state or state.revision != revision:
+                            running.begin_again(state, self._clock.now())
+                            fresh_starts += running.saw_everything
+                        part = self._part(running, budget)
+                except FailedAt as failed:
+                    part = self._set_aside(failed)
+                    running = CycleInParts(self._loaded(), observed, self._clock.now())
+                except _NotStored:
+                    if budget == ALONE:
+                        raise
+                    budget, part, running = ALONE, None, CycleInParts(self._loaded(), observed, self._clock.now())
                 revision = running.state.revision
             if part is not None:
                 self._tell(part.touched())
             yield Plan() if part is None else part.plan
 
-    def _part(self, running: CycleInParts) -> Revision | None:
+    def _part(self, running: CycleInParts, budget: int) -> Revision | None:
         began = time.perf_counter()
-        plan = running.part(STEPS_PER_PART)
+        plan = running.part(budget)
         self._metrics.part(time.perf_counter() - began)
         if not plan.actions:
             return None
         part = Revision.of(running.state, plan, running.now, ENGINE)
-        self._store_all([part])
+        try:
+            self._store_all([part])
+        except (Unavailable, ServerFault):
+            raise
+        except Exception as error:
+            workflow = workflow_of(plan.actions[0])
+            if budget == ALONE:
+                raise (_NotStored() if workflow is None else FailedAt(workflow)) from error
+            raise _NotStored from error
         return part
+
+    def set_aside(self, failed: FailedAt) -> None:
+        """Puts the workflow that *failed* names aside (law W4).  Raises *failed* itself if that would not help."""
+        with self._lock:
+            revision = self._set_aside(failed)
+        self._tell(revision.touched())
+
+    def _set_aside(self, failed: FailedAt) -> Revision:
+        """Under the lock.  One that was told to stop ends; if that fails too, it is only set aside."""
+        state = self._loaded()
+        workflow = state.workflows.get(failed.workflow)
+        if workflow is None or workflow.set_aside or len(state.aside) >= MOST_ASIDE:
+            raise failed
+        error = type(failed.__cause__).__name__
+        plan = set_aside(state, workflow.id, error)
+        try:
+            revision = self._commit_of_engine(plan, ends=workflow.cancelled_by is not None)
+        except Exception as also:
+            if workflow.cancelled_by is None or isinstance(also, RunrigError):
+                raise
+            revision = self._commit_of_engine(set_aside(self._loaded(), workflow.id, error), ends=False)
+        _log.error("event=set_aside workflow=%s error=%r", workflow.id, str(failed), exc_info=failed)
+        return revision
+
+    def _commit_of_engine(self, plan: Plan, *, ends: bool) -> Revision:
+        """Applies *plan*, which sets a workflow aside, and stores it.  *ends*: the workflow is abandoned then."""
+        with self._restoring():
+            state, now = self._loaded(), self._clock.now()
+            state.apply_all(plan.actions, now)
+            workflow = state.workflows[str(workflow_of(plan.actions[-1]))]
+            if ends:
+                more = abandon(
+                    state, workflow.id, user=workflow.cancelled_by or ENGINE, message=workflow.failure_message
+                )
+                state.apply_all(more.actions, now)
+                plan = Plan((*plan.actions, *more.actions))
+            revision = Revision.of(state, plan, now, ENGINE)
+            self._store_all([revision])
+        return revision
 
     def try_storing(self) -> None:
         """If the last commit failed: finds out whether the store takes commits again.  Raises what keeps it from that."""
@@ -299,7 +367,10 @@ class Transactor:
         self._not_stored = None
         self._latest.extend(events)
         self.stored = revisions[-1].number
-        self.when_stored(revisions)
+        try:
+            self.when_stored(revisions)
+        except Exception:  # noqa: BLE001 - what is stored is stored, whoever cannot hear it
+            _log.exception("event=listener_failed workflow=None")
         self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)
 
     @contextmanager
@@ -314,30 +385,16 @@ class Transactor:
             raise
 
     def _tell(self, touched: Touched | None) -> None:
-        """*touched* None: everything may have changed."""
+        """*touched* None: everything may have changed.  A listener that raises keeps nobody else from being told."""
         for workflow, listener in tuple(self._listeners):
-            if workflow is None or touched is None:
-                listener(None)
-            elif workflow in touched:
-                listener(touched[workflow])
+            try:
+                if workflow is None or touched is None:
+                    listener(None)
+                elif workflow in touched:
+                    listener(touched[workflow])
+            except Exception:  # noqa: BLE001 - the others are told
+                _log.exception("event=listener_failed workflow=%s", workflow)
 
 
-def _check(loaded: Loaded) -> None:
-    """Raises ServerFault if rows contradict each other: what is decided on them would make it worse."""
-    if (found := contradiction(loaded)) is not None:
-        raise ServerFault(
-            f"the stored state contradicts itself ({found}): restore a backup with `runrig restore` into an empty folder or "
-            "database, or start afresh in another one"
-        )
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pauses the collector of garbage: a state is made of what stays, and looking for garbage in it takes as long as making it."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+class _NotStored(Exception):
+    """A part that was decided cannot be stored, though the store takes others."""

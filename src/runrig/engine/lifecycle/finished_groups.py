@@ -1,0 +1,59 @@
+"""What follows from a group that has finished: others start or fail, and the workflow may be finished too (law W1).
+
+Generators of actions, as in `workflows`.
+"""
+
+from collections.abc import Iterator
+
+from runrig.domain.plan import Action, MoveGroup, MoveTask, MoveWorkflow, Queue
+from runrig.domain.workflows import ExitCode, GroupKey, Status
+from runrig.engine.lifecycle.gangs import gang_of
+from runrig.engine.lifecycle.outcomes import workflow_status
+from runrig.engine.state.state import State
+from runrig.engine.state.upstream import groups_before
+
+
+def go_on(state: State, key: GroupKey) -> Iterator[Action]:
+    """Yields what follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
+    if state.groups[key].status is Status.COMPLETED:
+        held = state.workflows[key[0]].held_by is not None
+        for group in [] if held else state.groups_of(key[0]):
+            if group.status is Status.WAITING and not groups_before(state, group):
+                yield Queue(gang_of(state.workflows[key[0]], state.group_spec((key[0], group.name))))
+    else:
+        yield from _fail_downstream(state, key)
+    yield from _finish_workflow(state, key[0])
+
+
+def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
+    """Ends all groups behind one that did not complete, the nearest first.  O(edges of the graph).
+
+    Several paths may lead to one group: its status is read when its turn comes, not when the walk begins.
+    """
+    workflow, failed = key[0], [key[1]]
+    behind: dict[str, list[str]] = {}
+    for spec in state.spec_of(workflow).groups:
+        for name in spec.upstream:
+            behind.setdefault(name, []).append(spec.name)
+    for name in failed:
+        for each in behind.get(name, ()):
+            if state.groups[workflow, each].status is Status.WAITING:
+                message = f"group {name} before it did not complete"
+                yield from end_waiting(state, (workflow, each), Status.FAILED_UPSTREAM, ExitCode.UPSTREAM, message)
+                failed.append(each)
+
+
+def end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
+    """Ends a group that holds nothing."""
+    for task in state.current_tasks(key):
+        if not task.status.finished:
+            yield MoveTask(task.key, status, code, message)
+    yield MoveGroup(*key, status, message=message)
+
+
+def _finish_workflow(state: State, workflow: str) -> Iterator[Action]:
+    groups = state.groups_of(workflow)
+    if all(group.status.finished for group in groups):
+        status = workflow_status([group.status for group in groups])
+        message = next((group.failure_message for group in groups if group.status.failed and group.failure_message), "")
+        yield MoveWorkflow(workflow, status, message=message)

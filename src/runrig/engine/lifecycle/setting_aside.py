@@ -1,0 +1,28 @@
+"""A workflow at which the server failed is set aside, so that the others go on without it (law W4)."""
+
+from runrig.domain.gangs import GangState
+from runrig.domain.plan import Abandon, Decision, Plan, Release, SetAside, Unqueue, Withdraw
+from runrig.engine.state.state import State
+
+
+def set_aside(state: State, workflow: str, error: str) -> Plan:
+    """Leaves *workflow* alone: what waits leaves the queue, and nobody waits for what stops.  *error*: the kind of failure.
+
+    A workflow that was told to stop ends with it: there is nobody who could follow its pods to their end.
+    """
+    decisions: dict[Decision, None] = {}
+    for group in state.groups_of(workflow):
+        entry = state.ledger.entries.get(group.gang_id)
+        if entry is None:
+            continue
+        if entry.state in (GangState.PENDING, GangState.NOMINATED):
+            decisions[Unqueue(group.gang_id)] = None
+        for waiting in sorted(each.gang.id for each in state.ledger.waiting_for(group.gang_id)):
+            decisions[Withdraw(waiting)] = None
+    return Plan((*decisions, SetAside(workflow, error)))
+
+
+def abandon(state: State, workflow: str, *, user: str, message: str) -> Plan:
+    """Ends a workflow that is set aside at once.  *message*: what its rows say then."""
+    gangs = [group.gang_id for group in state.groups_of(workflow) if group.gang_id in state.ledger.entries]
+    return Plan((*map(Release, gangs), Abandon(workflow, user, message)))

@@ -1,0 +1,29 @@
+"""What of a state those functions of this room use that stand apart from it."""
+
+from typing import Protocol
+
+from runrig.domain.workflows import Group, GroupKey, GroupSpec, Task, WorkflowSpec
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.state.deadlines import Deadline
+
+
+class Tables(Protocol):
+    """Part of `State`, which says what each of these means."""
+
+    aside: set[str]
+    deadlines: list[Deadline]
+    ledger: Ledger
+
+    def spec_of(self, workflow: str) -> WorkflowSpec: ...
+
+    def group_spec(self, key: GroupKey) -> GroupSpec: ...
+
+    def groups_of(self, workflow: str) -> list[Group]: ...
+
+    def current_tasks(self, key: GroupKey) -> list[Task]: ...
+
+    def attempts(self, workflow: str, pod: str) -> list[Task]: ...
+
+    def put_task(self, task: Task) -> None: ...
+
+    def put_group(self, group: Group) -> None: ...

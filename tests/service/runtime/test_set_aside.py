@@ -1,0 +1,377 @@
+"""No workflow stops the round for others (law W4): what fails at one is decided again without it.
+
+A fault is put into each action in turn, whatever actions there are: applied to a workflow whose name begins with "bad" it raises,
+once or each time.  A history in which these go through everything that can happen is played beside work of others.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from runrig.domain.errors import FailedAt, RunrigError
+from runrig.domain.gangs import Priority
+from runrig.domain.nodes import Node
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.plan import Abandon, Action, Admit, Declaration, MoveTask, Release, SetAside
+from runrig.domain.records import Event, RowChange
+from runrig.domain.subjects import workflow_of
+from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflows import Status, Task, TaskKey
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.state.state import State
+from runrig.ports.backend import Launch
+from runrig.ports.store import WorkflowQuery
+from runrig.service.queries.events import in_words
+from runrig.service.runtime import desired, transactor
+from tests.worlds.service import Desk, desk
+
+CLUSTER = """
+flavors:
+- {name: g, node_labels: {kind: g}}
+- {name: b, node_labels: {kind: b}}
+pools:
+- {name: good, quota: {g: {gpu: 4}}, flavors: [g]}
+- {name: bad, quota: {b: {gpu: {nominal: 4, borrowing_limit: 0}}}, flavors: [b]}
+"""
+GOOD = Node("g0", {"gpu": 4}, labels={"kind": "g"})
+BAD = tuple(Node(f"b{at}", {"gpu": 2}, labels={"kind": "b"}) for at in range(3))
+KINDS = [kind for kind in get_args(Action) if kind not in get_args(Declaration)]
+ALWAYS = 10**9
+
+
+class Broken(Exception):
+    """What no part of the server expects."""
+
+
+@contextmanager
+def fault(monkeypatch: pytest.MonkeyPatch, kind: type[Action], times: int) -> Iterator[list[str]]:
+    """Yields the workflows at which the action has failed so far."""
+    apply, failed = State.apply, list[str]()
+
+    def broken(self: State, action: Action, at: float) -> None:
+        workflow = workflow_of(action)
+        if isinstance(action, kind) and workflow is not None and workflow.startswith("bad") and len(failed) < times:
+            failed.append(workflow)
+            raise Broken(f"{kind.__name__} of {workflow}")
+        apply(self, action, at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "apply", broken)
+        yield failed
+
+
+GRAPH = """
+workflow:
+  name: bad-graph
+  groups:
+  - name: first
+    ignoreNonleadStatus: false
+    tasks:
+    - {name: lead, image: any, command: [ls], lead: true, duration: 1000, exitActions: {RESCHEDULE: "7,3001"}}
+    - {name: mate, image: any, command: [ls], duration: 1000, exitActions: {RESCHEDULE: "7,3001"}}
+  - name: then
+    tasks:
+    - {name: after, image: any, command: [ls], duration: 1000, inputs: [{task: lead}]}
+  resources: {default: {gpu: 1}}
+"""
+
+
+class History:
+    """*rounds*: of each good workflow, how it stood after each round.  *failures*: rounds that failed.  *kinds*: of actions."""
+
+    kinds: Set[type[Action]] = frozenset()
+
+    def __init__(self, it: Desk) -> None:
+        self.it = it
+        self.rounds: dict[str, list[str]] = {}
+        self.failures = 0
+
+    def play(self) -> None:
+        for act in (*self._steps(), *[self._rests] * 3):
+            with suppress(Broken, RunrigError):  # a command fails alone
+                act()
+            self.it.time[0] += 1
+            self._turn()
+
+    def _rests(self) -> None:
+        """Only time passes."""
+
+    def _turn(self) -> None:
+        """As the loop does: a round that fails is followed by another one."""
+        try:
+            self.it.service._reconciler.round()
+        except (Broken, FailedAt) as error:
+            self.failures += 1
+            self.it.service._reconciler._failed(error, 0.1)
+        for id in self.rounds:
+            self.rounds[id].append(self.it.status(id))
+
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        it, submissions, low = self.it, self.it.service.submissions, Priority.LOW
+        yield self._good
+        yield lambda: it.submit("bad-low", "bad", low, gpus=2, duration=1000)
+        yield lambda: it.submit("bad-wide", "bad", low, gpus=2, duration=1000)
+        yield self._good
+        yield lambda: it.submit("bad-graph", "bad", text=GRAPH)  # preempts one of them
+        yield self._loses_the_node_of_the_nominated
+        yield lambda: it.backend.show(GOOD, *BAD)
+        yield self._good
+        yield lambda: submissions.hold("bad-wide-1", user="ann")
+        yield lambda: it.submit("bad-later", "bad", low, gpus=2)
+        yield lambda: self._do(submissions.holding("bad-later-1", user="ann"))
+        yield lambda: self._do(submissions.releasing("bad-later-1", user="ann"))
+        yield lambda: self._do(submissions.reassigning("bad-later-1", user="ann", pool=None, priority=Priority.NORMAL))
+        yield self._good
+        yield lambda: self._shows({TaskKey("bad-graph-1", "lead", 0): TaskFact(Phase.ENDED, 7)})
+        yield lambda: self._shows({})
+        yield self._good
+        yield self._loses_the_node_of_the_graph
+        yield lambda: it.backend.show(GOOD, *BAD)
+        yield self._refuses
+        yield self._good
+        yield lambda: self._shows({})
+        yield lambda: self._later(400)
+        yield self._good
+        for name in ("low", "wide", "graph", "later"):
+            yield partial(submissions.cancel, f"bad-{name}-1", user="ann")
+        yield self._good
+
+    def _loses_the_node_of_the_nominated(self) -> None:
+        with self.it.service._transactor.reading() as state:
+            places = [each.placement for each in state.ledger.nominated.values()]
+        self._loses({share.node for place in places for each in place for share in each.shares})
+
+    def _loses_the_node_of_the_graph(self) -> None:
+        with self.it.service._transactor.reading() as state:
+            self._loses({each.node for each in state.rows().tasks if each.workflow == "bad-graph-1"})
+
+    def _loses(self, names: Collection[str | None]) -> None:
+        self.it.backend.show(GOOD, *(node for node in BAD if node.name not in names))
+
+    def _good(self) -> None:
+        id = self.it.submit("good", "good", duration=3)
+        self.rounds[id] = []
+
+    def _do(self, command: Any) -> None:
+        self.it.service._transactor.carry_out(command)
+
+    def _shows(self, facts: dict[TaskKey, TaskFact]) -> None:
+        self.it.backend.facts, self.it.backend.refused = facts, {}
+
+    def _refuses(self) -> None:
+        with self.it.service._transactor.reading() as state:
+            held = sorted(state.ledger.entries)
+        self.it.backend.refused = {id: "no node is good enough" for id in held if id.startswith("bad")}
+
+    def _later(self, seconds: float) -> None:
+        self.it.time[0] += seconds
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[Desk]:
+    with desk(folder, nodes=(GOOD, *BAD), cluster=CLUSTER) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def without_faults(tmp_path_factory: pytest.TempPathFactory) -> History:
+    with world(tmp_path_factory.mktemp("reference")) as it:
+        history = History(it)
+        history.play()
+        history.kinds = {type(action) for action in it.actions() if (workflow_of(action) or "").startswith("bad")}
+        return history
+
+
+def late(history: History, reference: History) -> list[str]:
+    """The good workflows that came further by one round or more later than without faults."""
+    return [
+        id
+        for id, stood in history.rounds.items()
+        for status in ("RUNNING", "COMPLETED")
+        if _first(stood, status) > _first(reference.rounds[id], status) + 1
+    ]
+
+
+def _first(stood: list[str], status: str) -> int:
+    """The round after which a workflow had come as far as *status*."""
+    return next((at for at, each in enumerate(stood) if each in (status, "COMPLETED")), len(stood))
+
+
+def test_the_history_has_everything_that_can_happen_to_a_workflow(without_faults: History) -> None:
+    """So a new action has to be put into it, and is covered then.  Two of them happen only where something fails."""
+    assert without_faults.kinds == {*KINDS} - {SetAside, Abandon}
+    assert without_faults.failures == 0
+    assert {stood[-1] for stood in without_faults.rounds.values()} == {"COMPLETED"}
+
+
+@pytest.mark.parametrize(
+    "times", [pytest.param(1, marks=pytest.mark.slow, id="once"), pytest.param(ALWAYS, id="always")]
+)
+@pytest.mark.parametrize("kind", [each for each in KINDS if each not in (SetAside, Abandon)])
+def test_an_action_that_fails_at_a_workflow_delays_nobody_else(
+    kind: type[Action], times: int, without_faults: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W4.  The round itself goes on; whoever is set aside can be cancelled, though the fault is there still."""
+    with world(tmp_path) as it, fault(monkeypatch, kind, times) as failed:
+        history = History(it)
+        history.play()
+        aside = {action.workflow for action in it.actions() if isinstance(action, SetAside)}
+        assert failed
+        assert aside <= {*failed}
+        assert (history.failures, late(history, without_faults)) == (0, [])
+        if (kind, times) == (Release, ALWAYS):
+            return  # what is held cannot be given back then, by a cancel neither
+        with it.service._transactor.reading() as state:
+            assert not state.aside
+            assert not [id for id in state.ledger.entries if id.partition("/")[0] in aside]
+        assert not aside & {key.workflow for key in (*it.backend.desired.run, *it.backend.desired.stop)}
+
+
+@pytest.mark.parametrize("kind", [SetAside, Abandon])
+def test_where_setting_aside_fails_once_too_the_next_round_does_it(
+    kind: type[Action], without_faults: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path) as it, fault(monkeypatch, MoveTask, ALWAYS), fault(monkeypatch, kind, 1) as failed:
+        history = History(it)
+        history.play()
+        assert len(failed) == 1
+        assert history.failures == (kind is SetAside)
+        assert late(history, without_faults) == []
+
+
+# ---------------------------------------------------------------- one that is set aside
+
+
+def set_aside(it: Desk) -> str:
+    """bad-1 runs on one GPU, and what the backend shows of it is nothing that anybody understands."""
+    id = it.submit("bad", "bad", duration=1000)
+    it.later(0)
+    it.backend.facts = {TaskKey(id, "main", 0): TaskFact(Phase.ENDED, [])}  # type: ignore[arg-type] # that is it
+    it.later(1)
+    return id
+
+
+def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In `why`, in the list, in the events, as a metric and in the log; it goes on running meanwhile."""
+    with world(tmp_path) as it:
+        before = it.revision
+        id = set_aside(it)
+        said = (
+            "it is set aside since 2027-01-15 08:00:02 UTC, because the server failed at it: "
+            f"`runrig workflow release {id}` tries it again, `runrig workflow cancel {id}` ends it"
+        )
+        assert it.service.workflow_queries.why(id).sentence == f"{id} waits: {said}"
+        (listed,), _ = it.service.workflow_queries.workflows(WorkflowQuery(limit=1))
+        (with_headline,) = it.service.workflow_queries.with_headlines([listed])
+        assert with_headline.headline is not None
+        assert with_headline.headline.words == "set aside: the server failed at it"
+        (event,) = [each for each in it.store.log.events(after=before) if isinstance(each.action, SetAside)]
+        assert (in_words(event.action), event.law, event.actor) == (
+            f"{id} is set aside: the server failed at it (TypeError) and goes on without it (law W4)",
+            "W4",
+            "engine",
+        )
+        assert b"runrig_workflows_set_aside 1\n" in it.service.metrics.text()
+        assert [each for each in caplog.messages if each.startswith(f"event=set_aside workflow={id} ")]
+        assert it.service.standstill is None
+        assert it.status(id) == "RUNNING"
+        assert [*it.backend.desired.run] == [TaskKey(id, "main", 0)]
+
+
+def test_who_is_set_aside_stays_so_over_a_restart_and_runs_on(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        id, now = set_aside(it), it.time[0]
+    with desk(tmp_path, nodes=(GOOD, *BAD), cluster=None, time=now) as it:
+        it.backend.facts = {TaskKey(id, "main", 0): TaskFact(Phase.ENDED, 0)}
+        it.later(1)
+        assert it.status(id) == "RUNNING"
+        assert [*it.backend.desired.run] == [TaskKey(id, "main", 0)]
+        it.service._transactor.carry_out(it.service.submissions.releasing(id, user="ann"))
+        it.later(1)
+        assert it.status(id) == "COMPLETED"
+
+
+def test_who_is_set_aside_is_cancelled_at_once_with_all_that_it_holds(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        id = set_aside(it)
+        it.service.submissions.cancel(id, user="ann")
+        it.later(0)
+        assert it.store.head(id).status.value == "FAILED_CANCELED"
+        assert it.store.head(id).cancelled_by == "ann"
+        assert (dict(it.backend.desired.run), dict(it.backend.desired.stop)) == ({}, {})
+        full = it.submit("bad", "bad", gpus=2), it.submit("bad", "bad", gpus=2)
+        it.backend.facts = {}
+        it.later(0)
+        assert [it.status(each) for each in full] == ["RUNNING", "RUNNING"]
+
+
+def test_who_is_tried_again_and_fails_again_is_set_aside_again(tmp_path: Path) -> None:
+    with world(tmp_path) as it:
+        id = set_aside(it)
+        it.service._transactor.carry_out(it.service.submissions.releasing(id, user="ann"))
+        it.later(1)
+        assert [action.workflow for action in it.actions() if isinstance(action, SetAside)] == [id, id]
+
+
+# ---------------------------------------------------------------- other places where a round can fail
+
+
+def test_a_launch_that_cannot_be_told_sets_its_workflow_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = desired._launch
+
+    def broken(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) -> Launch:
+        if task.workflow.startswith("bad"):
+            raise Broken(task.workflow)
+        return launch(state, entry, task, hosts)
+
+    monkeypatch.setattr(desired, "_launch", broken)
+    with world(tmp_path) as it:
+        bad, good = it.submit("bad", "bad"), it.submit("good", "good")
+        it.later(0)
+        assert it.status(good) == "RUNNING"
+        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} waits: it is set aside")
+
+
+def test_rows_that_cannot_be_stored_set_their_workflow_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One commit has the rows of both; in commits of their own it shows whose fault it is."""
+    with world(tmp_path) as it:
+        commit = it.store.commit
+        bad, good = it.submit("bad", "bad"), it.submit("good", "good")
+
+        def broken(revision: int, events: Sequence[Event], changes: Sequence[RowChange], *more: object) -> None:
+            for change in changes:
+                if isinstance(change.record, Task) and change.key[0] == bad and change.record.status is Status.RUNNING:
+                    raise Broken(bad)
+            commit(revision, events, changes, *more)  # type: ignore[arg-type] # whatever else there is
+
+        monkeypatch.setattr(it.store, "commit", broken)
+        it.later(0)
+        assert it.status(good) == "RUNNING"
+        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} waits: it is set aside")
+        assert it.service.not_ready is None
+
+
+def test_a_listener_that_raises_keeps_nobody_from_being_told(tmp_path: Path) -> None:
+    def broken(_: WorkflowStatus | None) -> None:
+        raise Broken("a listener")
+
+    told: list[WorkflowStatus | None] = []
+    with world(tmp_path) as it:
+        id = it.submit("good", "good")
+        with it.service.listening(broken), it.service.listening(told.append, id):
+            it.later(0)
+        assert WorkflowStatus.RUNNING in told
+
+
+def test_where_many_fail_it_is_not_they_who_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The round fails then, as when the server has no disk, and says so."""
+    monkeypatch.setattr(transactor, "MOST_ASIDE", 1)
+    with world(tmp_path) as it, fault(monkeypatch, Admit, ALWAYS):
+        it.submit("bad", "bad")
+        it.submit("bad-too", "bad")
+        with pytest.raises(FailedAt, match="at workflow bad-too-1: Broken: Admit of bad-too-1"):
+            it.later(0)
