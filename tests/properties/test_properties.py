@@ -79,12 +79,12 @@ def tasks(draw: st.DrawFn, name: str) -> TaskSpec:
 @st.composite
 def group_lists(draw: st.DrawFn) -> tuple[GroupSpec, ...]:
     groups: list[GroupSpec] = []
-    for at in range(draw(st.sampled_from((1, 1, 1, 2)))):
+    for at in range(draw(st.sampled_from((1, 1, 1, 1, 2, 3, 4, 6)))):
         mates = [draw(tasks(f"t{at}{each}")) for each in range(draw(st.sampled_from((1, 1, 2))))]
         mates[0] = replace(mates[0], lead=True)
         upstream = tuple(group.name for group in groups if draw(st.booleans()))
         groups.append(GroupSpec(f"g{at}", tuple(mates), upstream, ignore_nonlead_status=draw(st.booleans())))
-    return tuple(groups)
+    return tuple(groups[::-1] if len(groups) > 2 and draw(st.booleans()) else groups)
 
 
 def plain(gpus: int) -> tuple[GroupSpec, ...]:
@@ -138,7 +138,12 @@ class Engine(RuleBasedStateMachine):
     def _submit(self, pool: str, priority: Priority, groups: tuple[GroupSpec, ...]) -> None:
         self.submitted += 1
         self.driver.now += 1
-        self.driver.submit(WorkflowSpec(f"w{self.submitted}", groups), pool, priority)
+        # In a graph of several groups time may be up too.
+        exec_timeout_s, queue_timeout_s = (6.0, 9.0) if len(groups) > 3 else (None, None)
+        spec = WorkflowSpec(
+            f"w{self.submitted}", groups, exec_timeout_s=exec_timeout_s, queue_timeout_s=queue_timeout_s
+        )
+        self.driver.submit(spec, pool, priority)
 
     @rule(
         at=st.integers(0, 11),
@@ -190,7 +195,7 @@ class Engine(RuleBasedStateMachine):
             self._submit(sorted(state.pools)[at % len(state.pools)], priority, plain(1 + at % 2))
 
     @precondition(lambda self: self.driver.state.active)
-    @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1, 2, 3003, 3004)))
+    @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1, 2, 301, 302, 3001, 3003, 3004, 3005)))
     def end_a_task(self, data: st.DataObject, code: int) -> None:
         self.driver.end_task(data.draw(st.sampled_from(sorted(self.driver.state.active))), code)
         self.driver.cycle()
@@ -363,7 +368,7 @@ CHECKS = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_to
 def test_no_history_breaks_a_promise() -> None:
     """Q3, Q4, P2, R2-R5, T1, A1 and the ledger, after every step."""
     deterministic = settings(
-        max_examples=100,
+        max_examples=60,
         stateful_step_count=30,
         deadline=None,
         derandomize=True,
