@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.errors import InvalidInput, Unavailable
-from runrig.spec.template import is_template, render
+from runrig.spec.template import check_settings, is_template, render
 from tests.spec.files import problems
 
 RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
@@ -55,6 +55,31 @@ def test_a_setting_may_be_for_a_default_or_a_test_alone() -> None:
     text = "default-values: {unused: 1}\nworkflow: {{ 'debug' if debug is defined else 'plain' }}\n"
     assert render(text, ["unused=2"]) == "\nworkflow: plain\n"
     assert render(text, ["debug=1"]) == "\nworkflow: debug\n"
+
+
+@pytest.mark.parametrize(
+    ("template", "known"),
+    [
+        ("default-values: {gpus: 8}\nworkflow: [{{ gpus }}, {{ word }}]\n", ["gpus=2", "word=x"]),
+        ("workflow: [{{ gpus }}]\n", ["gpus=2"]),
+        ("default-values: {unused: 1}\nworkflow: ['{{output}}']\n", ["unused=2"]),
+        ("workflow: {{ 1 if debug is defined else 2 }} {% for n in range(n_max) %}{{ n }}{% endfor %}\n", ["debug=1", "n_max=3"]),
+        ("# {{ at_the_top }}\nworkflow: {% raw %}{{ verbatim }}{% endraw %} {{ x }}\n", ["x=1"]),
+        ("workflow: {{ 1 // 0 }} {{ x }}\n", ["x=1"]),
+    ],
+)  # fmt: skip
+def test_settings_are_checked_against_a_template_that_is_not_rendered(template: str, known: list[str]) -> None:
+    check_settings(template, known)
+    check_settings(template, (), known)
+    for unknown in ("gpsu=1", "n=1", "verbatim=1", "at_the_top=1"):
+        with pytest.raises(InvalidInput, match="nothing in this file is called"):
+            check_settings(template, [*known, unknown])
+
+
+def test_a_template_that_cannot_be_read_knows_no_settings() -> None:
+    with pytest.raises(InvalidInput, match="the template cannot be rendered: Expected an expression"):
+        check_settings("workflow: {% for %}", ["x=1"])
+    check_settings("workflow: {% for %}")
 
 
 def test_defaults_may_stand_anywhere_and_hold_anything() -> None:

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from runrig.api.osmo.absent import why_absent
 from runrig.api.problems import written
 from runrig.api.short_way import UnknownParameter
 from runrig.domain import statuses
@@ -21,12 +22,6 @@ MOST_PROBLEMS = 100
 
 SECRET = ("api/credentials", "api/v1/credentials")
 """Where paths begin whose bodies are repeated in no answer."""
-
-CONFIGS = "api/configs/"
-_ONLY_POOLS = (
-    "only pools are configured while a server runs, their history is never deleted, and what a role allows is fixed: all else is in the "
-    "file that the server was started with"
-)
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +55,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _framework(request: Request, error: HTTPException) -> Response:
         path, method = request.url.path, request.method
-        if error.status_code in (404, 405) and method != "GET" and path.lstrip("/").startswith(CONFIGS):
-            return answer(request, error.status_code, f"{method} {path}: {_ONLY_POOLS}", NotFound.code, {})
+        if error.status_code in (404, 405) and (why := why_absent(method, path)):
+            return answer(request, error.status_code, why, NotFound.code, {})
         if error.status_code == 404:
             return answer(
                 request, 404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {}

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from runrig.domain.errors import InvalidInput, Problem, ServerFault, Unavailable
 from runrig.domain.tokens import TOKEN
@@ -38,24 +39,36 @@ def render(text: str, set_variables: Sequence[str] = (), set_string_variables: S
     Unavailable, ServerFault if rendering fails.
     """
     text = checked_text(text, "workflow file")
-    settings = {**_settings(set_variables, "--set"), **_settings(set_string_variables, "--set-string")}
+    settings = _all_settings(set_variables, set_string_variables)
     variables, text = _without_defaults(text)
     if not is_template(text):
         _check_used(settings, variables)
         return text
-    head, body = _split_head(text)
-    skipped = "\n" * head.count("\n")
-    template = skipped + TOKEN.sub(lambda match: f"{_OPEN}{match[1]}{_CLOSE}", body)
-    rendered, used = _run({"template": template, "variables": {**variables, **settings}})
-    _check_used(settings, {*variables, *used})
-    body = rendered[len(skipped) :].replace(_OPEN, "{{").replace(_CLOSE, "}}")
+    head, skipped, template = _split(text)
+    answer = _run({"template": template, "variables": {**variables, **settings}})
+    _check_used(settings, {*variables, *answer["used"]})
+    body = answer["text"][len(skipped) :].replace(_OPEN, "{{").replace(_CLOSE, "}}")
     return checked_text(head + body, "rendered workflow file")
+
+
+def check_settings(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> None:
+    """Refuses the settings that `render` refuses for the template *text*, which is not rendered.  Raises as `render` does."""
+    settings = _all_settings(set_variables, set_string_variables)
+    variables, text = _without_defaults(checked_text(text, "template"))
+    known = set(variables)
+    if not known.issuperset(settings) and is_template(text):
+        known |= set(_run({"template": _split(text)[2]})["used"])
+    _check_used(settings, known)
 
 
 def is_template(text: str) -> bool:
     """True if *text* has something to fill in, other than tokens."""
     without = TOKEN.sub("", text)
     return any(marker in without for marker in _MARKERS)
+
+
+def _all_settings(set_variables: Iterable[str], set_string_variables: Iterable[str]) -> dict[str, object]:
+    return {**_settings(set_variables, "--set"), **_settings(set_string_variables, "--set-string")}
 
 
 def _settings(items: Iterable[str], option: str) -> dict[str, object]:
@@ -123,20 +136,22 @@ def _default_values(block: str) -> dict[str, object]:
     return values
 
 
-def _split_head(text: str) -> tuple[str, str]:
-    """(the comments and empty lines at the top, which are not a template, the rest)."""
+def _split(text: str) -> tuple[str, str, str]:
+    """(comments and empty lines at the top, which are not a template; empty lines in their place; those and the rest, tokens hidden)."""
     lines = text.splitlines(keepends=True)
     count = 0
     while count < len(lines) and (not lines[count].strip() or lines[count].startswith("#")):
         count += 1
-    return "".join(lines[:count]), "".join(lines[count:])
+    head = "".join(lines[:count])
+    skipped = "\n" * head.count("\n")
+    return head, skipped, skipped + TOKEN.sub(lambda match: f"{_OPEN}{match[1]}{_CLOSE}", "".join(lines[count:]))
 
 
 # ---------------------------------------------------------------- the child
 
 
-def _run(request: dict[str, object]) -> tuple[str, list[str]]:
-    """(the text that the child renders, names of the variables in it), with an empty environment and jinja2 as its only library."""
+def _run(request: dict[str, object]) -> dict[str, Any]:
+    """What the child answers to *request* if it has no error; it has an empty environment and jinja2 as its only library."""
     command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
     try:
         done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command
@@ -150,10 +165,10 @@ def _run(request: dict[str, object]) -> tuple[str, list[str]]:
         raise ServerFault(f"templates cannot be rendered here: {done.stderr[-300:].decode(errors='replace')}")
     if done.returncode:
         raise _broken(f"it needs more than {template_child.MEMORY_BYTES // 2**20} MiB of memory", None)
-    answer = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(done.stdout)
     if "error" in answer:
         raise _broken(answer["error"].rstrip("."), answer["line"], syntax="syntax" in answer)
-    return answer["text"], answer["used"]
+    return answer
 
 
 def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput:

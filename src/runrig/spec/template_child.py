@@ -1,6 +1,7 @@
 """Renders one template in a process of its own with tight limits: started by `runrig.spec.template`, never imported.
 
 stdin: {"template", "variables"}, stdout: {"text", "used": the variables it names} or {"error", "line"}, both JSON.
+Without "variables" nothing is rendered, and "text" is left out.
 If it is too slow, the kernel kills it.
 The folder that holds jinja2 is the only argument; nothing of runrig can be imported here.
 """
@@ -37,7 +38,7 @@ def _limit() -> None:
         resource.setrlimit(kind, (amount, amount))
 
 
-def _render(template: str, variables: dict[str, object]) -> dict[str, object]:
+def _render(template: str, variables: dict[str, object] | None) -> dict[str, object]:
     from jinja2 import StrictUndefined
     from jinja2.exceptions import TemplateError, TemplateSyntaxError
     from jinja2.meta import find_undeclared_variables
@@ -45,13 +46,16 @@ def _render(template: str, variables: dict[str, object]) -> dict[str, object]:
 
     try:
         environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True, cache_size=0)
+        used = sorted(find_undeclared_variables(environment.parse(template)))
+        if variables is None:
+            return {"used": used}
         parts, size = [], 0
         for part in environment.from_string(template).generate(variables):
             size += len(part)
             if size > OUTPUT_CHARACTERS:
                 return {"error": f"it renders to more than {OUTPUT_CHARACTERS:,} characters", "line": None}
             parts.append(part)
-        return {"text": "".join(parts), "used": sorted(find_undeclared_variables(environment.parse(template)))}
+        return {"text": "".join(parts), "used": used}
     except TemplateSyntaxError as error:
         return {"error": error.message or "not valid", "line": error.lineno, "syntax": True}
     except MemoryError:
@@ -77,7 +81,7 @@ def main() -> None:
 
     request = json.load(sys.stdin)
     _limit()
-    json.dump(_render(request["template"], request["variables"]), sys.stdout)
+    json.dump(_render(request["template"], request.get("variables")), sys.stdout)
 
 
 if __name__ == "__main__":

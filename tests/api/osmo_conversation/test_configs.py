@@ -250,16 +250,40 @@ def test_of_many_pools_all_are_updated_or_none(
         ("PATCH", "service"),
         ("PATCH", "workflow"),
         ("POST", "backend/lab"),
-        ("PUT", "pod_template"),
-        ("DELETE", "history/POOL/revision/1"),
+        ("DELETE", "history/pool/revision/1"),
     ],
 )
 def test_what_is_fixed_is_refused_in_words(world: TwoTeams, method: str, path: str) -> None:
     before = world.portrait()
     status, message = refused(world, "ada", method, f"api/configs/{path}", {"configs": {}, "configs_dict": {}})
     assert status in (404, 405)
-    assert message.startswith(f"{method} /api/configs/{path}: only pools are configured while a server runs")
+    assert message.startswith(f"{method} /api/configs/{path}: only pools can be changed while a server runs")
     assert world.portrait() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("configs/pod_template", "runrig has no pod templates: "),
+        ("configs/group_template", "runrig has no group templates: "),
+        ("configs/resource_validation", "runrig has no resource validations: "),
+        ("configs/backend_test", "runrig has no backend tests: "),
+        ("app/user/mine", "runrig has no apps: "),
+        ("app/user/mine/spec", "runrig has no apps: "),
+        ("app/user/mine/rename", "runrig has no apps: "),
+        ("bucket", "runrig has no buckets: "),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "PATCH", "DELETE"])
+def test_a_kind_that_runrig_does_not_have_is_said_in_one_sentence(
+    world: TwoTeams, method: str, path: str, words: str
+) -> None:
+    for name in ("", "/one"):
+        payload = None if method == "GET" else {"configs": {}}
+        status, message = refused(world, "tom", method, f"api/{path}{name}", payload, order="ASC")
+        assert status in (404, 405)
+        assert message.startswith(words)
+        assert "openapi" not in message
 
 
 def test_the_body_of_our_own_door_is_not_taken(world: TwoTeams) -> None:
@@ -295,7 +319,7 @@ def test_a_deletion_keeps_what_was_said(world: TwoTeams) -> None:
 
 def tag(world: TwoTeams, revision: int, **tags: Any) -> Any:
     """As `config tag POOL:REVISION --set ... --delete ...` asks."""
-    return said(world, "ada", "POST", f"api/configs/history/POOL/revision/{revision}/tags", tags)
+    return said(world, "ada", "POST", f"api/configs/history/pool/revision/{revision}/tags", tags)
 
 
 def test_a_revision_is_tagged(world: TwoTeams) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runrig.domain.access import Grant, Identity, Kind
-from runrig.domain.errors import Conflict, NotFound, Unavailable
+from runrig.domain.errors import Conflict, NotFound, TooMany, Unavailable
 from runrig.ports.backend import Program
 from runrig.service.commands import sessions
 from runrig.service.commands.sessions import Sessions, Ticket
@@ -83,7 +83,7 @@ def test_there_are_only_so_many_for_one_and_for_all(world: World) -> None:
 def test_what_is_refused_for_want_of_room_is_not_in_the_trail(world: World) -> None:
     world.open()
     world.open()
-    with pytest.raises(Unavailable):
+    with pytest.raises(TooMany):
         world.open()
     trail = world.desk.service.access.events()
     assert [(each.actor, each.kind.value, each.user, each.subject) for each in trail] == [
@@ -104,7 +104,9 @@ def test_only_what_runs_can_be_entered(world: World) -> None:
         world.sessions.running(world.id, "other")
     waits = world.desk.submit("second", gpus=2)
     world.desk.later(0)
-    with pytest.raises(Unavailable, match=f"{waits}/main does not run yet"):
+    with pytest.raises(
+        Conflict, match=f"{waits}/main is not running yet. To wait for it: `runrig workflow wait {waits} --for"
+    ):
         world.sessions.running(waits, "main")
     ticket = world.open()
     assert world.sessions.runs(ticket)

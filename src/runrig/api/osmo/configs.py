@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
+from pydantic import BeforeValidator
 
 from runrig import __version__, wire
 from runrig.api.osmo.answers import configs as as_answers
@@ -21,18 +22,22 @@ from runrig.spec.workflow import MOST_TASKS
 router = APIRouter(route_class=Route, tags=["configs"])
 
 POOL = "POOL"
-ConfigType = Literal[
-    "BACKEND",
-    "BACKEND_TEST",
-    "DATASET",
-    "GROUP_TEMPLATE",
-    "POD_TEMPLATE",
-    "POOL",
-    "RESOURCE_VALIDATION",
-    "ROLE",
-    "SERVICE",
-    "WORKFLOW",
+ConfigType = Annotated[
+    Literal[
+        "BACKEND",
+        "BACKEND_TEST",
+        "DATASET",
+        "GROUP_TEMPLATE",
+        "POD_TEMPLATE",
+        "POOL",
+        "RESOURCE_VALIDATION",
+        "ROLE",
+        "SERVICE",
+        "WORKFLOW",
+    ],
+    BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text),
 ]
+"""In any case: the client writes it in capitals in queries and bodies, and small in paths."""
 LONGEST_PAGE = 1000
 MOST_WITH_DATA = 20
 LARGEST = 2**62
@@ -132,7 +137,7 @@ def tag_config(
 
 
 def _check_has_history(config_type: str) -> None:
-    if config_type != POOL:
+    if config_type.upper() != POOL:
         raise NotFound(f"{config_type:.40} has no history: only {POOL} changes while a server runs")
 
 

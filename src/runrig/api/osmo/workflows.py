@@ -218,8 +218,18 @@ def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
     dependencies=_READ,
     responses=answers(wire.WorkflowAnswer, 404),
 )
-def query(service: Serving, visibility: Seeing, base: Base, id: str, verbose: bool = False) -> wire.WorkflowAnswer:  # noqa: ARG001 - of the reference client
-    return as_answers.workflow(service.workflow_queries.workflow(id, visibility), base, service.backend_name)
+def query(
+    service: Serving,
+    visibility: Seeing,
+    base: Base,
+    id: str,
+    verbose: Annotated[bool, Query(description="All attempts of each task, not only the latest")] = False,
+    skip_groups: Annotated[bool, Query(description="Leaves the groups and their tasks out")] = False,
+) -> wire.WorkflowAnswer:
+    found = as_answers.workflow(
+        service.workflow_queries.workflow(id, visibility), base, service.backend_name, all_attempts=verbose
+    )
+    return found.model_copy(update={"groups": []}) if skip_groups else found
 
 
 @router.get(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.access import AccessEventKind, Identity, Permission, allows
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from runrig.domain.errors import Conflict, InvalidInput, NotFound, TooMany, Unavailable
 from runrig.domain.workflows import Status, Task
 from runrig.ports.backend import Backend, Passage, Program
 from runrig.service.access.access import Access
@@ -107,7 +107,7 @@ class Sessions:
     def running(self, id: str, task: str) -> Task:
         """The running attempt of pod *task*, or of the first pod that runs of the task with that name.
 
-        Raises NotFound, Conflict if it has ended, Unavailable if it does not run yet.
+        Raises NotFound, Conflict if it has ended or does not run yet.
         """
         return _one_running(id, task, self._queries.named(id, task))
 
@@ -163,9 +163,8 @@ class Sessions:
             for count, most, whose in ((own, self._of_user, user), (len(self._tickets), self._of_all, "everybody")):
                 if count >= most:
                     self._metrics.refused(TOO_MANY)
-                    raise Unavailable(
-                        f"{whose} has {count} sessions in tasks open, which is all that there may be: close some",
-                        {"retry_after_s": 1},
+                    raise TooMany(
+                        f"{whose} has {count} sessions in tasks open, which is all that there may be: close some", 1
                     )
             self._tickets[ticket.key] = ticket
         return ticket
@@ -242,4 +241,4 @@ def _one_running(id: str, name: str, attempts: Sequence[Task]) -> Task:
         return running
     if all(each.status.finished for each in attempts):
         raise Conflict(f"{id}/{name} is {attempts[0].status.value}: nobody can enter what has ended")
-    raise Unavailable(f"{id}/{name} does not run yet: `runrig workflow wait {id} --for RUNNING` tells when it does")
+    raise Conflict(f"{id}/{name} is not running yet. To wait for it: `runrig workflow wait {id} --for RUNNING`")

@@ -27,6 +27,7 @@ from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Command, Job, Writing
 from runrig.spec import template, workflow
 from runrig.spec.labels import read_tags, with_labels
+from runrig.spec.yamltree import checked_text
 
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority", "labels")
 SENT_LETTERS = 32
@@ -159,7 +160,7 @@ def read(submission: Submission) -> ParsedSubmission:
 
 def is_soon_read(submission: Submission) -> bool:
     """Whether `read` keeps nobody waiting who has submitted something else: no template, and a short file."""
-    return _is_short(submission.text) and not template.is_template(submission.text)
+    return _is_short(submission.text) and not template.is_template(submission.template or submission.text)
 
 
 def _is_short(text: str) -> bool:
@@ -372,9 +373,16 @@ class Submissions:
 
 
 def filled_in(submission: Submission) -> str:
-    """Its text, rendered if it is a template.  Raises InvalidInput, Unavailable if too many wait for that."""
-    with _templates.turn(submission.user) if template.is_template(submission.text) else nullcontext():
-        return template.render(submission.text, submission.variables, submission.string_variables)
+    """Its text, rendered if it is a template.  Raises InvalidInput, Unavailable if too many wait for that.
+
+    A text that is not the template that it came with was rendered from it: only the template has the names that can be set.
+    """
+    text, source = submission.text, submission.template or submission.text
+    with _templates.turn(submission.user) if template.is_template(source) else nullcontext():
+        if text == source:
+            return template.render(text, submission.variables, submission.string_variables)
+        template.check_settings(source, submission.variables, submission.string_variables)
+        return checked_text(text, "workflow file")
 
 
 def _without_inputs(spec: WorkflowSpec, backend: str) -> None:

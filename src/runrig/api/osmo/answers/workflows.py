@@ -59,7 +59,8 @@ def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
     )
 
 
-def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer:
+def workflow(view: WorkflowView, base: str, backend: str, *, all_attempts: bool) -> wire.WorkflowAnswer:
+    """*all_attempts*: each attempt of a task is in it, not only the latest."""
     it, spec = view.stored.workflow, view.spec
     return wire.WorkflowAnswer(
         name=it.id,
@@ -81,7 +82,7 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
         queued_time=shared.queued_s(it, view.now),
         tags=list(view.tags),
         status=it.status.value,
-        groups=[_group(view, group, base) for group in shared.in_file_order(view)],
+        groups=[_group(view, group, base, all_attempts=all_attempts) for group in shared.in_file_order(view)],
         pool=it.pool,
         backend=backend,
         priority=it.priority.value,
@@ -90,7 +91,9 @@ def workflow(view: WorkflowView, base: str, backend: str) -> wire.WorkflowAnswer
     )
 
 
-def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
+def _group(view: WorkflowView, group: Group, base: str, *, all_attempts: bool) -> wire.GroupAnswer:
+    attempts = shared.tasks_of(view, group)
+    tasks = attempts if all_attempts else {task.name: task for task in attempts}.values()
     upstream, downstream = shared.neighbours(view, group.name)
     done = {each.name for each in view.stored.groups if each.status is Status.COMPLETED}
     return wire.GroupAnswer(
@@ -102,7 +105,7 @@ def _group(view: WorkflowView, group: Group, base: str) -> wire.GroupAnswer:
         remaining_upstream_groups=[name for name in upstream if name not in done],
         downstream_groups=downstream,
         failure_message=group.failure_message or None,
-        tasks=[_task(view.stored.workflow, task, base) for task in shared.tasks_of(view, group)],
+        tasks=[_task(view.stored.workflow, task, base) for task in tasks],
         attempt=group.attempt,
         preemptions=group.preemptions,
         pods=shared.pods(view, group),

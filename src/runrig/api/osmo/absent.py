@@ -1,0 +1,25 @@
+"""What the reference has and runrig does not, in the words of an answer: its client shows them to whoever asks for it."""
+
+_CONFIGS = "/api/configs/"
+_ABSENT = {
+    "/api/app": "runrig has no apps: submit a workflow file, with `workflow submit FILE`",
+    "/api/bucket": "runrig has no buckets: tasks read and write storage of your own, with a DATA credential",
+    "/api/configs/backend_test": "runrig has no backend tests: `resource list` shows which nodes are ready",
+    "/api/configs/dataset": "runrig has no datasets: tasks read and write storage of your own, with a DATA credential",
+    "/api/configs/group_template": "runrig has no group templates: a workflow file describes each of its groups",
+    "/api/configs/pod_template": "runrig has no pod templates: pods follow from the workflow file and the flavors of the cluster file",
+    "/api/configs/resource_validation": "runrig has no resource validations: `workflow validate FILE` checks a file against pool and nodes",
+}
+_ONLY_POOLS = (
+    "only pools can be changed while a server runs, and their history cannot be deleted. Other settings are in the file that the server "
+    "was started with"
+)
+
+
+def why_absent(method: str, path: str) -> str | None:
+    """A sentence where *path* is of a kind that runrig does not have, or that does not change; None for any other."""
+    path = "/" + path.lstrip("/")
+    for prefix, why in _ABSENT.items():
+        if path == prefix or path.startswith(prefix + "/"):
+            return why
+    return f"{method} {path}: {_ONLY_POOLS}" if method != "GET" and path.startswith(_CONFIGS) else None
