@@ -8,6 +8,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
+from runrig.domain.access import role_named
 from tests.worlds.service import TWO_POOLS, Desk, desk
 
 TOKEN = "correct-horse"
@@ -31,6 +32,13 @@ class Api:
 
     def submit(self, text: str, pool: str = "pool1", **query: Any) -> Any:
         return self.call("POST", f"/api/pool/{pool}/workflow", {"file": text}, **query)
+
+    def named(self, user: str, *roles: str) -> dict[str, str]:
+        """The headers with which whoever runs `up` acts in the name of *user*, who has *roles* (an administrator if none are given)."""
+        users = self.desk.service.access.users
+        if user != "ann" and all(user != each.name for each in users.all()):
+            users.create(user, [role_named(role) for role in roles or ("admin",)], actor="ann")
+        return {"x-osmo-user": user}
 
     def error(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, dict[str, Any]]:
         """Status and body of a refusal; what our own door says is told in the words of the other."""

@@ -115,9 +115,51 @@ def test_whoever_runs_up_is_admin_and_may_have_tokens(tmp_path: Path) -> None:
         assert it.get("/api/v1/tokens")["items"][0]["name"] == "phone"
 
 
+def test_whoever_runs_up_acts_in_the_name_of_a_user_with_the_rights_of_that_user(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        other = it.submit(one_task("other"), "pool2")["name"]
+        una = it.named("una", "pool1-user")
+
+        def as_una(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+            return asked(it, TOKEN, method, path, body, **una)
+
+        assert as_una("POST", "/api/pool/pool1/workflow", {"file": one_task("own")})[0] == 200
+        assert it.get("/api/workflow/own-1")["submitted_by"] == "una"
+        profile = as_una("GET", "/api/profile/settings")[1]
+        assert (profile["profile"]["username"], profile["roles"], profile["pools"]) == (
+            "una",
+            ["osmo-pool1-user"],
+            ["pool1"],
+        )
+        assert as_una("POST", "/api/pool/pool2/workflow", {"file": one_task("x")})[0] == 404
+        assert as_una("GET", f"/api/workflow/{other}")[0] == 404
+        assert as_una("POST", f"/api/workflow/{other}/cancel")[0] == 404
+        assert as_una("PATCH", "/api/configs/pool/pool1", {"configs_dict": {"description": "x"}})[0] == 403
+        assert as_una("GET", "/api/auth/user")[0] == 403
+        assert as_una("POST", "/api/auth/access_token/t?expires_at=2030-01-01")[0] == 403
+        assert as_una("GET", "/api/v1/users")[0] == 200, "our own door does not believe the header"
+        it.call("DELETE", "/api/auth/user/una/roles/osmo-pool1-user")
+        assert as_una("POST", "/api/pool/pool1/workflow", {"file": one_task("x")})[0] == 404
+
+
+def test_nobody_acts_in_the_name_of_who_is_not_a_user_or_is_disabled(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        it.named("una")
+        it.call("DELETE", "/api/auth/user/una")
+        for name in ("una", "nobody", "a\x7fb", "una, una", "x" * 300):
+            status, answer = asked(it, TOKEN, "GET", "/api/workflow", **{"x-osmo-user": name})
+            assert (status, answer["message"]) == (
+                403,
+                f"x-osmo-user names {name!r:.80}, who is not a user of this server, or is disabled. "
+                "To add a user: `runrig user create NAME`",
+            )
+        assert asked(it, TOKEN, "GET", "/api/workflow", **{"x-osmo-user": "ann"})[0] == 200
+
+
 def test_a_header_names_the_user_only_for_whoever_runs_up(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         bob = made(it, "bob", "pool1-user")
+        it.named("carl")
         headers = {"x-osmo-user": "carl", "x-osmo-roles": "admin", "x-osmo-allowed-pools": "pool2"}
         for name, bearer in (("carl", TOKEN), ("bob", bob)):
             body = {"file": one_task("a")}
@@ -179,14 +221,11 @@ def test_the_reference_client_logs_in_with_a_token_and_goes_on_with_a_jwt(tmp_pa
     with api(tmp_path) as it:
         bob = made(it, "bob", "pool1-user")
         client = TestClient(it.http.app, base_url=URL)
-        assert client.get("/api/auth/login").json() == {
-            "device_endpoint": None,
-            "device_client_id": None,
-            "browser_endpoint": None,
-            "browser_client_id": None,
-            "token_endpoint": None,
-            "logout_endpoint": None,
-        }
+        other = client.get("/api/auth/login")
+        assert (other.status_code, other.json()["message"]) == (
+            404,
+            "this method does not work here: log in with `login URL --method token --token-file FILE`",
+        )
         for token, name in ((bob, "bob"), (TOKEN, "ann")):
             answer = client.post("/api/auth/jwt/access_token", json={"token": token})
             assert (answer.status_code, answer.json()["error"]) == (200, None)

@@ -42,7 +42,7 @@ def test_a_key_belongs_to_one_submission_of_one_user(tmp_path: Path) -> None:
         others = [
             sent(it, one_task("b"), KEY),
             sent(it, one_task("a"), KEY, path="/api/pool/pool2/workflow"),
-            sent(it, one_task("a"), KEY, **{"x-osmo-user": "bob"}),
+            sent(it, one_task("a"), KEY, **it.named("bob")),
         ]
         assert [(status, answer["error_code"]) for status, answer in others] == [(409, "CONFLICT")] * 3
         assert it.desk.revision == revision

@@ -317,7 +317,7 @@ def test_who_deleted_the_pool_of_a_cancelled_workflow_is_told(tmp_path: Path) ->
         for name in ("runs", "waits"):
             it.submit(one_task(name, gpus=2), "team--a")
             it.desk.later(0)
-        it.http.delete(f"{ROUTE}/a", headers={"x-osmo-user": "eve"})
+        it.http.delete(f"{ROUTE}/a", headers=it.named("eve"))
         deleted = {"pool": "team--a", "by": "eve", "at": "2027-01-15T08:00:00Z", "then": "DELETING"}
         why = it.get("/api/v1/workflows/waits-1/why")
         assert (why["ending"], why["sentence"]) == (

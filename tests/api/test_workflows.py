@@ -127,7 +127,7 @@ def test_the_list_is_filtered_ordered_and_paged(tmp_path: Path) -> None:
                 f"/api/pool/{pool}/workflow",
                 json={"file": one_task(name)},
                 params={"priority": priority},
-                headers={"x-osmo-user": user},
+                headers=it.named(user),
             ).raise_for_status()
 
         def listed(**query: Any) -> tuple[list[str], bool]:
@@ -418,7 +418,6 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("pool1", {"file": one_task("a").replace("image: any", "imge: any")}, 422, "USAGE", "imge"),
     ("pool1", {"file": one_task("a").replace("[sleep, '1']", "sleep")}, 422, "USAGE", "command"),
     ("pool1", {"file": one_task("a", gpus=-1)}, 422, "USAGE", "-1"),
-    ("pool1", {"file": one_task("a", gpus=0)}, 422, "USAGE", "0"),
     (
         "pool1",
         {"file": one_task("a", gpus=3)},
@@ -490,4 +489,3 @@ def test_bad_queries_are_422_with_the_value(tmp_path: Path) -> None:
             assert (status, words in answer["message"]) == (422, True), answer
         status, answer = it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("a")}, priority="URGENT")
         assert (status, "'URGENT' is not right" in answer["message"]) == (422, True)
-        assert it.http.get("/api/workflow", headers={"x-osmo-user": "a\x7fb"}).status_code == 422

@@ -97,12 +97,10 @@ def test_resources_may_stand_beside_the_workflow() -> None:
     assert read_workflow(inside).groups[0].tasks[0].requests == (("gpu", 2),)
 
 
-def test_zero_gpus_are_refused_with_the_way_out() -> None:
-    with_zero = "workflow: {name: w, resources: {default: {gpu: 0}}, tasks: [{name: a, image: i, command: [run]}]}"
-    with pytest.raises(InvalidInput) as caught:
-        read_workflow(with_zero)
-    message = "gpu: 0 GPUs cannot be asked for: at least 1, or leave gpu out for a task that needs none"
-    assert [problem.message for problem in caught.value.problems] == [message]
+@pytest.mark.parametrize(("zero", "left_out"), [("gpu: 0", ""), ("gpu: 0, cpu: 1", "cpu: 1"), ("gpu: 0, cpu: 0", "")])
+def test_zero_of_a_resource_is_the_same_as_leaving_it_out(zero: str, left_out: str) -> None:
+    file = "workflow: {name: w, resources: {default: {%s}}, tasks: [{name: a, image: i, command: [run]}]}"
+    assert read_workflow(file % zero) == read_workflow(file % left_out)
 
 
 def test_groups_come_after_those_they_wait_for_and_else_as_in_the_file() -> None:

@@ -81,6 +81,7 @@ def create_app(
         Guard,
         authenticate=access.authentication.authenticate,
         enter=access.dev_login.enter,
+        in_name_of=access.authentication.in_name_of,
         visiting=access.browsers.visiting,
         hosts=hosts,
         scheme=scheme,

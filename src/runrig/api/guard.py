@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from runrig.api import browsers
 from runrig.api.crowd import Guest
 from runrig.api.failures import headers_of, status_of
-from runrig.api.problems import written
+from runrig.api.problems import OURS, written
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 
@@ -73,6 +73,10 @@ class Enters(Protocol):
     def __call__(self, named: str, *, direct: bool) -> Identity: ...
 
 
+InNameOf = Callable[[str, Identity], Identity]
+"""As `Authentication.in_name_of`."""
+
+
 class Guard:
     """*hosts*: the server's own names as in the Host header; *scheme*: that of its own pages.
 
@@ -85,6 +89,7 @@ class Guard:
         *,
         authenticate: Authenticate,
         enter: Enters,
+        in_name_of: InNameOf,
         visiting: Visiting,
         hosts: Collection[str],
         scheme: str = "http",
@@ -92,6 +97,7 @@ class Guard:
         self._app = app
         self._authenticate = authenticate
         self._enter = enter
+        self._in_name_of = in_name_of
         self._visiting = visiting
         self._scheme = scheme
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -153,7 +159,9 @@ class Guard:
             browsers.check_own_page(headers)
             return self._visiting(cookie, secret)
         if "authorization" in headers or len(names) != 1:
-            return self._authenticate(_bearer(headers), address)
+            identity = self._authenticate(_bearer(headers), address)
+            named = "" if path.startswith(OURS) else ", ".join(names)
+            return self._in_name_of(named, identity) if named else identity
         return self._enter(names[0], direct=_is_direct(headers, address))
 
     def _check_place(self, headers: Headers) -> None:

@@ -16,7 +16,6 @@ from runrig.api.error_docs import Said, documented
 from runrig.api.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
-from runrig.service.queries import history
 from runrig.service.service import Service
 from runrig.wire.base import Answer, Model
 
@@ -137,19 +136,7 @@ def _who(request: Request) -> Identity:
 
 
 def _user(request: Request) -> str:
-    """The user who acts.  With `up`, the holder of the token started the server and may name another user."""
-    identity, named = _who(request), request.headers.get("x-osmo-user")
-    if not identity.speaks_for_others or not named:
-        return identity.user
-    if len(named) > LONGEST_USER_NAME or not named.isprintable():
-        raise InvalidInput.one(
-            f"x-osmo-user {named!r:.80} is no user name: at most {LONGEST_USER_NAME} printable characters"
-        )
-    if history.is_reserved(named):
-        raise InvalidInput.one(
-            f"x-osmo-user {named!r} is how the log names what no person did, or a cluster file did: send another name"
-        )
-    return named
+    return _who(request).user
 
 
 def _base(request: Request) -> str:
@@ -169,7 +156,9 @@ def _key(request: Request) -> str | None:
         ) from None
 
 
-_USER_HEADER = header("x-osmo-user", "Who asks, believed by `up` alone; else the user of the token.")
+_USER_HEADER = header(
+    "x-osmo-user", "Who asks, with the rights of that user; believed by `up` alone. Else the user of the token."
+)
 _KEY_HEADER = header(
     "Idempotency-Key",
     "A UUID: the same submission sent again with it is answered with the workflow that the first one made.",

@@ -222,6 +222,8 @@ class AccessEvent:
 
 DEV_LOGIN = "dev login"
 """Stands for the id of a token where a user of this machine was let in by name alone."""
+SPOKEN_FOR = "spoken for"
+"""Stands for the id of a token where whoever started the server with `up` acts in the name of another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +236,8 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user who makes a request.  *token*: id of the token used; empty for the token of `up` and after a sign-in, DEV_LOGIN where
-    there is none.
+    """The user who makes a request.  *token*: id of the token used; empty for the token of `up` and after a sign-in, DEV_LOGIN or
+    SPOKEN_FOR where there is none.
 
     *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
     *sign_in*: for who signed in at the provider; its roles are among *grants*.
@@ -256,7 +258,7 @@ class Identity:
     @property
     def keeps_tokens(self) -> bool:
         """False for who came without one: a token would outlive the permission to do so."""
-        return self.token != DEV_LOGIN
+        return self.token not in (DEV_LOGIN, SPOKEN_FOR)
 
     def reaches(self, roles: Collection[str] | None) -> bool:
         """True if this identity may end or change what a token of its user has that gives *roles*; None: all of the user's."""

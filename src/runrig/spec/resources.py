@@ -41,23 +41,14 @@ def _resource(field: Field) -> Resource:
     if fields is None:
         return Resource()
     fields.refuse({"nodesExcluded": "leaving out nodes is not supported yet: choose a platform instead"})
-    cpus = fields.whole(CPU, most=_MOST_CPUS)
+    cpus, gpus = fields.whole(CPU, most=_MOST_CPUS), fields.whole(GPU, most=_MOST_GPUS)
     amounts = {
         CPU: (cpus or 0) * 1000,
-        GPU: _gpus(fields),
+        GPU: gpus or 0,
         MEMORY: _size(fields, MEMORY),
         STORAGE: _size(fields, STORAGE),
     }
     return Resource(requests_of(amounts), fields.text("platform"), _topology(fields))
-
-
-def _gpus(fields: Fields) -> int:
-    """GPUs per pod.  Zero is refused: it is mostly a slip, and a task that wants none can leave the line out."""
-    field = fields.get(GPU)
-    amount = field.whole(most=_MOST_GPUS) if field else None
-    if field and amount == 0:
-        field.wrong("0 GPUs cannot be asked for: at least 1, or leave gpu out for a task that needs none")
-    return amount or 0
 
 
 def _size(fields: Fields, name: str) -> int:

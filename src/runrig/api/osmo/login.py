@@ -8,18 +8,21 @@ from runrig import wire
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN
 from runrig.api.routing import Found, Route, Serving, answers
+from runrig.domain.errors import NotFound
+from runrig.service.access.dev_login import BY_TOKEN
 
 router = APIRouter(route_class=Route, tags=["access"])
 
 
 @router.get(
     "/api/auth/login",
-    summary="Where else than by a token one could log in: nowhere",
+    summary="Where else than by a token the client could log in",
+    description="Nowhere: the client shows the 404 to whoever chose another method.",
     dependencies=[OPEN],
-    responses=answers(wire.LoginAnswer),
+    responses=answers(wire.LoginAnswer, 404),
 )
 def login() -> wire.LoginAnswer:
-    return wire.LoginAnswer()
+    raise NotFound(f"this method does not work here: {BY_TOKEN}")
 
 
 @router.post(

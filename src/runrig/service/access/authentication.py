@@ -7,7 +7,17 @@ import secrets
 import threading
 from collections.abc import Mapping
 
-from runrig.domain.access import DEV_LOGIN, BrowserSession, Grant, Identity, Kind, SignIn, TokenRow, role_named
+from runrig.domain.access import (
+    DEV_LOGIN,
+    SPOKEN_FOR,
+    BrowserSession,
+    Grant,
+    Identity,
+    Kind,
+    SignIn,
+    TokenRow,
+    role_named,
+)
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError, TooMany
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
@@ -109,6 +119,25 @@ class Authentication:
             self._uses.note(identity.token, now)
         return identity
 
+    def in_name_of(self, named: str, identity: Identity) -> Identity:
+        """The identity of user *named*, with the rights of that user, if *identity* may speak for others; else *identity*.
+
+        Raises NotAllowed if there is no such user here.
+        """
+        if not identity.speaks_for_others or named == identity.user:
+            return identity
+        found = self._spoken_for(named)
+        if found is None:
+            raise NotAllowed(
+                f"x-osmo-user names {named!r:.80}, who is not a user of this server, or is disabled. "
+                "To add a user: `runrig user create NAME`"
+            )
+        return found
+
+    def _spoken_for(self, name: str) -> Identity | None:
+        user = self._accounts.rows.users.get(name)
+        return None if user is None or user.disabled else Identity(name, user.grants, SPOKEN_FOR)
+
     def present(self, identity: Identity) -> Identity | None:
         """*identity*, which got in before, with the roles that it has by now; None if its token or its user is no longer good.
 
@@ -119,6 +148,8 @@ class Authentication:
             return identity
         if identity.token == DEV_LOGIN:
             return self._dev_login.identity()
+        if identity.token == SPOKEN_FOR:
+            return self._spoken_for(identity.user)
         if identity.sign_in is not None:
             latest = (self.sign_ins or {}).get(identity.user, identity.sign_in)
             found = self._signed_in(identity.user, max(identity.sign_in, latest, key=lambda each: each.ends_at), now)
