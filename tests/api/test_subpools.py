@@ -143,7 +143,7 @@ QUOTAS: list[tuple[Any, int, str]] = [
     (2**63, 422, "9223372036854775808 is too large: at most 9223372036854775807"),
     ("9" * 40, 422, "is too large"),
     ("101%", 422, "101% is more than all of the parent's quota: at most 100%"),
-    ("-1%", 422, "'-1%' is no percentage: write one above 0% and up to 100%"),
+    ("-1%", 422, "'-1%' is no percentage: write one from 0% to 100%"),
     ("%", 422, "'%' is no percentage"),
     ("33.3.3%", 422, "'33.3.3%' is no percentage"),
     ("1e1%", 422, "'1e1%' is no percentage"),
@@ -183,12 +183,8 @@ def test_a_share_that_cannot_be_is_refused_and_nothing_changes(
 def test_an_update_may_take_all_gpus_of_a_subpool_and_give_them_back(tmp_path: Path) -> None:
     """S1, P3, R7."""
     with api(tmp_path, cluster=TEAM, gpus=12) as it:
-        status, answer = it.error("POST", ROUTE, {"name": "a", "quota": 0})
-        assert (status, answer["message"]) == (
-            422,
-            "subpool team--a would begin with 0 GPUs, and so guarantee nothing: give it at least 1; "
-            "an update may take them later",
-        )
+        for name, nothing in (("z", 0), ("y", "0%"), ("x", "0.0%"), ("w", "0")):
+            assert it.call("POST", ROUTE, {"name": name, "quota": nothing})["quota"] == 0
         it.call("POST", ROUTE, {"name": "a", "quota": 4})
         it.submit(one_task("runs", gpus=3), pool="team--a")
         it.desk.later(1)
@@ -378,3 +374,24 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
         status, answer = it.error("POST", "/api/v1/apply", {"file": cut(3, b=1)})
         assert (status, "team would have 3 of default/gpu, and its subpools hold 5" in answer["message"]) == (400, True)
         assert state_of(it) == before
+
+
+def test_whatever_changes_an_archived_pool_is_told_that_it_is_archived(tmp_path: Path) -> None:
+    """S4."""
+    with api(tmp_path, cluster=TEAM, gpus=12) as it:
+        it.call("POST", ROUTE, {"name": "b", "quota": 1})
+        it.call("DELETE", f"{ROUTE}/b")
+        for method, path, body in (
+            ("PATCH", f"{ROUTE}/b", {"quota": 2}),
+            ("PUT", f"{ROUTE}/b", {"quota": "50%"}),
+            ("DELETE", f"{ROUTE}/b", None),
+            ("PATCH", "/api/configs/pool/team--b", {"configs_dict": {"resources": {"gpu": {"guarantee": 2}}}}),
+            ("PATCH", "/api/v1/pools/team--b", {"quota": 2}),
+            ("PATCH", "/api/v1/pools/team--b", {"quota": "50%"}),
+            ("DELETE", "/api/v1/pools/team--b", None),
+        ):
+            answer = it.http.request(method, path, json=body)
+            assert answer.status_code in (404, 409)
+            assert "team--b is ARCHIVED: " in answer.text, (method, path)
+        it.call("POST", ROUTE, {"name": "b", "quota": 2})
+        assert it.call("PATCH", f"{ROUTE}/b", {"quota": 1})["state"] == "ACTIVE"

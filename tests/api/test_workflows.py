@@ -298,6 +298,38 @@ def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) ->
         assert shown() == (12, 17, [pods | {"got": 2}])
 
 
+STAGES = """
+workflow:
+  name: stages
+  resources: {default: {gpu: 1}}
+  tasks:
+  - {name: a, image: any, command: [ls], duration: 100}
+  - {name: b, image: any, command: [ls], duration: 100, inputs: [{task: a}]}
+  - {name: c, image: any, command: [ls], duration: 100, inputs: [{task: b}], resource: three}
+"""
+
+
+def test_the_list_has_the_gpus_that_are_held_now_and_all_that_are_asked_for(tmp_path: Path) -> None:
+    stages = STAGES.replace("{default: {gpu: 1}}", "{default: {gpu: 1}, three: {gpu: 2}}")
+    with api(tmp_path) as it:
+        it.submit(stages)
+
+        def shown() -> tuple[Any, ...]:
+            (entry,), (row,) = it.get("/api/workflow")["workflows"], it.get("/api/v1/workflows")["items"]
+            assert (entry["gpus"], entry["gpus_asked"]) == (row["gpus"], row["gpus_asked"])
+            return entry["status"], entry["gpus"], entry["gpus_asked"], it.get("/api/v1/pools/pool1")["gpus"]["total"]
+
+        assert shown() == ("PENDING", 4, 4, 0)
+        it.desk.later(0)
+        assert shown() == ("RUNNING", 1, 4, 1)
+        it.desk.later(101)
+        assert shown() == ("RUNNING", 1, 4, 1)
+        it.desk.later(101)
+        assert shown() == ("RUNNING", 2, 4, 2)
+        it.desk.later(101)
+        assert shown() == ("COMPLETED", 4, 4, 0)
+
+
 def test_events_are_lines_or_objects(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         it.submit(one_task("a"))

@@ -98,7 +98,7 @@ def page(*items: Any, following: str | None = None) -> dict[str, Any]:
 
 def pool(name: str, **fields: Any) -> dict[str, Any]:
     """A pool of 8 GPUs with nothing in it, but for *fields*, some of which are numbers of GPUs."""
-    idle = {"quota": 8, "unallocated": 8, "used": 0, "subtree_used": 0, "total": 0, "available": 8, "lent": 0}
+    idle = {"quota": 8, "unallocated": 8, "used": 0, "low": 0, "subtree_used": 0, "total": 0, "available": 8, "lent": 0}
     numbers = idle | {each: fields.pop(each) for each in list(fields) if each in v1.PoolGpus.model_fields}
     return _full(v1.Pool, {"name": name, "subpools": [], "gpus": v1.PoolGpus.example() | numbers, **fields})
 

@@ -45,16 +45,34 @@ def test_pool_list_is_the_table_of_the_specification() -> None:
 
 def test_several_pools_have_a_sum_in_which_shared_nodes_count_once() -> None:
     both = page(
-        pool("b", used=2, available=6, total=6, lent=2, capacity=16), pool("a", total=4, borrowed=1, capacity=16)
+        pool("b", used=2, available=6, low=4, total=6, lent=2, capacity=16),
+        pool("a", low=4, total=4, borrowed=1, capacity=16),
     )
     assert listed(both, "--wide") == [
-        "Pool            Status         Subpool State  GPU Quota  Used  Available  Total  Borrowed  Lent  Capacity",
-        "--------------  -------------  -------------  ---------  ----  ---------  -----  --------  ----  --------",
-        "a               ONLINE         -              8          0     8          4      1         0     16",
-        "b               ONLINE         -              8          2     6          6      0         2     16",
-        "--------------  -------------  -------------  ---------  ----  ---------  -----  --------  ----  --------",
-        "Sum                                           16         2     14         10     1         2     16",
+        "Pool            Status         Subpool State  GPU Quota  Used  Available  LOW  Total  Borrowed  Lent  Capacity",
+        "--------------  -------------  -------------  ---------  ----  ---------  ---  -----  --------  ----  --------",
+        "a               ONLINE         -              8          0     8          4    4      1         0     16",
+        "b               ONLINE         -              8          2     6          4    6      0         2     16",
+        "--------------  -------------  -------------  ---------  ----  ---------  ---  -----  --------  ----  --------",
+        "Sum                                           16         2     14         8    10     1         2     16",
     ]
+
+
+WIDE = [
+    "GPU Quota     Used                  Available  LOW                   Total                  Borrowed  Lent  Capacity",
+    "------------  --------------------  ---------  --------------------  ---------------------  --------  ----  --------",
+    "8             0                     8          0                     0                      0         0     16",
+    "6 (Total: 8)  5 (With subpools: 7)  1          1 (With subpools: 4)  6 (With subpools: 11)  0         0     16",
+    "2             2                     0          3                     5                      0         0     16",
+    "------------  --------------------  ---------  --------------------  ---------------------  --------  ----  --------",
+    "16            7                     9          4                     11                     0         0     16",
+]
+
+
+def test_a_wide_list_shows_parents_with_and_without_their_subpools() -> None:
+    parent = pool("team", unallocated=6, used=5, low=1, subtree_used=7, total=11, available=1, subpools=["team--a"])
+    child = pool("team--a", parent="team", quota=2, unallocated=2, used=2, low=3, subtree_used=2, total=5, available=0)
+    assert [line[46:] for line in listed(page(parent, child, pool("b")), "--wide")] == WIDE
 
 
 def test_mode_free_shows_what_is_left() -> None:

@@ -80,6 +80,44 @@ class Concerned:
     amount: int
 
 
+class Share(enum.Enum):
+    """The quota of *where* that a QUOTA_FULL is about.
+
+    ALL: its quota, where it has no subpools.  OWN: what it does not give to its subpools.  SUBTREE: its quota, which its own work and
+    that of its subpools use together.
+    """
+
+    ALL = "{where} has {have} of its quota of {resource} left", "{where} is {over} over its quota of {resource}"
+    OWN = (
+        "{where} without its subpools has {have} of its own share of {resource} left",
+        "{where} without its subpools is {over} over its own share of {resource}",
+    )
+    SUBTREE = (
+        "{where} with its subpools has {have} of its quota of {resource} left",
+        "{where} with its subpools is {over} over its quota of {resource}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """The *gangs* of *pool* that started while it had more quota than now, and hold more than it has now until they end.
+
+    *gave*: the pool has subpools, to which it gave the rest; else its quota was cut.
+    """
+
+    pool: str
+    gangs: tuple[str, ...]
+    gave: bool
+
+    def __str__(self) -> str:
+        then = "before its subpools had that quota" if self.gave else "before its quota was cut"
+        if len(self.gangs) == 1:
+            (gang,) = self.gangs
+            return f"{gang} started in {self.pool} {then}, and keeps what it holds until it ends: it starts when {gang} ends"
+        gangs = f"{', '.join(self.gangs[:-1])} and {self.gangs[-1]}"
+        return f"{gangs} started in {self.pool} {then}, and keep what they hold until they end: it starts when enough of them end"
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a gang waits.  *have* and *need*: amounts of *resource* (``flavor/resource``) at *where*.  *holders*: gang ids.
@@ -88,8 +126,8 @@ class Reason:
     promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
     that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
 
-    *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD and SET_ASIDE, in seconds since the epoch, None:
-    of several; *where* is who holds it.
+    *share*, *older*: of QUOTA_FULL.  *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD and SET_ASIDE, in seconds since
+    the epoch, None: of several; *where* is who holds it.
     """
 
     code: Code
@@ -106,6 +144,8 @@ class Reason:
     concerned: tuple[Concerned, ...] = ()
     gangs: int = 0
     since: float | None = None
+    share: Share = Share.ALL
+    older: tuple[Older, ...] = ()
 
     def __str__(self) -> str:
         if self.have < 0 and self.code in _OVER:
@@ -114,8 +154,14 @@ class Reason:
             sentence = _SHARED if self.shared else _SENTENCES[self.code]
         if self.code is Code.NO_TARGETS and not self.gangs:
             sentence = "nothing that may be stopped for it holds any {resource}"
-        if self.code is Code.QUOTA_FULL and self.holders:
+        if self.code is Code.QUOTA_FULL and not self.shared:
+            sentence = self.share.value[self.have < 0] + _AND_IT_ASKS
+        if self.code is Code.QUOTA_FULL and not {each for older in self.older for each in older.gangs}.issuperset(
+            self.holders
+        ):
             sentence += "; held by {holders}"
+        if self.older:
+            sentence += "; {older}"
         if self.domains:
             sentence += ". The best: {domains}"
         return sentence.format(
@@ -125,6 +171,7 @@ class Reason:
             over=self._shown(-self.have),
             need=self._shown(self.need),
             holders=", ".join(self.holders) or "nobody",
+            older="; ".join(map(str, self.older)),
             domains=", ".join(map(str, self.domains)),
             promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
             gangs=f"{self.gangs} {'gang' if self.gangs == 1 else 'gangs'}",
@@ -170,6 +217,7 @@ _SHARED = "{where} has {have} left of the {promised} of {resource} that it was p
 _SHARED_OVER = (
     "{where} is {over} over the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
 )
+_AND_IT_ASKS = ", and it {asks} {need}"
 
 _OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
 _OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
@@ -179,7 +227,7 @@ _SENTENCES = {
     Code.SET_ASIDE: "it is set aside{since}, because the server failed at it: `runrig workflow release {where}` tries it again, "
     "`runrig workflow cancel {where}` ends it",
     Code.UPSTREAM: "{holders} must complete first",
-    Code.QUOTA_FULL: "{where} has {have} of its quota of {resource} left, and it {asks} {need}",
+    Code.QUOTA_FULL: Share.ALL.value[0] + _AND_IT_ASKS,
     Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
     Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it {asks} {need}",
     Code.COHORT_CYCLE: "the parents of {where} run in a circle: nothing new starts in that tree until one of them is changed",
@@ -206,7 +254,7 @@ _SENTENCES = {
 }
 
 _OVER = {
-    Code.QUOTA_FULL: "{where} is {over} over its quota of {resource}, and it {asks} {need}",
+    Code.QUOTA_FULL: Share.ALL.value[1] + _AND_IT_ASKS,
     Code.BORROWING_LIMIT: "{where} is {over} over its borrowing limit of {resource}, and it {asks} {need}",
     Code.NO_IDLE_TO_BORROW: "{where} is {over} over its quota of {resource}, and it {asks} {need}",
 }

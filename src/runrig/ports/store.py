@@ -249,6 +249,9 @@ class WorkflowReads(Protocol):
         All of them until it is admitted, then those that it was admitted with (law A3).
         """
 
+    def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        """Returns how many pods are on a node and have not ended, by workflow and then by task as written, in one query."""
+
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
         """Returns the first node by name and how many nodes there are on which attempts run that have not ended, by workflow, in one
         query; nothing for a workflow without any."""

@@ -19,7 +19,7 @@ from runrig.domain.pools import (
     subpool_of,
     topology_problem,
 )
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.quantities import GPU, FlavorResource, amount_in_words
 from runrig.spec.fields import Field, Fields, Problems, closest, repeated
 from runrig.spec.quota import RESOURCES, Kinds, read_quota, read_share
 from runrig.spec.task import exit_rules
@@ -235,5 +235,5 @@ def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
         if field is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
             whole = parent.quotas[key].nominal
             field.wrong(
-                f"together they have {amount} GPUs ({key.flavor}), and pool {parent.name} has {whole}: give them less"
+                f"together they have {amount_in_words(GPU, amount)} ({key.flavor}), and pool {parent.name} has {whole}: give them less"
             )

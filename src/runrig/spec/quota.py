@@ -10,7 +10,7 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import partial
 
 from runrig.domain.pools import Quota, Quotas, gpus_of, share_of
-from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, parse_quantity
+from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, amount_in_words, parse_quantity
 from runrig.spec.fields import Field, Problems, closest, listed
 from runrig.spec.yamltree import node_of
 
@@ -206,9 +206,11 @@ def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
         return {}
     percent = isinstance(value, str) and "%" in value
     gpus = _percentage(field, str(value).strip(), parent) if percent else _share_in_gpus(field, parent, kinds)
-    if percent and gpus and not any(gpus.values()):
+    if percent and gpus and not any(gpus.values()) and str(value).strip(" 0.%"):
         whole = sum(gpus_of(parent).values())
-        field.wrong(f"{value} of {whole} GPUs, rounded down, is 0 GPUs: give it more, or say 0 if that is meant")
+        field.wrong(
+            f"{value} of {amount_in_words(GPU, whole)}, rounded down, is 0 GPUs: give it more, or say 0 if that is meant"
+        )
     return share_of(parent, gpus)
 
 
@@ -224,7 +226,7 @@ def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
     """GPUs by flavor; empty, and reported, if *text* is not a percentage from 0 to 100."""
     match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
     if match is None:
-        field.wrong(f"{text!r} is no percentage: write one above 0% and up to 100%, such as 25% or 33.3%")
+        field.wrong(f"{text!r} is no percentage: write one from 0% to 100%, such as 25% or 33.3%")
         return {}
     share = Decimal(match[1])
     if share > 100:

@@ -61,6 +61,11 @@ _NODES = (
     .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
     .group_by(_TASK.workflow)
 )
+_HOLDING = (
+    select(_TASK.workflow, _TASK.spec, func.count(_TASK.name))
+    .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
+    .group_by(_TASK.workflow, _TASK.spec)
+)
 _NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
 _ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
 _ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
@@ -219,12 +224,18 @@ class SqlStore:
             page = _records(connection, "Workflow", statement)
         return page[: query.limit], len(page) > query.limit
 
+    def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        return self._counted(_HOLDING, ids)
+
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        return self._counted(_PODS, ids)
+
+    def _counted(self, question: Select[str, str, int], ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {}
         if not ids:
             return found
         with self.transactions.reading() as connection:
-            for workflow, task, pods in connection.execute(_PODS, {"ids": sorted(ids)}):
+            for workflow, task, pods in connection.execute(question, {"ids": sorted(ids)}):
                 found.setdefault(workflow, {})[task] = pods
         return found
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU
+from runrig.domain.quantities import GPU, amount_in_words
 from runrig.service.queries.board import Board
 from runrig.service.queries.resource_queries import CohortView, TreeView
 from runrig.web.drawings import Share
@@ -40,7 +40,10 @@ class TreeRow:
     @property
     def words(self) -> str:
         share = self.share
-        parts = [f"{self.name}: {self.held} GPUs held, {share.promised} promised", f"{share.low} of them by LOW"]
+        parts = [
+            f"{self.name}: {amount_in_words(GPU, self.held)} held, {share.promised} promised",
+            f"{share.low} of them by LOW",
+        ]
         parts += [f"{share.borrowed} borrowed"] if share.borrowed else []
         parts += [f"{share.lent} lent"] if share.lent else []
         return ", ".join(parts)

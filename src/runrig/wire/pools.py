@@ -210,6 +210,7 @@ _POOL: dict[str, Any] = {
     "quota": 8,
     "unallocated": 8,
     "used": 4,
+    "low": 2,
     "subtree_used": 4,
     "total": 6,
     "available": 4,
@@ -228,8 +229,9 @@ _POOL: dict[str, Any] = {
 class PoolAnswer(PoolSettingsAnswer):
     """A pool with its numbers, in GPUs of all its flavors.
 
-    *used* is the pool's own firm work, *subtree_used* with that of its subpools, *total* everything that is held, *available* is
-    unallocated - used + drawn and below zero while the pool drains.  *shared*: cohort → GPUs that it promises HIGH and NORMAL
+    *used* is the pool's own HIGH and NORMAL work, *low* its own LOW work, *subtree_used* is *used* with that of its subpools, *total*
+    everything that is held, subpools included.  *available* is unallocated - used + drawn and below zero while the pool drains.
+    *borrowed* and *lent* are of the pool alone, and from and to its subpools too.  *shared*: cohort → GPUs that it promises HIGH and NORMAL
     work beyond unallocated (law P2); *drawn*: what this work holds of that; *shared_left*: what it may still draw.  *held*: what a
     DELETING subpool still holds of its quota, which shows as 0.
     *workflows*: those of the pool itself that have not ended.
@@ -243,6 +245,7 @@ class PoolAnswer(PoolSettingsAnswer):
     quota: int
     unallocated: int
     used: int
+    low: int
     subtree_used: int
     total: int
     available: int

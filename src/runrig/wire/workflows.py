@@ -61,8 +61,9 @@ class CancelAnswer(Answer):
 
 
 class ListEntry(Answer):
-    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: of the pods that it was admitted with; what is
-    not admitted counts in full.  *gpus_asked*: of all its tasks, at full count.  Both null: its file is no longer kept."""
+    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: what it holds now, if it runs; else of the pods
+    that it was admitted with, and all before that.  *gpus_asked*: of all its tasks, at full count.  Both null: its file is no longer
+    kept."""
 
     model_config = example(
         {

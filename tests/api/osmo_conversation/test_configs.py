@@ -279,7 +279,7 @@ def test_a_kind_that_runrig_does_not_have_is_said_in_one_sentence(
     world: TwoTeams, method: str, path: str, words: str
 ) -> None:
     for name in ("", "/one"):
-        payload = None if method == "GET" else {"configs": {}}
+        payload: Any = None if method == "GET" else {"configs": {}}
         status, message = refused(world, "tom", method, f"api/{path}{name}", payload, order="ASC")
         assert status in (404, 405)
         assert message.startswith(words)

@@ -175,14 +175,11 @@ def test_a_subpool_of_a_subpool_is_refused_and_says_so() -> None:
     )
 
 
-def test_a_subpool_begins_with_gpus_and_may_lose_them_all_later() -> None:
+def test_a_subpool_may_begin_without_gpus_and_lose_them_all_later() -> None:
     """S1."""
     world = team(a=4)
-    error = refusal(world, slice_of("team", "b", 0))
-    assert isinstance(error, InvalidInput)
-    assert str(error).endswith(
-        "subpool team--b would begin with 0 GPUs, and so guarantee nothing: give it at least 1; an update may take them later"
-    )
+    world.do(*pools.put_pool(world.state, slice_of("team", "b", 0), create=True).actions)
+    assert gpus_of(world.state.pools["team--b"].quotas) == {"default": 0}
     world.do(*pools.put_pool(world.state, slice_of("team", "a", 0), create=False).actions)
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 0}
     assert gpus_of(world.state.pools["team"].quotas) == {"default": 10}

@@ -73,11 +73,16 @@ def _settings(command: F) -> F:
     help="Only this pool; repeat it for more.",
 )
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
-@click.option("--wide", is_flag=True, help="Also Total, Borrowed, Lent and Capacity.")
+@click.option(
+    "--wide", is_flag=True, help="Also LOW, Total, Borrowed, Lent and Capacity, and parents with their subpools."
+)
 @click.option("--all", "archived", is_flag=True, help="Also pools that are ARCHIVED.")
 @with_session
 def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, archived: bool) -> None:
-    """Quota and use of the pools, in GPUs."""
+    """Quota and use of the pools, in GPUs.
+
+    Used is what HIGH and NORMAL work of the pool itself holds; LOW work and subpools are not in it.
+    """
     client = session.client
     found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
     answer = printed.pool_quota(found, session.flavors() if found else ())
@@ -143,12 +148,14 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
     client, route = session.client, path("pools", name)
     before = {} if session.as_json else client.get(route)
-    if before.get("topology_keys") and body.get("topology_keys"):
+    asked = body.get("topology_keys")
+    if asked and before.get("topology_keys") not in (asked, [], None):
         keys = ", ".join(f"{each['key']}={each['label']}" for each in before["topology_keys"])
         warn(sanitize.line(f"Warning: these topology keys take the place of {keys}: name all that it should have"))
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
     if not session.as_json:
-        pool_warnings.warn_of(client, name, body)
+        changed = {name: value for name, value in body.items() if value != before.get(name)}
+        pool_warnings.warn_of(client, name, changed)
 
 
 @pool.command("close", epilog=examples("runrig pool close vision --reason 'moves to the new racks on Friday'"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runrig.domain.quantities import GPU, format_quantity
+from runrig.domain.quantities import GPU, amount_in_words, format_quantity
 from runrig.domain.spans import format_duration
 
 Node = Mapping[str, Any]
@@ -48,8 +48,8 @@ def deleted(answer: Node, *, dry_run: bool = False) -> str:
     is_, parent = "would be" if dry_run else "is", answer["parent"]
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]
-        work = f"{count} {'workflow' if count == 1 else 'workflows'} with {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
-        keeps = f"it keeps {answer['held']} GPUs" + (f" of {parent}" if parent else "")
+        work = f"{count} {'workflow' if count == 1 else 'workflows'} with {amount_in_words(GPU, gpus)}"
+        keeps = f"it keeps {amount_in_words(GPU, answer['held'])}" + (f" of {parent}" if parent else "")
         lines = [f"pool {answer['name']} {is_} DELETING: {work} still run there, and {keeps} until they have ended"]
     else:
         freed = f", and its quota {'would be' if dry_run else 'is'} unallocated in {parent} again" if parent else ""

@@ -162,7 +162,7 @@ def _nodes(workflow: Mapping[str, Any]) -> str:
 
 
 def _gpus(workflow: Mapping[str, Any]) -> str:
-    """``12 of 17`` where it was admitted with fewer pods than it asks for."""
+    """``12 of 17`` where it holds fewer than all of its tasks ask for."""
     gpus, asked = workflow["gpus"], workflow["gpus_asked"]
     if gpus is None:
         return "-"

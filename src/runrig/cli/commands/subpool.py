@@ -16,6 +16,7 @@ from runrig.cli.rendering.tables import show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import GPU, amount_in_words
 
 Pool = Mapping[str, Any]
 
@@ -145,7 +146,8 @@ def _tell(session: Session, parent: str, answer: Pool, what: str, *, dry_run: bo
         return
     say(sanitize.line(f"subpool {answer['name']}: {what}"))
     if answer["available"] < 0:
-        say(f"{answer['used']} GPUs are in use there: Available is {answer['available']} until as many are free")
+        used = f"{amount_in_words(GPU, answer['used'])} {'is' if answer['used'] == 1 else 'are'}"
+        say(f"{used} in use there: Available is {answer['available']} until as many are free")
     if not dry_run:
         gpus = session.client.get(path("pools", parent))["gpus"]
-        say(f"pool {parent} has {gpus['unallocated']} of its {gpus['quota']} GPUs unallocated")
+        say(f"pool {parent} has {gpus['unallocated']} of its {amount_in_words(GPU, gpus['quota'])} unallocated")

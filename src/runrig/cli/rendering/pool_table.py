@@ -10,7 +10,13 @@ ACTIVE, DELETING, ARCHIVED = "ACTIVE", "DELETING", "ARCHIVED"
 _NAMES = (Column("Pool", least=14), Column("Status", 3, least=13), Column("Subpool State", 1))
 _USED = (Column("GPU Quota", 9, prose=True), Column("Used", 7), Column("Available"))
 _FREE = (Column("Quota Free", 9), Column("Capacity Free", 7))
-_WIDE = (Column("Total", 6), Column("Borrowed", 5), Column("Lent", 4), Column("Capacity", 2))
+_WIDE = (
+    Column("LOW", 8, prose=True),
+    Column("Total", 6, prose=True),
+    Column("Borrowed", 5),
+    Column("Lent", 4),
+    Column("Capacity", 2),
+)
 
 
 def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) -> Table:
@@ -59,10 +65,18 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
     if free:
         numbers: tuple[Any, ...] = (_available(pool), pool["resource_usage"]["total_free"])
     else:
-        numbers = (_quota(pool), pool["used"], _available(pool))
+        used = _with_subpools(pool, pool["used"], pool["subtree_used"]) if wide else pool["used"]
+        numbers = (_quota(pool), used, _available(pool))
     if wide:
-        numbers += tuple(pool[name] for name in ("total", "borrowed", "lent", "capacity"))
+        low = _with_subpools(pool, pool["low"], pool["total"] - pool["subtree_used"])
+        total = _with_subpools(pool, pool["used"] + pool["low"], pool["total"])
+        numbers += (low, total, *(pool[name] for name in ("borrowed", "lent", "capacity")))
     return names + tuple(str(number) for number in numbers)
+
+
+def _with_subpools(pool: Pool, own: int, all_of_it: int) -> str:
+    """The amount that the pool's own work holds, and for a parent what its subpools hold as well."""
+    return f"{own} (With subpools: {all_of_it})" if pool["subpools"] else str(own)
 
 
 def _status(pool: Pool) -> str:
@@ -102,6 +116,12 @@ def _sums(
     else:
         numbers = (sum(pool["quota"] for pool in tops), sum(pool["used"] for pool in pools.values()), available)
     if wide:
-        borrowed, lent = (sum(pool[name] for pool in tops) for name in ("borrowed", "lent"))
-        numbers += (shared["total_usage"], borrowed, lent, shared["total_capacity"])
+        low, borrowed, lent = (sum(pool[name] for pool in pools.values()) for name in ("low", "borrowed", "lent"))
+        numbers += (
+            low,
+            sum(pool["used"] + pool["low"] for pool in pools.values()),
+            borrowed,
+            lent,
+            shared["total_capacity"],
+        )
     return ("Sum", "", "", *(str(number) for number in numbers))

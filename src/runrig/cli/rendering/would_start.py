@@ -14,7 +14,12 @@ def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
     """Lines; none if nothing of it waits in the queue.  *verbose*: every dial that was tried, with its numbers."""
     if not answer["tried"]:
         return
-    yield "WOULD START IF" if answer["would_start"] else "No single change was found with which it would start."
+    if answer["would_start"]:
+        yield "WOULD START IF"
+    elif any(each["who"] != "owner" for each in answer["tried"]):
+        yield "No single change was found with which it would start."
+    else:
+        yield "No single change of yours was found with which it would start."
     several = len({each["group"] for each in answer["tried"]}) > 1
     before = ""
     for each in answer["would_start"]:

@@ -5,7 +5,7 @@ from heapq import nsmallest
 
 from runrig.domain.blockers import Left
 from runrig.domain.pools import PoolState
-from runrig.domain.reasons import Code, Concerned, Part, Reason
+from runrig.domain.reasons import Code, Concerned, Older, Part, Reason, Share
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import left_at
@@ -62,12 +62,33 @@ def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) ->
     ]:
         if amount > left:
             shared = shared_by(leaf, index) if pool is leaf else ()
-            holders = _firm_holders(ledger, pool, index)
-            own = leaf.nominal[index] if shared else 0
-            concerned = tuple(_draining(ledger, leaf, index))
+            of_leaf = Share.OWN if _has_subpools(ledger, leaf.name) else Share.ALL
             yield Reason(
-                Code.QUOTA_FULL, "P2", pool.name, key, left, amount, holders, (), own, shared, concerned=concerned
+                Code.QUOTA_FULL,
+                "P2",
+                pool.name,
+                key,
+                left,
+                amount,
+                _firm_holders(ledger, pool, index),
+                own=leaf.nominal[index] if shared else 0,
+                shared=shared,
+                concerned=tuple(_draining(ledger, leaf, index)),
+                share=of_leaf if pool is leaf else Share.SUBTREE,
+                older=tuple(_older(ledger, pool, index)),
             )
+
+
+def _has_subpools(ledger: Ledger, name: str) -> bool:
+    return any(child.kind is Kind.POOL for child in ledger.tree.pools[name].children)
+
+
+def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
+    """The work that counts against *pool* and holds more than its own pool has by now: it was admitted when that pool had more."""
+    for name in sorted(ledger.placed_in):
+        leaf = ledger.tree.firm[name]
+        if (leaf is pool or pool in leaf.pools_above) and leaf.usage[CHARGED][index] > promise(leaf, index):
+            yield Older(name, _firm_holders(ledger, leaf, index), _has_subpools(ledger, name))
 
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:

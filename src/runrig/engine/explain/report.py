@@ -3,7 +3,7 @@
 `used` counts HIGH and NORMAL work, `total` all work.  Both count what is held now, including gangs that are stopping.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,16 +24,19 @@ class PoolBalance(NamedTuple):
     """The GPUs of a pool, summed over flavors.
 
     *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
-    *used*: held by HIGH and NORMAL work submitted to the pool itself; *subtree_used*: including its subpools.  *total*: held by
-    all priorities, subpools included.  *available*: unallocated - used, with what it draws added; negative while it drains.
+    *used*: held by HIGH and NORMAL work submitted to the pool itself; *low*: by its LOW work; *subtree_used*: *used*, including its
+    subpools.  *total*: held by all priorities, subpools included.  *available*: unallocated - used, with what it draws added;
+    negative while it drains.
     *shared*: (cohort, amount) that cohorts promise its HIGH and NORMAL work beyond unallocated, nearest first (law P2); *drawn*:
-    what this work holds of it; *shared_left*: what it may still draw.  *borrowed*: total above nominal and what is drawn.
-    *lent*: idle nominal that others hold.  *capacity*: on ready nodes of the pool's flavors.
+    what this work holds of it; *shared_left*: what it may still draw.  *borrowed*: used + low above
+    unallocated and what is drawn, so from its subpools too; *lent*: idle unallocated quota that others hold, its subpools too.  Those
+    of subpools are not in them: where several pools are listed, each GPU counts once.  *capacity*: on ready nodes of the pool's flavors.
     """
 
     quota: int
     unallocated: int
     used: int
+    low: int
     subtree_used: int
     total: int
     available: int
@@ -51,28 +54,30 @@ def pool_balance(
     name: str,
     *,
     gpus: Mapping[str, GpusByState] | None = None,
-    lends: int | None = None,
+    lends: Sequence[int] | None = None,
     subtree_used: int | None = None,
 ) -> PoolBalance:
     """The GPUs of pool *name*.  Raises KeyError if it does not exist.
 
-    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends* and *subtree_used*, what `tree_rows`
-    has of them; None: they are computed here.
+    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends*, by flavor, and *subtree_used*, what
+    `tree_rows` has of them; None: they are computed here.  Empty *lends*: what it lends is of no interest.
     """
     pool = state.pools[name]
     known = gpus_by_flavor(state) if gpus is None else gpus
     capacity = sum([each.capacity for flavor, each in known.items() if not pool.flavors or flavor in pool.flavors])
     if pool.state is PoolState.ARCHIVED:
-        return PoolBalance(0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
+        return PoolBalance(0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
     tree = state.ledger.tree
-    node, firm, indices = tree.pools[name], tree.firm[name], tree.gpus
-    held = _sums(node, firm, indices)
+    node, firm, low, indices = tree.pools[name], tree.firm[name], tree.low[name], tree.gpus
+    lends = [lent(node, index) for index in indices] if lends is None else lends or [0] * len(indices)
+    held = _sums(node, firm, low, indices, lends)
     deleting = pool.state is PoolState.DELETING
     unallocated = 0 if deleting else held.unallocated
     return PoolBalance(
         quota=0 if deleting else held.promised,
         unallocated=unallocated,
         used=held.used,
+        low=held.low,
         subtree_used=sum([_firm_below(node, index) for index in indices]) if subtree_used is None else subtree_used,
         total=held.total,
         available=unallocated - held.used + held.drawn,
@@ -80,7 +85,7 @@ def pool_balance(
         drawn=held.drawn,
         shared_left=0 if deleting else held.shared_left,
         borrowed=held.borrowed,
-        lent=sum([lent(node, index) for index in indices]) if lends is None else lends,
+        lent=held.lent,
         held=held.promised if deleting else 0,
         capacity=capacity,
     )
@@ -92,25 +97,38 @@ class _Sums(NamedTuple):
     promised: int
     unallocated: int
     used: int
+    low: int
     total: int
     drawn: int
     shared_left: int
     borrowed: int
+    lent: int
 
 
-def _sums(node: QuotaNode, firm: QuotaLeaf, indices: Iterable[int]) -> _Sums:
+def _sums(
+    node: QuotaNode, firm: QuotaLeaf, low: QuotaLeaf, indices: Iterable[int], subtree_lends: Sequence[int]
+) -> _Sums:
     """In one loop: an answer may have thousands of pools, and most have one flavor."""
-    promised = unallocated = used = total = drawn = left = borrows = 0
-    for index in indices:
-        nominal, held = node.nominal[index], node.usage[REAL][index]
-        promised += nominal
-        unallocated += firm.nominal[index]
-        used += firm.usage[REAL][index]
-        total += held
-        drawn += firm.drawn(index)
+    promised = unallocated = used = lows = total = drawn = left = borrows = lends = 0
+    for index, subtree_lent in zip(indices, subtree_lends, strict=True):
+        own, high, cheap, draws = (
+            firm.nominal[index],
+            firm.usage[REAL][index],
+            low.usage[REAL][index],
+            firm.drawn(index),
+        )
+        promised += node.nominal[index]
+        unallocated += own
+        used += high
+        lows += cheap
+        total += node.usage[REAL][index]
+        drawn += draws
         left += _shared_left(firm, index)
-        borrows += max(0, held - nominal - node.drawn(index))
-    return _Sums(promised, unallocated, used, total, drawn, left, borrows)
+        borrows += max(0, high + cheap - own - draws)
+        # What is taken from the pool comes from its own idle quota first, and its own LOW work has that before all others.
+        taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
+        lends += max(0, min(taken, own - high) - cheap)
+    return _Sums(promised, unallocated, used, lows, total, drawn, left, borrows, lends)
 
 
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:

@@ -115,7 +115,7 @@ def pool_rows(state: State) -> dict[str, PoolRow]:
     rows = {}
     for name, pool in sorted(state.pools.items()):
         if pool.state is not PoolState.ARCHIVED:
-            found = pool_balance(state, name, gpus=gpus, lends=0)
+            found = pool_balance(state, name, gpus=gpus, lends=())
             rows[name] = PoolRow(
                 pool.state, found.quota, found.used, found.total, found.available, waiting.get(name, 0)
             )

@@ -57,8 +57,6 @@ def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
     pool = closed_as(pool, _not_archived(before))
     event = PoolEvent.CREATE if create else PoolEvent.RESIZE
     pool = replace(pool, state=PoolState.ACTIVE if before is None else _next_state(state, before, event))
-    if create and pool.parent is not None:
-        subpools.check_has_gpus(pool)
     following = [PutPool(after, child) for child, after in subpools.followers(state.pools, pool)]
     if pool == before and not following:
         return Plan()

@@ -56,13 +56,6 @@ def children_of(pools: Mapping[str, Pool], parent: str) -> list[Pool]:
     return sorted(children, key=lambda pool: pool.name)
 
 
-def check_has_gpus(subpool: Pool) -> None:
-    """Raises InvalidInput if *subpool*, which is new, has no GPUs: only an update may take all that it guarantees (law S1)."""
-    if not any(gpus_of(subpool.quotas).values()):
-        text = f"subpool {subpool.name} would begin with 0 GPUs, and so guarantee nothing"
-        raise InvalidInput.one(f"{text}: give it at least 1; an update may take them later", "quota")
-
-
 def check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
     """Raises Refused if the subpools of one parent, DELETING ones included, would have more quota than the parent (law S1).
 

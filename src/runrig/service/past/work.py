@@ -1,12 +1,13 @@
 """Workflows as they were: of the rows as they are now and of the log, folded by the engine."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from runrig.domain.plan import Action, Nominate, Preempt, Reassign, Submit, WorkflowMove
 from runrig.domain.records import Event
-from runrig.domain.workflows import Workflow, WorkflowSpec
+from runrig.domain.workflows import Task, Workflow, WorkflowSpec
 from runrig.engine.state.moves import workflow_moved
 from runrig.engine.state.state import State
 from runrig.ports.past import Moment
@@ -155,14 +156,17 @@ class StoreThen:
         pods = sorted(task.spec for key in state.groups for task in state.current_tasks(key))
         return {spec: len(list(same)) for spec, same in groupby(pods)}
 
+    def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
+        return {id: Counter(task.spec for task in self._on_nodes(id)) for id in ids}
+
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
-        found = {id: self._nodes(id) for id in ids}
+        found = {id: {task.node for task in self._on_nodes(id) if task.node is not None} for id in ids}
         return {id: (min(nodes), len(nodes)) for id, nodes in found.items() if nodes}
 
-    def _nodes(self, id: str) -> set[str]:
+    def _on_nodes(self, id: str) -> list[Task]:
         state, _ = self.alone(id)
         tasks = [task for key in state.groups for task in state.current_tasks(key)]
-        return {task.node for task in tasks if task.node is not None and task.end_time is None}
+        return [task for task in tasks if task.node is not None and task.end_time is None]
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:  # noqa: ARG002
         """Rows say when a group started last, not when it had by then: nobody is said to have passed."""

@@ -37,6 +37,7 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import PoolState, Quotas
+from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
@@ -80,7 +81,9 @@ def _(action: PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
     how = "is cordoned (law N1)" if node.cordoned else "is ready" if usable else "takes no new pods"
-    return f"node {node.name} ({node.flavor or 'of no flavor'}, {node.resources.get('gpu', 0)} GPUs) {how}"
+    return (
+        f"node {node.name} ({node.flavor or 'of no flavor'}, {amount_in_words(GPU, node.resources.get(GPU, 0))}) {how}"
+    )
 
 
 @in_words.register

@@ -19,6 +19,10 @@ def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
 
 
 def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
+    archived = state.pools.get(name)
+    if archived is not None and archived.state is PoolState.ARCHIVED and visibility.sees(name):
+        again = f"subpool create {archived.parent} {archived.subpool_name}" if archived.parent else f"create {name}"
+        return NotFound(f"{name} is ARCHIVED: `runrig pool {again} --quota GPUS` creates it again")
     live = visibility.of(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
     parent, _, short = name.partition(SUBPOOL_DELIMITER)
     if short and parent in live:

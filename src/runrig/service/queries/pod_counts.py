@@ -44,12 +44,17 @@ def _was_admitted(task: Task) -> bool:
 class GpusAsked:
     """*total*: of all tasks with their full counts.  *per_pod*: of each task that accepts fewer pods, (pods, GPUs of one).
 
-    *groups*: how many task groups the workflow has.
+    *groups*: how many task groups the workflow has.  *of_one*: the GPUs of one pod, by task.
     """
 
     total: int
     per_pod: Mapping[str, tuple[int, int]]
     groups: int
+    of_one: Mapping[str, int]
+
+    def held(self, pods: Mapping[str, int]) -> int:
+        """Returns what *pods* hold, by task as written."""
+        return sum(count * self.of_one.get(task, 0) for task, count in pods.items())
 
     def of_pods(self, pods: Mapping[str, int]) -> int:
         """Returns what *pods* ask for, by task as written; a task that is not there has all of its pods."""
@@ -59,7 +64,8 @@ class GpusAsked:
 def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
     tasks = [task for group in spec.groups for task in group.tasks]
     fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
-    return GpusAsked(sum(task.pods * _gpus(task) for task in tasks), fewer, len(spec.groups))
+    of_one = {task.name: _gpus(task) for task in tasks}
+    return GpusAsked(sum(task.pods * of_one[task.name] for task in tasks), fewer, len(spec.groups), of_one)
 
 
 def _gpus(task: TaskSpec) -> int:

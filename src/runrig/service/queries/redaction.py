@@ -109,7 +109,13 @@ class Names:
         """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
         if reason.code is Code.UPSTREAM:
             return reason
-        return replace(reason, holders=self.several(reason.holders), concerned=tuple(self._concerned(reason.concerned)))
+        older = tuple(replace(each, gangs=self.several(each.gangs)) for each in reason.older)
+        return replace(
+            reason,
+            holders=self.several(reason.holders),
+            older=older,
+            concerned=tuple(self._concerned(reason.concerned)),
+        )
 
     def _concerned(self, concerned: Iterable[Concerned]) -> Iterator[Concerned]:
         """Yields the ones that are seen, then, for each part, the sum of the others without a name."""

@@ -262,7 +262,7 @@ class _Known:
     def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
         state, row = self.state, self.rows.get(pool.name)
         gpus = [] if row is None else [each for key, each in row.balances.items() if key.resource == GPU]
-        lends, used = sum([each.lent for each in gpus]), sum([each.used for each in gpus])
+        lends, used = None if row is None else [each.lent for each in gpus], sum([each.used for each in gpus])
         return PoolView(
             pool=pool,
             settings=settings_of(state, pool),

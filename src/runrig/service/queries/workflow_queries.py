@@ -62,7 +62,8 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *asked*: of all pods, at full count.
+    """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and all of them before that.  *asked*: of all
+    pods, at full count.
 
     Both None: its specification was deleted by retention.  *headline*: why it waits, if it does and somebody asked.
     *nodes*: the first by name of those on which its tasks run, and how many they are; None if none runs.
@@ -216,14 +217,18 @@ class WorkflowQueries:
         return () if seen is None else self._store.tags.used(seen)
 
     def _listed(self, page: Sequence[Workflow]) -> Iterator[Listed]:
-        """Counts pods only of workflows that may have been admitted with fewer."""
+        """Counts pods only of workflows that hold something now or may have been admitted with fewer."""
         asked_by_hash = self._asked_by({each.spec_hash for each in page})
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
         pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
-        nodes = self._store.nodes([each.id for each in page if each.status is WorkflowStatus.RUNNING])
+        running = [each.id for each in page if each.status is WorkflowStatus.RUNNING]
+        nodes = self._store.nodes(running)
+        holding = self._store.holding([each.id for each in page if each.end_time is None])
         for each in page:
-            asked = asked_by_hash.get(each.spec_hash)
-            gpus = None if asked is None else asked.of_pods(pods.get(each.id, {}))
+            asked, held, gpus = asked_by_hash.get(each.spec_hash), holding.get(each.id, {}), None
+            if asked is not None:
+                is_held = held or each.status is WorkflowStatus.RUNNING
+                gpus = asked.held(held) if is_held else asked.of_pods(pods.get(each.id, {}))
             yield Listed(each, gpus, None if asked is None else asked.total, nodes=nodes.get(each.id))
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:

@@ -9,7 +9,7 @@ from runrig.ports.backend import PoolQueues, QueueQuota
 
 def kai_quotas(state: State, pool: Pool) -> PoolQueues:
     # Neither the capacity of its nodes nor what it lends goes into a queue, and both cost far more than the rest.
-    balance = report.pool_balance(state, pool.name, gpus={}, lends=0)
+    balance = report.pool_balance(state, pool.name, gpus={}, lends=())
     return PoolQueues(
         pool, whole=_whole(state, pool, balance) if pool.parent is None else None, own=_own(pool, balance)
     )

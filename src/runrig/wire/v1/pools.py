@@ -13,7 +13,8 @@ _QUOTAS = {"default": {"gpu": QuotaAnswer.example()}}
 
 
 class PoolGpus(Shown):
-    """GPUs of all flavors.  *used*: the pool's own firm work, *subtree_used*: with that of its subpools, *total*: everything held.
+    """GPUs of all flavors.  *used*: the pool's own HIGH and NORMAL work, *low*: its own LOW work, *subtree_used*: *used* with that of its
+    subpools, *total*: everything held, subpools included.  *borrowed*, *lent*: of the pool alone, from and to its subpools too.
 
     *available*: unallocated - used + drawn, below zero while the pool drains.  *shared*: cohort → what it promises HIGH and NORMAL
     work beyond unallocated (law P2), *drawn*: what this work holds of that, *shared_left*: what it may still draw.  *held*: what a
@@ -25,6 +26,7 @@ class PoolGpus(Shown):
             "quota": 8,
             "unallocated": 8,
             "used": 4,
+            "low": 2,
             "subtree_used": 4,
             "total": 6,
             "available": 4,
@@ -41,6 +43,7 @@ class PoolGpus(Shown):
     quota: int
     unallocated: int
     used: int
+    low: int
     subtree_used: int
     total: int
     available: int

@@ -252,8 +252,8 @@ class WorkflowHeadline(Shown):
 
 
 class WorkflowEntry(WorkflowHead):
-    """*gpus*: of the pods that it was admitted with; what is not admitted counts in full.  *gpus_asked*: of all its tasks, at full
-    count.  Both null: its file is no longer kept.
+    """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and all before that.  *gpus_asked*: of all
+    its tasks, at full count.  Both null: its file is no longer kept.
 
     *why* null: nothing of it waits, or something of it runs, or it was not asked for.  *node*: the first by name of the *nodes* on which
     its tasks run; null: none does."""

@@ -51,8 +51,7 @@ def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> bytes:
             sum(view.balance.used for view in views),
             sum(view.balance.available for view in views),
             sum(view.balance.unallocated for view in views),
-            # A parent's total includes its subpools'.
-            sum(view.balance.total for view in views if view.pool.parent is None),
+            sum(_total(view) for view in views),
             GpuTotals(sum(each.totals.capacity for each in node_sets), sum(each.totals.usage for each in node_sets)),
         ),
     }
@@ -66,11 +65,16 @@ def _pool(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         **_settings(view, backend, platforms),
         **balance._asdict(),
         "shared": dict(balance.shared),
-        "resource_usage": _usage(balance.used, balance.available, balance.unallocated, balance.total, view.totals),
+        "resource_usage": _usage(balance.used, balance.available, balance.unallocated, _total(view), view.totals),
         "subpools": view.subpools,
         "workflows": view.workflows,
         "balances": {} if view.row is None else plain_balances(view.row.balances),
     }
+
+
+def _total(view: PoolView) -> int:
+    """The pool's own work of all priorities: its subpools have rows of their own, and the client adds all rows up."""
+    return view.balance.used + view.balance.low
 
 
 def _usage(used: int, free: int, limit: int, total: int, nodes: GpuTotals) -> Plain:
