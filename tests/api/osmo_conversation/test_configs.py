@@ -1,5 +1,6 @@
 """`config show`, `update`, `list`, `history`, `diff` and `rollback`."""
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from tests.api.permissions.two_teams import TwoTeams, two_teams
 
-from .client import fits, refused, said
+from .client import fits, refused, said, send
 
 COUNTABLE = {"guarantee": int, "maximum": int, "weight": int}
 POOL = {
@@ -376,16 +377,17 @@ def test_a_revision_is_shown_and_compared(world: TwoTeams) -> None:
     update(world, "team", {"description": "two"})
     one, two = (each["revision"] for each in history(world)[-2:])
     answer = said(world, "ada", "GET", "api/configs/history", config_types=["POOL"], omit_data=False, revision=one)
-    assert answer["configs"][0]["data"]["team"]["description"] == "one"
+    assert answer["configs"][0]["data"]["pools"]["team"]["description"] == "one"
     latest = said(world, "ada", "GET", "/api/configs/history", config_types=["POOL"], order="DESC", limit=1)
     assert latest["configs"][0]["revision"] == two
     params = {"config_type": "POOL", "first_revision": str(one), "second_revision": str(two)}
     found = said(world, "ada", "GET", "/api/configs/diff", **params)
     rest = {"team": None, "team--a": None}  # a subpool follows its parent
-    assert found["first_data"] | rest == found["second_data"] | rest
-    assert [found[part]["team"]["description"] for part in ("first_data", "second_data")] == ["one", "two"]
+    before, after = (found[part]["pools"] for part in ("first_data", "second_data"))
+    assert before | rest == after | rest
+    assert [each["team"]["description"] for each in (before, after)] == ["one", "two"]
     seen = said(world, "tom", "GET", "/api/configs/diff", **params)
-    assert sorted(seen["first_data"]) == ["team", "team--a"]
+    assert sorted(seen["first_data"]["pools"]) == ["team", "team--a"]
     nothing = f"there is no revision {one} of pools: the latest are none"
     assert refused(world, "nina", "GET", "/api/configs/diff", **params) == (404, nothing)
     status, message = refused(world, "ada", "GET", "/api/configs/diff", **params | {"first_revision": "99999"})
@@ -417,6 +419,65 @@ def test_a_rollback_makes_the_pools_what_they_were(world: TwoTeams) -> None:
         "",
     )
     assert back(world, start) == {"revision": None}
+
+
+def warned(world: TwoTeams, revision: int) -> str | None:
+    """What the client prints beside the answer to a rollback."""
+    body = {"revision": revision, "config_type": "POOL", "description": "back"}
+    answer = send(world, "ada", "POST", "api/configs/history/rollback", body)
+    assert answer.status_code == 200, answer.text
+    header = answer.headers.get("x-osmo-warning")
+    return None if header is None else base64.b64decode(header).decode()
+
+
+def test_a_rollback_says_what_it_deletes_and_what_does_not_come_back(world: TwoTeams) -> None:
+    for name in ("b", "c"):
+        said(world, "ada", "POST", "api/configs/pool/team/subpool", {"name": name, "quota": 1})
+    start = history(world)[-1]["revision"]
+    assert warned(world, start) is None
+    world.submit("tom", "runs", "team--b", gpus=1)
+    world.api.desk.later(1)
+    for name in ("b", "c"):
+        said(world, "ada", "DELETE", f"api/configs/pool/team/subpool/{name}", None)
+    said(world, "ada", "POST", "api/configs/pool/team/subpool", {"name": "d", "quota": 1})
+    assert warned(world, start) == (
+        "Not brought back, because their work has not ended since they were deleted: team--b. "
+        f"Deleted, because revision {start} does not have them: team--d."
+    )
+    states = {name: pool["state"] for name, pool in said(world, "ada", "GET", "api/configs/pool")["pools"].items()}
+    assert {name: state for name, state in states.items() if name.startswith("team--")} == {
+        "team--a": "ACTIVE",
+        "team--b": "DELETING",
+        "team--c": "ACTIVE",
+    }
+    assert warned(world, start) == (
+        "Not brought back, because their work has not ended since they were deleted: team--b."
+    )
+
+
+def test_the_settings_of_a_revision_can_be_sent_back(world: TwoTeams) -> None:
+    said(world, "ada", "PATCH", "api/configs/pool/team/subpool/a", {"quota": 2})
+    start = history(world)[-1]["revision"]
+    now = said(world, "ada", "GET", "api/configs/pool")
+    data = said(world, "ada", "GET", "api/configs/history", config_types=["POOL"], omit_data=False, revision=start)
+    then = data["configs"][0]["data"]
+    fits(then, {"pools": {str: POOL}})
+    assert then == now
+    update(
+        world,
+        "team",
+        {
+            "resources": {"gpu": {"guarantee": 3, "weight": 2}},
+            "description": "less",
+            "default_exec_timeout": "1h",
+            "topology_keys": [{"key": "rack", "label": "rack"}],
+        },
+    )
+    said(world, "ada", "PATCH", "api/configs/pool/team/subpool/a", {"quota": 1})
+    assert said(world, "ada", "GET", "api/configs/pool") != now
+    said(world, "ada", "PUT", "api/configs/pool", {"configs": then["pools"], "description": "as it was"})
+    assert said(world, "ada", "GET", "api/configs/pool") == now
+    assert history(world)[-1]["description"] == "as it was"
 
 
 def test_a_rollback_that_a_rule_forbids_changes_nothing(world: TwoTeams) -> None:

@@ -1,9 +1,11 @@
 """Configurations as the reference client's `config` commands see them: pools with their history, and what else is fixed."""
 
+from base64 import b64encode
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BeforeValidator
 
 from runrig import __version__, wire
@@ -16,12 +18,17 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.pools import PoolState
 from runrig.ports.store import RevisionsQuery
+from runrig.service.commands.declarations import RolledBack
+from runrig.service.queries.visibility import Visibility
+from runrig.service.service import Service
 from runrig.spec.labels import read_tags
 from runrig.spec.workflow import MOST_TASKS
 
 router = APIRouter(route_class=Route, tags=["configs"])
 
 POOL = "POOL"
+WARNING = "x-osmo-warning"
+"""The client prints what stands there, in base64, beside the answer."""
 ConfigType = Annotated[
     Literal[
         "BACKEND",
@@ -84,8 +91,13 @@ def config_history(
     )
     found = service.pool_revisions.page(query, visibility)
     asked = () if omit_data else tuple(each.revision for each in found)
-    data = {each: service.pool_revisions.pools_at(each, visibility) for each in asked}
+    data = {each: _settings_at(service, each, visibility) for each in asked}
     return wire.ConfigHistoryAnswer(configs=[as_answers.revision(each, data.get(each.revision)) for each in found])
+
+
+def _settings_at(service: Service, revision: int, visibility: Visibility) -> dict[str, Any]:
+    then = service.pool_revisions.pools_at(revision, visibility)
+    return as_answers.pools(then, service.queries.flavors(), service.backend_name)
 
 
 @router.get(
@@ -98,25 +110,36 @@ def config_diff(
     service: Serving, visibility: Seeing, config_type: ConfigType, first_revision: Revision, second_revision: Revision
 ) -> wire.ConfigDiffAnswer:
     _check_has_history(config_type)
-    first, second = (
-        as_answers.pools(service.pool_revisions.pools_at(each, visibility))
-        for each in (first_revision, second_revision)
-    )
+    first, second = (_settings_at(service, each, visibility) for each in (first_revision, second_revision))
     return wire.ConfigDiffAnswer(first_data=first, second_data=second)
 
 
 @router.post(
     "/api/configs/history/rollback",
     summary="Make pools what they were after a revision; others are deleted, and their work goes on to its end",
+    description="The header `x-osmo-warning` has, in base64, which pools were deleted and which are still DELETING and did not come back.",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    response_model=wire.ConfigRollbackAnswer,
     responses=answers(wire.ConfigRollbackAnswer, 404, 409),
 )
-def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequest) -> wire.ConfigRollbackAnswer:
+def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequest) -> Response:
     _check_has_history(body.config_type)
     said = said_with(body)
     then = service.pool_revisions.pools_at(body.revision).values()
     wanted = [pool for pool in then if pool.state is PoolState.ACTIVE]
-    return wire.ConfigRollbackAnswer(revision=service.declarations.roll_back(wanted, user=user, said=said))
+    done = service.declarations.roll_back(wanted, user=user, said=said)
+    warning = " ".join(_differs(done, body.revision))
+    headers = {WARNING: b64encode(warning.encode()).decode()} if warning else None
+    answer = wire.ConfigRollbackAnswer(revision=done.revision).model_dump_json()
+    return Response(answer, headers=headers, media_type="application/json")
+
+
+def _differs(done: RolledBack, revision: int) -> Iterator[str]:
+    """How the pools still differ from those of *revision*, and what that cost."""
+    if done.draining:
+        yield f"Not brought back, because their work has not ended since they were deleted: {', '.join(done.draining)}."
+    if done.deleted:
+        yield f"Deleted, because revision {revision} does not have them: {', '.join(done.deleted)}."
 
 
 @router.post(

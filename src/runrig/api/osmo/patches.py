@@ -12,7 +12,7 @@ from runrig.api.edits import check_promise
 from runrig.api.osmo.answers.pools import NO_LIMIT, settings
 from runrig.api.permissions import Asker
 from runrig.domain.errors import Changed, InvalidInput, Problem
-from runrig.domain.pools import Pool, Quota
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.tags import Expected, tag_of
 from runrig.service.queries.resource_queries import PoolView
@@ -49,6 +49,7 @@ _AS_IN_A_FILE = (
 _RUN_TIMES = {"default_exec_timeout": "default_run_time", "max_exec_timeout": "max_run_time"}
 """Fields of the reference client, by the names that a cluster file has for them (law P6)."""
 _SETTABLE = {*_AS_IN_A_FILE, *_RUN_TIMES, "default_exit_actions", "resources", "quotas"}
+_OUTCOMES = {"status", "state", "subpool_state", "closed_by", "closed_reason"}
 MOST_TRIES = 20
 """How often an edit is merged anew because somebody else was quicker."""
 _PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weight": "weight"}
@@ -78,16 +79,43 @@ def patched(service: Service, user: str, asker: Asker, name: str, body: wire.Poo
 
 
 def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -> None:
-    """Changes many pools at once, or none.  Raises as `patched` does; the sentence names the pool."""
+    """Changes many pools at once, or none.  Raises as `patched` does; the sentence names the pool.
+
+    The client sends all that it was shown: what a subpool has from its parent, and what is the outcome of other commands, is left out.
+    """
     said = said_with(body)
     edits = []
-    for name, config in sorted(body.configs.items()):
+    for name in sorted(body.configs):
         try:
-            edits.append(_changed(service, asker, name, config, whole=True))
+            edits.append(_changed(service, asker, name, _own(name, body.configs), whole=True))
         except InvalidInput as error:
             problems = (Problem(f"pool {name}: {each.message}", f"configs.{name}") for each in error.problems)
             raise InvalidInput(tuple(problems)) from None
     service.declarations.put_pools(edits, user=user, said=said)
+
+
+def _own(name: str, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the settings that were sent for *name* say of this pool itself."""
+    sent = configs[name]
+    parent, delimiter, _ = name.partition(SUBPOOL_DELIMITER)
+    above = configs.get(parent, {}) if delimiter else {}
+
+    twice = {f"{seconds}_s" for text, seconds in _RUN_TIMES.items() if text in sent}
+    if delimiter and "resources" in sent:
+        twice.add("quotas")
+    own = {key: value for key, value in sent.items() if key not in _OUTCOMES | twice}
+    inherited = {key for key, value in own.items() if key != "resources" and above.get(key, _NOT_KEPT) == value}
+    gpu, usual = (_of_gpus(each) for each in (own, above))
+    if gpu and usual and gpu.get("weight") == usual.get("weight"):
+        own["resources"] = {GPU: {key: value for key, value in gpu.items() if key != "weight"}}
+    return {key: value for key, value in own.items() if key not in inherited}
+
+
+def _of_gpus(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``resources.gpu``; nothing if it is not there, or not a mapping."""
+    resources = settings.get("resources")
+    gpu = resources.get(GPU) if isinstance(resources, Mapping) and set(resources) == {GPU} else None
+    return gpu if isinstance(gpu, Mapping) else {}
 
 
 def _changed(

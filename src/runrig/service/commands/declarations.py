@@ -5,6 +5,7 @@ Who made what is in the event log: the actor of what an apply made begins with `
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import Conflict, NotFound
@@ -29,6 +30,16 @@ from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Said, Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """*revision*: of the change that was made; None: nothing differed.  *draining*: pools that were not brought back, because they are
+    still DELETING.  *deleted*: pools that were not there then."""
+
+    revision: int | None
+    draining: tuple[str, ...]
+    deleted: tuple[str, ...]
 
 
 class Declarations:
@@ -125,8 +136,8 @@ class Declarations:
                 check_unchanged(expected, before, f"cohort {name}")
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
-    def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> int | None:
-        """Makes the ACTIVE pools those of *wanted* again; the revision that this made, None if nothing differs.
+    def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:
+        """Makes the ACTIVE pools those of *wanted* again.
 
         Others are deleted, as `delete_pool` does.  All of it is done or nothing (law Q7).  Raises what the single edits raise.
         """
@@ -140,7 +151,10 @@ class Declarations:
             )
             gone = [f"pool/{name}" for name in others if name not in kept]
             writing.commit(pools.declare(state, spec, prune=gone, user=user))
-        return None if writing.revision is None else writing.revision.number
+            draining = [name for name in sorted(kept) if state.pools[name].state is not PoolState.ACTIVE]
+        deleted = sorted(name for name in others if name not in kept)
+        revision = None if writing.revision is None else writing.revision.number
+        return RolledBack(revision, tuple(draining), tuple(deleted))
 
     # ------------------------------------------------------------ whole files
 

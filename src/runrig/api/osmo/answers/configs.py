@@ -1,12 +1,13 @@
 """Configurations and their history as answers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from runrig import wire
 from runrig.api.osmo.answers.accounts import name_of
-from runrig.api.shown.pools import declared
+from runrig.api.osmo.answers.pools import settings_then
 from runrig.domain.access import Grant, Kind
+from runrig.domain.nodes import Flavor
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool
 from runrig.service.queries.pool_revisions import PoolRevision
 
@@ -20,7 +21,8 @@ _ACTIONS: Mapping[Kind, tuple[list[str], str]] = {
 """Actions in the reference's words, and what they come to in ours."""
 
 
-def revision(found: PoolRevision, data: Mapping[str, Pool] | None) -> wire.ConfigRevision:
+def revision(found: PoolRevision, data: dict[str, Any] | None) -> wire.ConfigRevision:
+    """*data*: as `pools` has it."""
     moment = wire.utc(found.time)
     assert moment is not None, "a time that is set"
     return wire.ConfigRevision(
@@ -31,7 +33,7 @@ def revision(found: PoolRevision, data: Mapping[str, Pool] | None) -> wire.Confi
         created_at=moment,
         description=found.said,
         tags=list(found.tags),
-        data=None if data is None else pools(data),
+        data=data,
     )
 
 
@@ -41,9 +43,14 @@ def _name(found: PoolRevision) -> str:
     return first if all(each.startswith(first + SUBPOOL_DELIMITER) for each in others) else ""
 
 
-def pools(then: Mapping[str, Pool]) -> dict[str, Any]:
-    """As they were declared; the settings of a subpool are its parent's, which it carries."""
-    return {name: {"name": name, **declared(pool)} for name, pool in then.items()}
+def pools(then: Mapping[str, Pool], flavors: Collection[Flavor], backend: str) -> dict[str, Any]:
+    """In the form in which `config show POOL` has the pools of now, so that the client can send them back."""
+    return {
+        "pools": {
+            name: settings_then(pool, then.get(pool.parent or name, pool), flavors, backend).model_dump(mode="json")
+            for name, pool in then.items()
+        }
+    }
 
 
 def roles(tops: Iterable[str]) -> Iterator[wire.RoleConfigAnswer]:

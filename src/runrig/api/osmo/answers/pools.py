@@ -1,6 +1,6 @@
 """Pools as answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pydantic_core import to_json
 
@@ -30,7 +30,15 @@ Platforms = dict[str, Plain]
 
 
 def settings(view: PoolView, backend: str) -> wire.PoolSettingsAnswer:
-    return wire.PoolSettingsAnswer.model_validate(_SETTINGS | _settings(view, backend, {}))
+    return wire.PoolSettingsAnswer.model_validate(
+        _SETTINGS | _settings(view.pool, view.settings, view.flavors, backend, {})
+    )
+
+
+def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backend: str) -> wire.PoolSettingsAnswer:
+    """The settings of a pool of an earlier revision.  *inherited*: its parent of then, if it is a subpool; *flavors*: those of now."""
+    usable = [each for each in flavors if not inherited.flavors or each.name in inherited.flavors]
+    return wire.PoolSettingsAnswer.model_validate(_SETTINGS | _settings(pool, inherited, usable, backend, {}))
 
 
 def pool(view: PoolView, backend: str) -> wire.PoolAnswer:
@@ -62,7 +70,7 @@ def _pool(view: PoolView, backend: str, platforms: Platforms) -> Plain:
     balance = view.balance
     return {
         **_POOL,
-        **_settings(view, backend, platforms),
+        **_settings(view.pool, view.settings, view.flavors, backend, platforms),
         **balance._asdict(),
         "shared": dict(balance.shared),
         "resource_usage": _usage(balance.used, balance.available, balance.unallocated, _total(view), view.totals),
@@ -95,10 +103,10 @@ _STATUS: Mapping[PoolState, str] = {
 }
 
 
-def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
-    own, inherited, state = view.pool, view.settings, view.pool.state.value
+def _settings(own: Pool, inherited: Pool, flavors: Collection[Flavor], backend: str, platforms: Platforms) -> Plain:
+    state = own.state.value
     closed = inherited if own.closed_by is None else own
-    for flavor in view.flavors:
+    for flavor in flavors:
         if flavor.name not in platforms:
             platforms[flavor.name] = _platform(flavor)
     return {
@@ -112,7 +120,7 @@ def _settings(view: PoolView, backend: str, platforms: Platforms) -> Plain:
         "max_exec_timeout": _duration(inherited.max_run_time_s),
         "resources": {"gpu": _countable(own)},
         "topology_keys": [{"key": each.key, "label": each.label} for each in inherited.topology_keys],
-        "platforms": {flavor.name: platforms[flavor.name] for flavor in view.flavors},
+        "platforms": {flavor.name: platforms[flavor.name] for flavor in flavors},
         "cohort": own.cohort,
         "quotas": plain_quotas(own.quotas),
         "queueing": inherited.queueing.value,
