@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from runrig.api.osmo.absent import why_absent
+from runrig.api.absent import why_absent
 from runrig.api.problems import written
 from runrig.api.short_way import UnknownParameter
 from runrig.domain import statuses

@@ -86,10 +86,16 @@ def test_a_template_is_submitted_with_its_settings(
 
 
 def test_a_template_is_validated_with_its_settings(world: TwoTeams) -> None:
-    file = rendered(world, TEMPLATE, ["gpus=2"], [])
-    sent = body(file, ["gpus=2"], [], TEMPLATE)
-    answer = said(world, "tom", "POST", "api/pool/team/workflow", sent, validation_only=True, dry_run=False)
+    """The client leaves the template out of its second request."""
+    template = TEMPLATE.replace("{% raw %}echo ${#list[@]} {{ left }}{% endraw %}", "echo")
+    first = body(template, ["gpus=2"], ["word=3"])
+    answer = said(world, "tom", "POST", "api/pool/team/workflow", first, validation_only=True, dry_run=True)
+    second = first | {"file": yaml.dump(yaml.safe_load(answer["spec"]))}
+    answer = said(world, "tom", "POST", "api/pool/team/workflow", second, validation_only=True, dry_run=False)
     assert answer["logs"] == f"{answer['name']} would be accepted"
+    wrong = body(TEMPLATE, ["gpsu=2"], [])
+    asked = {"validation_only": True, "dry_run": True}
+    assert refused(world, "tom", "POST", "api/pool/team/workflow", wrong, **asked)[0] == 422
 
 
 def test_a_setting_that_the_template_does_not_have_is_refused_each_time(world: TwoTeams) -> None:

@@ -22,6 +22,7 @@ from runrig.service.commands.submissions import Accepted, Submission
 from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.spec.masked import masked
+from runrig.spec.template import is_template
 
 router = APIRouter(route_class=Route, tags=["workflows"])
 
@@ -73,12 +74,14 @@ async def submit(
         return _accepted(await again, base)
     if body is None:
         raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
+    # `workflow validate` sends what was rendered from a template without the template, and the settings once more.
+    is_rendered = validation_only and not dry_run and not is_template(body.file)
     submission = Submission(
         text=body.file,
         pool=pool,
         user=user,
-        variables=tuple(body.set_variables),
-        string_variables=tuple(body.set_string_variables),
+        variables=() if is_rendered else tuple(body.set_variables),
+        string_variables=() if is_rendered else tuple(body.set_string_variables),
         template=body.uploaded_templated_spec,
         environment=tuple(env_vars),
         labels=tuple(label),
