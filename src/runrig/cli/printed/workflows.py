@@ -101,7 +101,7 @@ def workflow(answer: Answer, url: str) -> dict[str, Any]:
         "outputs": "",
         "groups": [_group(group, done, id, url) for group in answer["groups"]],
         "plugins": {"rsync": False},
-        "warnings": [],
+        "warnings": answer["warnings"],
         **{name: answer[name] for name in ("pool", "backend", "priority", "labels", "held_by")},
         "failure_message": answer["message"] or None,
         "cause": answer["cause"],

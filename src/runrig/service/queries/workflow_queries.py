@@ -28,6 +28,7 @@ from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sentences import deletion_in_words, failure_of, sentence_of
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
+from runrig.service.queries.spreads import latest_in_words, noted, prefers, spreads
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.reconciler import Standstill
 from runrig.spec.fields import likely
@@ -51,13 +52,14 @@ _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
 @dataclass(frozen=True, slots=True)
 class WorkflowView:
-    """*now*: when it was asked, for durations.  *spec* None: deleted by retention."""
+    """*now*: when it was asked, for durations.  *spec* None: deleted by retention.  *warnings*: what it prefers and does not have."""
 
     stored: StoredWorkflow
     spec: WorkflowSpec | None
     tags: tuple[str, ...]
     now: float
     failure: Failure | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,16 @@ class WorkflowQueries:
             spec = self._store.spec(stored.workflow.spec_hash).spec
         except NotFound:
             spec = None
-        tags, failure = self._store.tags.of(stored.workflow.id), self._failures.of(stored)
-        return WorkflowView(_as_it_runs(stored), spec, tags, self._clock.now(), failure)
+        id = stored.workflow.id
+        found = spreads(self._asker, self._store.log.events(workflow=id)) if prefers(spec) else ()
+        return WorkflowView(
+            _as_it_runs(stored),
+            spec,
+            self._store.tags.of(id),
+            self._clock.now(),
+            self._failures.of(stored),
+            latest_in_words(found),
+        )
 
     def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
         """(the page, whether there is more)."""
@@ -265,7 +275,8 @@ class WorkflowQueries:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
 
         ours: Iterable[Event] = self._events(workflow.id, partial(self.names, visibility))[1]
-        theirs: Iterable[ClusterEvent] = self._backend.events(workflow.id)
+        split = noted(spreads(self._asker, ours))
+        theirs: Iterable[ClusterEvent] = sorted((*self._backend.events(workflow.id), *split), key=_when)
         if task is not None or retry_id is not None:
             ours = (event for event in ours if isinstance(event.action, _OF_A_TASK) and asked(event.action.key))
             theirs = (event for event in theirs if asked(event.key))
@@ -296,7 +307,8 @@ class WorkflowQueries:
         deletion = deletion_of(self._store, workflow, draining=draining)
         failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
         code = None if failure is None else failure.task.exit_code
-        sentence = "; ".join((sentence_of(workflow, groups, hold, code), *self._backend.says(workflow.id)))
+        split = () if hold is None else latest_in_words(spreads(self._asker, events))
+        sentence = "; ".join((sentence_of(workflow, groups, hold, code), *split, *self._backend.says(workflow.id)))
         if failure is not None:
             sentence += failure_of(failure.task, failure.sentence, failure.ending)
         if deletion is not None:

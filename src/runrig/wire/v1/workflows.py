@@ -347,7 +347,7 @@ class TaskGroup(Shown):
 
 class Workflow(WorkflowHead, Tagged):
     """*backend*: who runs its tasks.  *message*: how it ended; *cause*: why, where a program of its own failed.  *repeats*: the workflow
-    whose file it is again.  Timeouts in seconds, null: none."""
+    whose file it is again.  Timeouts in seconds, null: none.  *warnings*: what it prefers and does not have, such as one rack."""
 
     model_config = example(
         _ENTRY
@@ -361,6 +361,7 @@ class Workflow(WorkflowHead, Tagged):
             "exec_timeout_s": None,
             "queue_timeout_s": None,
             "groups": [TaskGroup.example()],
+            "warnings": [],
         }
     )
 
@@ -373,3 +374,4 @@ class Workflow(WorkflowHead, Tagged):
     exec_timeout_s: float | None
     queue_timeout_s: float | None
     groups: list[TaskGroup]
+    warnings: list[str]

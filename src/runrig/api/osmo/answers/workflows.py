@@ -88,6 +88,7 @@ def workflow(view: WorkflowView, base: str, backend: str, *, all_attempts: bool)
         priority=it.priority.value,
         labels=dict(it.labels),
         failure_message=it.failure_message or None,
+        warnings=list(view.warnings),
     )
 
 

@@ -121,6 +121,7 @@ def workflow(view: WorkflowView, backend: str) -> v1.Workflow:
         exec_timeout_s=None if spec is None else spec.exec_timeout_s,
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
         groups=[_group(view, group) for group in shared.in_file_order(view)],
+        warnings=list(view.warnings),
     )
 
 
