@@ -1,0 +1,2 @@
+list=(a b)
+echo "${#list[@]} of {{ rounds }}"
