@@ -56,7 +56,8 @@ def test_a_pool_beyond_its_quota_is_told_by_how_much() -> None:
     world = held(World({"a": 4, "b": 4}, {"n0": 8}), NORMAL, 4)
     world.do(PutPool(Pool("a", gpu_quota(3))))
     sentence = "a is 1 over its quota of default/gpu, and it asks for 2"
-    older = "held-1/t-group started in a before its quota was cut, and keeps what it holds until it ends: it starts when held-1/t-group ends"
+    gang = "held-1/t-group"
+    older = f"{gang} started in a before its quota was cut, and keeps what it holds until it ends: it starts when {gang} ends"
     assert (f"{sentence}; {older}", "quota: a is 1 over, needs 2") in over(world)
 
 
