@@ -148,6 +148,8 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "PATCH /api/v1/workflows/{id}/tags",
         "POST /api/auth/access_token/{name}",
         "POST /api/auth/jwt/access_token",
+        "POST /api/auth/oidc/device",
+        "POST /api/auth/oidc/token",
         "POST /api/auth/user",
         "POST /api/auth/user/{user}/access_token/{name}",
         "POST /api/auth/user/{user}/roles",

@@ -14,7 +14,15 @@ from tests.attack.wire import Answer
 from tests.patience import until
 
 SIGN_IN = [f"/api/v1/sign-in{each}" for each in ("", "/code", "/device", "/device/token", "/renewal")]
-OPEN = ("/healthz", "/readyz", "/api/auth/login", "/api/auth/jwt/access_token", *SIGN_IN)
+OPEN = (
+    "/healthz",
+    "/readyz",
+    "/api/auth/login",
+    "/api/auth/jwt/access_token",
+    "/api/auth/oidc/device",
+    "/api/auth/oidc/token",
+    *SIGN_IN,
+)
 NOT_BY_NAME = (
     "no token came with the request, and `login --method dev` is not allowed here: "
     "log in with `login URL --method token --token-file FILE`"

@@ -61,20 +61,22 @@ class Ask:
 @dataclass(frozen=True)
 class Step:
     """One command.  *after*: workflow → the status that it has before.  *on_server*: it needs tasks that are processes.  *exit*: its
-    exit code."""
+    exit code.  *by_client*: the client can do it on any machine."""
 
     run: str
     asks: tuple[Ask, ...]
     after: Mapping[str, str]
     on_server: bool
     exit: int
+    by_client: bool
 
 
 def steps(name: str) -> Iterator[Step]:
     """Yields the commands of a file of `conversations/`."""
     for step in yaml.safe_load((HERE / "conversations" / f"{name}.yaml").read_text()):
         asks = tuple(_ask(**each) for each in step.get("asks", ()))
-        yield Step(step["run"], asks, step.get("after", {}), step.get("only") == "server", step.get("exit", 0))
+        on_server, by_client = step.get("only") == "server", step.get("client", True)
+        yield Step(step["run"], asks, step.get("after", {}), on_server, step.get("exit", 0), by_client)
 
 
 def _ask(ask: str, body: Any = None, status: int = 200, says: str = "", keep: Any = None, **more: Any) -> Ask:

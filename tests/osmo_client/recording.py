@@ -5,7 +5,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +37,10 @@ class _Passing(http.server.BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         sent = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_A_CONNECTION}
-        upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream)
-        upstream.request(self.command, self.path, sent or None, headers)
-        answer = upstream.getresponse()
-        text = answer.read()
+        with closing(http.client.HTTPConnection("127.0.0.1", self.server.upstream)) as upstream:
+            upstream.request(self.command, self.path, sent or None, headers)
+            answer = upstream.getresponse()
+            text = answer.read()
         body = json.loads(sent) if sent else None
         self.server.noted.append(
             Noted(self.command, self.path, body, headers, answer.status, text.decode("utf-8", "replace"))
@@ -50,6 +50,7 @@ class _Passing(http.server.BaseHTTPRequestHandler):
             if name.lower() not in _OF_A_CONNECTION:
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(text)
 

@@ -31,6 +31,8 @@ OPEN_PATHS = (
     "/readyz",
     "/api/auth/login",
     "/api/auth/jwt/access_token",
+    "/api/auth/oidc/device",
+    "/api/auth/oidc/token",
     "/api/v1/sign-in",
     "/api/v1/sign-in/code",
     "/api/v1/sign-in/device",

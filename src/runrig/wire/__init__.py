@@ -1,9 +1,11 @@
 """Requests and answers over HTTP, each with an example that the OpenAPI document shows."""
 
 from runrig.wire.access import (
+    DeviceAnswer,
     ExchangeAnswer,
     ExchangeRequest,
     LoginAnswer,
+    OAuthTokenAnswer,
     ProfileAnswer,
     ProfileRequest,
     RoleGrantRequest,
@@ -150,6 +152,7 @@ __all__ = [
     "CredentialAnswer",
     "CredentialSetRequest",
     "CredentialsAnswer",
+    "DeviceAnswer",
     "DomainAnswer",
     "DomainGangsAnswer",
     "DomainGpusAnswer",
@@ -168,6 +171,7 @@ __all__ = [
     "ListEntry",
     "LoginAnswer",
     "NodeSetAnswer",
+    "OAuthTokenAnswer",
     "OthersAnswer",
     "PlatformAnswer",
     "PluginConfigsAnswer",

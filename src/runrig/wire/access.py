@@ -45,15 +45,15 @@ class RoleGrantRequest(Request):
 
 
 class LoginAnswer(Answer):
-    """Where a client logs in by other means than a token: nowhere."""
+    """Where the reference client sends a browser, and brings what the browser came back with."""
 
     model_config = example(
         {
-            "device_endpoint": None,
-            "device_client_id": None,
-            "browser_endpoint": None,
-            "browser_client_id": None,
-            "token_endpoint": None,
+            "device_endpoint": "https://runrig.example.org/api/auth/oidc/device",
+            "device_client_id": "runrig",
+            "browser_endpoint": "https://login.example.org/authorize",
+            "browser_client_id": "runrig",
+            "token_endpoint": "https://runrig.example.org/api/auth/oidc/token",
             "logout_endpoint": None,
         }
     )
@@ -64,6 +64,38 @@ class LoginAnswer(Answer):
     browser_client_id: str | None = None
     token_endpoint: str | None = None
     logout_endpoint: str | None = None
+
+
+class DeviceAnswer(Answer):
+    """RFC 8628: the user opens *verification_uri* and writes *user_code*; *device_code* is for the token endpoint.  Times in seconds."""
+
+    model_config = example(
+        {
+            "device_code": "of-43-characters",
+            "user_code": "BDWP-HQPK",
+            "verification_uri": "https://login.example.org/device",
+            "verification_uri_complete": None,
+            "expires_in": 600,
+            "interval": 5,
+        }
+    )
+
+    device_code: str
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str | None = None
+    expires_in: int
+    interval: int
+
+
+class OAuthTokenAnswer(Answer):
+    """*id_token*: of this server, as a bearer token.  *refresh_token*: of the provider; null: it cannot be renewed."""
+
+    model_config = example({"id_token": "a-signed-token", "refresh_token": "of-the-provider", "expires_in": 900})
+
+    id_token: str
+    refresh_token: str | None
+    expires_in: int
 
 
 class ExchangeRequest(Request):

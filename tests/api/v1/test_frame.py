@@ -97,6 +97,8 @@ def test_the_document_says_how_to_sign_in() -> None:
     assert sorted(path for path, each in methods if each.get("security") == []) == [
         "/api/auth/jwt/access_token",
         "/api/auth/login",
+        "/api/auth/oidc/device",
+        "/api/auth/oidc/token",
         "/api/v1/sign-in",
         "/api/v1/sign-in/code",
         "/api/v1/sign-in/device",

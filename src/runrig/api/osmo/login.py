@@ -1,28 +1,162 @@
-"""The login of the reference client."""
+"""The login of the reference client: by a token, and where people sign in at a provider of identities, by the provider.
 
-from typing import Annotated
+The client speaks OAuth: it asks where to send a browser, and brings the code, the device code or the refresh token to the token endpoint.
+That is one of this server, which asks the provider and gives a token of its own, as for our own client (`api.v1.sign_in`).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 from runrig import wire
+from runrig.api.failures import status_of
 from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Found, Route, Serving, answers
-from runrig.domain.errors import NotFound
+from runrig.api.routing import Asked, Base, Found, Route, Serving, answers
+from runrig.domain.errors import NotFound, RunrigError
 from runrig.service.access.dev_login import BY_TOKEN
+from runrig.service.access.jwts import SIGN_IN_S
+from runrig.service.access.oidc.provider import Pending
+from runrig.service.access.oidc.sign_ins import SignedIn
+from runrig.service.service import Service
 
 router = APIRouter(route_class=Route, tags=["access"])
+
+TOKEN, DEVICE = "/api/auth/oidc/token", "/api/auth/oidc/device"
+LONGEST_FORM = 16 * 1024
+_DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+def _form(*fields: str) -> dict[str, Any]:
+    """The body of a route in the document."""
+    properties = {name: {"type": "string"} for name in fields}
+    schema = {"type": "object", "properties": properties, "required": list(fields[:1])}
+    example = dict.fromkeys(fields, "")
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {"application/x-www-form-urlencoded": {"schema": schema, "example": example}},
+        }
+    }
 
 
 @router.get(
     "/api/auth/login",
     summary="Where else than by a token the client could log in",
-    description="Nowhere: the client shows the 404 to whoever chose another method.",
+    description="404 where nobody signs in at a provider of identities: the client shows it to whoever chose another method.",
     dependencies=[OPEN],
     responses=answers(wire.LoginAnswer, 404),
 )
-def login() -> wire.LoginAnswer:
-    raise NotFound(f"this method does not work here: {BY_TOKEN}")
+def login(service: Serving, base: Base) -> wire.LoginAnswer:
+    try:
+        signs = service.access.sign_ins
+    except NotFound:
+        raise NotFound(f"this method does not work here: {BY_TOKEN}") from None
+    return wire.LoginAnswer(
+        device_endpoint=base + DEVICE,
+        device_client_id=signs.spec.client_id,
+        browser_endpoint=signs.metadata().authorization_endpoint,
+        browser_client_id=signs.spec.client_id,
+        token_endpoint=base + TOKEN,
+    )
+
+
+@router.post(
+    DEVICE,
+    summary="Begin a sign-in without a browser, as OAuth has it",
+    dependencies=[OPEN],
+    response_model=wire.DeviceAnswer,
+    responses=answers(wire.DeviceAnswer, 404),
+    openapi_extra=_form("client_id", "scope"),
+)
+async def begin_oidc_device(service: Serving, request: Asked) -> Response:
+    return await run_in_threadpool(_begun, service, source(request.scope))
+
+
+def _begun(service: Service, address: str) -> Response:
+    try:
+        found = service.access.sign_ins.start_device(address)
+    except RunrigError as error:
+        return _refused(error)
+    answer = wire.DeviceAnswer(
+        device_code=found.code,
+        user_code=found.user_code,
+        verification_uri=found.url,
+        verification_uri_complete=found.full_url,
+        expires_in=found.expires_in_s,
+        interval=found.interval_s,
+    )
+    return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+
+
+@router.post(
+    TOKEN,
+    summary="A token of 15 minutes for what the client has from the provider, as OAuth has it",
+    description="400 with `error` and `error_description` if there is none, or not yet.",
+    dependencies=[OPEN],
+    response_model=wire.OAuthTokenAnswer,
+    responses=answers(wire.OAuthTokenAnswer, 404),
+    openapi_extra=_form("grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "device_code"),
+)
+async def give_oidc_token(service: Serving, request: Asked, base: Base) -> Response:
+    form = await _fields(request)
+    return await run_in_threadpool(_given, service, form, base, source(request.scope))
+
+
+async def _fields(request: Request) -> Mapping[str, str]:
+    """The fields of a form, the last value of each; none if it is not one, or too long."""
+    body = await request.body()
+    try:
+        found = parse_qs(body.decode("ascii"), max_num_fields=20) if len(body) <= LONGEST_FORM else {}
+    except ValueError:
+        return {}
+    return {name: values[-1] for name, values in found.items()}
+
+
+def _given(service: Service, form: Mapping[str, str], base: str, address: str) -> Response:
+    try:
+        found = _signed_in(service, form, base, address)
+    except Pending as error:
+        return _error("slow_down" if error.details["slower"] else "authorization_pending", error.message)
+    except RunrigError as error:
+        return _refused(error)
+    if found is None:
+        how = form.get("grant_type", "")
+        return _error("unsupported_grant_type", f"this method does not work here ({how!r:.80}): {BY_TOKEN}")
+    answer = wire.OAuthTokenAnswer(id_token=found.token, refresh_token=found.refresh_token, expires_in=SIGN_IN_S)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def _signed_in(service: Service, form: Mapping[str, str], base: str, address: str) -> SignedIn | None:
+    """None: by a grant that is not one of the three."""
+    signs, text = service.access.sign_ins, form.get
+    match form.get("grant_type"):
+        case "authorization_code":
+            verifier, uri = text("code_verifier", ""), text("redirect_uri", "")
+            return signs.by_code(
+                text("code", ""), verifier=verifier, redirect_uri=uri, nonce=None, own=base, source=address
+            )
+        case "refresh_token":
+            return signs.renewed(text("refresh_token", ""), address)
+        case kind if kind == _DEVICE_CODE:
+            return signs.by_device(text("device_code", ""), address)
+    return None
+
+
+def _refused(error: RunrigError) -> Response:
+    """As OAuth has it; faults of the server and of the provider are told as everywhere."""
+    if isinstance(error, NotFound) or status_of(error) in (429, 500, 503):
+        raise error
+    return _error("invalid_grant", error.message)
+
+
+def _error(code: str, text: str) -> Response:
+    return JSONResponse({"error": code, "error_description": text}, 400)
 
 
 @router.post(

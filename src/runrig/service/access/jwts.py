@@ -33,10 +33,14 @@ def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]
     return jwt.encode(claims, key, algorithm=_ALGORITHM), expires_at
 
 
-def for_sign_in(key: str, user: str, grants: tuple[Grant, ...], now: float) -> tuple[str, int]:
-    """(the JWT, when it expires)"""
+def for_sign_in(
+    key: str, user: str, grants: tuple[Grant, ...], now: float, nonce: str | None = None
+) -> tuple[str, int]:
+    """(the JWT, when it expires).  *nonce*: of the provider's token, for a client that compares it itself."""
     expires_at = int(now) + SIGN_IN_S
     claims = {"aud": _SIGN_IN, "exp": expires_at, "iat": int(now), "sub": user, "roles": [str(each) for each in grants]}
+    if nonce is not None:
+        claims |= {"nonce": nonce, "name": user}
     return jwt.encode(claims, key, algorithm=_ALGORITHM), expires_at
 
 

@@ -70,9 +70,14 @@ class SignIns:
         with self._turn(), self._attempt(source):
             return self._provider.start_device(Deadline())
 
-    def by_code(self, code: str, *, verifier: str, redirect_uri: str, nonce: str, own: str, source: str) -> SignedIn:
-        """*verifier*: of PKCE.  *own*: the address under which this server was called; only it and loopback may be returned to."""
-        if not _returns_here(redirect_uri, own):
+    def by_code(
+        self, code: str, *, verifier: str, redirect_uri: str, nonce: str | None, own: str, source: str
+    ) -> SignedIn:
+        """*verifier*: of PKCE.  *own*: the address under which this server was called; only it and loopback may be returned to.
+
+        *nonce* None: the reference client, which compares it itself, finds it in the token, and is returned to by the name of loopback.
+        """
+        if not _returns_here(redirect_uri, own, by_name=nonce is None):
             raise InvalidInput.one(
                 f"redirect_uri {redirect_uri!r:.200} is neither on loopback nor on {own}: a code that went elsewhere is not taken",
                 "redirect_uri",
@@ -83,7 +88,7 @@ class SignIns:
             "code_verifier": verifier,
             "redirect_uri": redirect_uri,
         }
-        return self._signed_in(grant, nonce, source)
+        return self._signed_in(grant, nonce, source, passes_nonce=nonce is None)
 
     def by_device(self, code: str, source: str) -> SignedIn:
         """Raises Pending until the user has decided."""
@@ -96,7 +101,15 @@ class SignIns:
         found = self._signed_in(grant, None, source, note=False)
         return found if found.refresh_token else replace(found, refresh_token=refresh_token)
 
-    def _signed_in(self, grant: Mapping[str, str], nonce: str | None, source: str, *, note: bool = True) -> SignedIn:
+    def _signed_in(
+        self,
+        grant: Mapping[str, str],
+        nonce: str | None,
+        source: str,
+        *,
+        note: bool = True,
+        passes_nonce: bool = False,
+    ) -> SignedIn:
         deadline = Deadline()
         with self._turn(), self._attempt(source):
             given = self._provider.tokens(grant, deadline)
@@ -105,7 +118,8 @@ class SignIns:
             if user.disabled:
                 raise NotAllowed(f"user {user.name} is disabled on this server: `runrig user enable` lets in again")
             grants = self._grants(claims)
-            token, ends_at = self._token(user, grants)
+            passed = claims.get("nonce") if passes_nonce else None
+            token, ends_at = self._token(user, grants, passed if isinstance(passed, str) else None)
         return SignedIn(user.name, token, ends_at, given.refresh, grants)
 
     def _claims(self, given: ProviderTokens, nonce: str | None, deadline: Deadline) -> Mapping[str, Any]:
@@ -140,9 +154,9 @@ class SignIns:
                 grants |= dict.fromkeys(roles)
         return tuple(grants)
 
-    def _token(self, user: User, grants: tuple[Grant, ...]) -> tuple[str, int]:
+    def _token(self, user: User, grants: tuple[Grant, ...], nonce: str | None) -> tuple[str, int]:
         """(a token of this server with *grants*, when it ends)"""
-        token, ends_at = jwts.for_sign_in(self._key, user.name, grants, self._accounts.now())
+        token, ends_at = jwts.for_sign_in(self._key, user.name, grants, self._accounts.now(), nonce)
         if len(token) > jwts.LONGEST:
             raise NotAllowed(
                 f"the groups of {user.name} give {len(grants)} roles, more than a token holds: map a group to a role of all pools"
@@ -192,7 +206,7 @@ def _name(value: object) -> str | None:
     return value if isinstance(value, str) and len(value) <= room and user_problem(value) is None else None
 
 
-def _returns_here(uri: str, own: str) -> bool:
+def _returns_here(uri: str, own: str, *, by_name: bool) -> bool:
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname or "", parts.port
@@ -200,7 +214,8 @@ def _returns_here(uri: str, own: str) -> bool:
         return False
     if not uri.isascii() or not uri.isprintable() or "@" in parts.netloc or "\\" in uri or parts.fragment:
         return False
-    return (parts.scheme == "http" and _is_loopback(host)) or f"{parts.scheme}://{parts.netloc}" == own
+    loopback = _is_loopback(host) or (by_name and host == "localhost")
+    return (parts.scheme == "http" and loopback) or f"{parts.scheme}://{parts.netloc}" == own
 
 
 def _is_loopback(host: str) -> bool:
