@@ -92,7 +92,7 @@ def test_a_template_is_validated_with_its_settings(world: TwoTeams) -> None:
     answer = said(world, "tom", "POST", "api/pool/team/workflow", first, validation_only=True, dry_run=True)
     second = first | {"file": yaml.dump(yaml.safe_load(answer["spec"]))}
     answer = said(world, "tom", "POST", "api/pool/team/workflow", second, validation_only=True, dry_run=False)
-    assert answer["logs"] == f"{answer['name']} would be accepted"
+    assert answer["logs"] == "sized would be accepted"
     wrong = body(TEMPLATE, ["gpsu=2"], [])
     asked = {"validation_only": True, "dry_run": True}
     assert refused(world, "tom", "POST", "api/pool/team/workflow", wrong, **asked)[0] == 422
