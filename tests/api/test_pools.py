@@ -76,6 +76,7 @@ def test_a_pool_is_shown_whole(tmp_path: Path) -> None:
             "quota": 2,
             "unallocated": 2,
             "used": 1,
+            "low": 2,
             "subtree_used": 1,
             "total": 3,
             "available": 1,

@@ -213,7 +213,7 @@ def test_validate_takes_files_of_this_machine_in(tmp_path: Path) -> None:
 
 
 def test_validate_tells_which_file_is_wrong(tmp_path: Path) -> None:
-    bad = validated(tmp_path, gpus(0), "-p", "a")
+    bad = validated(tmp_path, gpus(-1), "-p", "a")
     assert (bad.code, bad.err.startswith(f"{tmp_path}/wf.yaml:1:")) == (2, True)
     broken = validated(tmp_path, gpus(1), "-p", "a", cluster="pools: 5\n")
     assert (broken.code, broken.err.startswith(f"{tmp_path}/cluster.yaml:1:8: ")) == (2, True)

@@ -61,6 +61,8 @@ OWNED: Mapping[str, Row | str] = {
     "PATCH /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}", {"roles": ["pool1-user"], "description": "mine now"}),
     "POST /api/auth/access_token/{name}": BOUNDED,
     "POST /api/auth/jwt/access_token": BOUNDED,
+    "POST /api/auth/oidc/device": NOT_OWNED,
+    "POST /api/auth/oidc/token": NOT_OWNED,
     "POST /api/credentials/{name}": Row("/api/credentials/own", OTHER),
     "POST /api/profile/settings": Row("/api/profile/settings", {"pool": "pool1", "email_notification": True}),
     "POST /api/v1/browser-codes": BOUNDED,

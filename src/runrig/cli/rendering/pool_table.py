@@ -11,7 +11,7 @@ _NAMES = (Column("Pool", least=14), Column("Status", 3, least=13), Column("Subpo
 _USED = (Column("GPU Quota", 9, prose=True), Column("Used", 7), Column("Available"))
 _FREE = (Column("Quota Free", 9), Column("Capacity Free", 7))
 _WIDE = (
-    Column("LOW", 8, prose=True),
+    Column("LOW", 3, prose=True),
     Column("Total", 6, prose=True),
     Column("Borrowed", 5),
     Column("Lent", 4),
