@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 
 from sqlalchemy import select
 
@@ -27,14 +27,19 @@ def everything(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:
 
 @contextmanager
 def busy(it: Desk) -> Iterator[list[str]]:
-    """Workflows come, start, preempt each other, end and are cancelled, in threads of their own; the ids of those accepted."""
-    stop = Event()
+    """Workflows come, start, preempt each other, end and are cancelled, in threads of their own; the ids of those accepted.
+
+    At most eight come between two turns of the loop: a store in memory takes them faster than they could ever end.
+    """
+    stop, places = Event(), Semaphore(8)
     accepted: list[str] = []
     failures: list[Exception] = []
 
     def submit(pool: str, priority: Priority) -> None:
         number = 0
         while not stop.is_set():
+            if not places.acquire(timeout=0.1):
+                continue
             number += 1
             id = it.submit(f"{pool}-{priority.value.lower()}", pool, priority, duration=3)
             accepted.append(id)
@@ -45,6 +50,7 @@ def busy(it: Desk) -> Iterator[list[str]]:
         while not stop.is_set():
             it.time[0] += 1
             it.service.settle()
+            places.release(8)
 
     def watched(work: Callable[..., object], *args: object) -> None:
         try:

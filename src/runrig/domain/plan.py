@@ -119,7 +119,7 @@ class EndHold:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The server failed at the workflow, and leaves it as it is until `EndHold` or `Abandon` (law W4).  *error*: the kind of failure.
+    """The server failed at the workflow, and leaves it as it is until `EndHold` or `Abandon` (law W8).  *error*: the kind of failure.
 
     Nothing of it waits in the queue then, and nobody preempts it; what it holds it keeps.
     """
@@ -278,8 +278,8 @@ _LAWS = {
     Submit: "P3",
     Hold: "W3",
     EndHold: "W3",
-    SetAside: "W4",
-    Abandon: "W4",
+    SetAside: "W8",
+    Abandon: "W8",
     Reassign: "P3",
     Queue: "P4",
     Unqueue: "P4",

@@ -236,7 +236,7 @@ THE_SERVER = "the server"
 class Workflow:
     """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log.
 
-    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  `THE_SERVER`: it is set aside (law W4).
+    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  `THE_SERVER`: it is set aside (law W8).
     *times*: where its time went; None before it is submitted, and if an older release kept it last.
     """
 
@@ -262,7 +262,7 @@ class Workflow:
 
     @property
     def set_aside(self) -> bool:
-        """The server failed at it, and leaves it alone (law W4)."""
+        """The server failed at it, and leaves it alone (law W8)."""
         return self.held_by == THE_SERVER
 
 

@@ -40,4 +40,4 @@ def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> No
         quota = OfEdit("pool1", PoolEdit(quota=1))
         found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).seen.consequences
         (spared,) = seen(found, TOM).consequences.spared
-        assert (spared.party.gang, spared.by) == ("mine-?", ANOTHER)
+        assert (spared.party.gang, spared.by) == ("mine-1", ANOTHER)

@@ -91,7 +91,7 @@ PAIRS: list[tuple[Action, str]] = [
     (EndHold("w-1"), "w-1 is released"),
     (
         SetAside("w-1", "KeyError"),
-        "w-1 is set aside: the server failed at it (KeyError) and goes on without it (law W4)",
+        "w-1 is set aside: the server failed at it (KeyError) and goes on without it (law W8)",
     ),
     (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 is in pool q with priority HIGH from now on"),

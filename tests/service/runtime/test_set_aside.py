@@ -1,4 +1,4 @@
-"""No workflow stops the round for others (law W4): what fails at one is decided again without it.
+"""No workflow stops the round for others (law W8): what fails at one is decided again without it.
 
 A fault is put into each action in turn, whatever actions there are: applied to a workflow whose name begins with "bad" it raises,
 once or each time.  A history in which these go through everything that can happen is played beside work of others.
@@ -215,7 +215,7 @@ def test_the_history_has_everything_that_can_happen_to_a_workflow(without_faults
 def test_an_action_that_fails_at_a_workflow_delays_nobody_else(
     kind: type[Action], times: int, without_faults: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W4.  The round itself goes on; whoever is set aside can be cancelled, though the fault is there still."""
+    """W8.  The round itself goes on; whoever is set aside can be cancelled, though the fault is there still."""
     with world(tmp_path) as it, fault(monkeypatch, kind, times) as failed:
         history = History(it)
         history.play()
@@ -271,8 +271,8 @@ def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.Log
         assert with_headline.headline.words == "set aside: the server failed at it"
         (event,) = [each for each in it.store.log.events(after=before) if isinstance(each.action, SetAside)]
         assert (in_words(event.action), event.law, event.actor) == (
-            f"{id} is set aside: the server failed at it (TypeError) and goes on without it (law W4)",
-            "W4",
+            f"{id} is set aside: the server failed at it (TypeError) and goes on without it (law W8)",
+            "W8",
             "engine",
         )
         assert b"runrig_workflows_set_aside 1\n" in it.service.metrics.text()

@@ -36,7 +36,7 @@ class QuotaUse:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSnapshot:
-    """*waiting*: by pool and priority; *gpus*: by flavor.  *aside*: workflows that the server failed at and left alone (law W4)."""
+    """*waiting*: by pool and priority; *gpus*: by flavor.  *aside*: workflows that the server failed at and left alone (law W8)."""
 
     revision: int
     now: float

@@ -128,16 +128,16 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
     """Why *group* is not in the queue."""
     workflow = state.workflows[group.workflow]
     if workflow.set_aside:
-        yield set_aside(workflow)
+        yield why_aside(workflow)
     elif workflow.held_by is not None:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
 
 
-def set_aside(workflow: Workflow) -> Reason:
+def why_aside(workflow: Workflow) -> Reason:
     """Why *workflow*, which the server set aside, goes no further, wherever it is."""
-    return Reason(Code.SET_ASIDE, "W4", where=workflow.id, since=workflow.held_since)
+    return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:

@@ -38,7 +38,7 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS
 class Ledger(Accounts):
     """*effort*: counts what searches for targets do; cuts long cycles.  *ranks*: what is pending, by rank.
 
-    *left_alone*: gangs that nobody may preempt or count on (law W4).
+    *left_alone*: gangs that nobody may preempt or count on (law W8).
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -257,7 +257,7 @@ class Ledger(Accounts):
         insort(self.stopping_ids, entry.gang.id)
 
     def leave_alone(self, gang: str) -> None:
-        """Nobody may preempt *gang*, which goes on holding what it holds, until `take_up` (law W4)."""
+        """Nobody may preempt *gang*, which goes on holding what it holds, until `take_up` (law W8)."""
         entry = self.entries[gang]
         if entry.state is GangState.ADMITTED:
             self._no_candidate(entry)

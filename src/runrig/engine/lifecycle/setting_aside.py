@@ -1,4 +1,4 @@
-"""A workflow at which the server failed is set aside, so that the others go on without it (law W4)."""
+"""A workflow at which the server failed is set aside, so that the others go on without it (law W8)."""
 
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Abandon, Decision, Plan, Release, SetAside, Unqueue, Withdraw

@@ -334,7 +334,7 @@ def _stop_or_end(state: State, group: Group, status: Status, message: str) -> It
 
 
 def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> Plan:
-    """Everything of the workflow stops; what waits ends at once, and so does all of a workflow that is set aside (law W4).
+    """Everything of the workflow stops; what waits ends at once, and so does all of a workflow that is set aside (law W8).
 
     Raises NotFound, and Conflict for a workflow that has finished.
     """

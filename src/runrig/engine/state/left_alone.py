@@ -1,4 +1,4 @@
-"""What becomes of the rows of a workflow at which the server failed: they are left alone, taken up again, or ended as they are (law W4).
+"""What becomes of the rows of a workflow at which the server failed: they are left alone, taken up again, or ended as they are (law W8).
 
 What happens to its gangs are decisions of their own (`lifecycle.setting_aside`).
 """

@@ -74,7 +74,7 @@ class State:
     *current*: per group, the latest attempt of each pod; not kept while no pod has had a second one, which is so of most groups:
     then a pod has one attempt, or none if it was left out.
     *alive*: per pool, how many of its workflows have not ended.  *on_hold*: workflows on hold; *aside*: those of them that the
-    server failed at, which a cycle does not look at (law W4).
+    server failed at, which a cycle does not look at (law W8).
     *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
     *deadlines*: a heap; stale entries are passed over when they are due.
     """

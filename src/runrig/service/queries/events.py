@@ -182,7 +182,7 @@ def _(action: EndHold) -> str:
 
 @in_words.register
 def _(action: SetAside) -> str:
-    return f"{action.workflow} is set aside: the server failed at it ({action.error}) and goes on without it (law W4)"
+    return f"{action.workflow} is set aside: the server failed at it ({action.error}) and goes on without it (law W8)"
 
 
 @in_words.register

@@ -86,7 +86,7 @@ def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskK
                 launch = _launch(state, state.ledger.entries["/".join(group)], state.tasks[key], hosts[group])
         except FailedAt:
             if key.workflow in state.aside:
-                continue  # it is known to fail there, and starts nothing more (law W4)
+                continue  # it is known to fail there, and starts nothing more (law W8)
             raise
         yield key, launch
 

@@ -50,7 +50,7 @@ LONGEST_HOLD_S = 5.0
 """A holder of the lock that takes longer is stuck."""
 
 MOST_ASIDE = 16
-"""So many workflows at most are set aside at a time (law W4).  Where more fail, it is not they who are at fault, and the round fails."""
+"""So many workflows at most are set aside at a time (law W8).  Where more fail, it is not they who are at fault, and the round fails."""
 
 ALONE = 1
 """Budget of a part in which a gang, or a task, is alone."""
@@ -205,7 +205,7 @@ class Transactor:
         """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
 
         Whatever else is committed between two parts is taken in at once: the deciding begins again at the head of the order.
-        A workflow at which a part fails is set aside (law W4).  A part that cannot be stored is decided anew in the smallest ones.
+        A workflow at which a part fails is set aside (law W8).  A part that cannot be stored is decided anew in the smallest ones.
         """
         with self._lock, self._restoring():
             running = CycleInParts(self._loaded(), observed, self._clock.now())
@@ -253,7 +253,7 @@ class Transactor:
         return part
 
     def set_aside(self, failed: FailedAt) -> None:
-        """Puts the workflow that *failed* names aside (law W4).  Raises *failed* itself if that would not help."""
+        """Puts the workflow that *failed* names aside (law W8).  Raises *failed* itself if that would not help."""
         with self._lock:
             revision = self._set_aside(failed)
         self._tell(revision.touched())
