@@ -11,7 +11,7 @@ from runrig.domain.reasons import Code, Reason
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
 from runrig.engine.explain.report import hold
-from runrig.engine.explain.why import GroupWhy, why_aside, why_of
+from runrig.engine.explain.why import GroupWhy, reason_set_aside, why_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.state.state import State
@@ -59,7 +59,7 @@ def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headlin
     found = {}
     for id in workflows:
         if id in state.aside:
-            found[id] = Headline(Verdict.WAITS, why_aside(state.workflows[id]))
+            found[id] = Headline(Verdict.WAITS, reason_set_aside(state.workflows[id]))
         elif id in state.workflows and hold(state, id) is None:
             groups = []
             for group in state.groups_of(id):

@@ -128,14 +128,14 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
     """Why *group* is not in the queue."""
     workflow = state.workflows[group.workflow]
     if workflow.set_aside:
-        yield why_aside(workflow)
+        yield reason_set_aside(workflow)
     elif workflow.held_by is not None:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
 
 
-def why_aside(workflow: Workflow) -> Reason:
+def reason_set_aside(workflow: Workflow) -> Reason:
     """Why *workflow*, which the server set aside, goes no further, wherever it is."""
     return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)
 

@@ -9,7 +9,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, Workflow
 from runrig.engine.explain.headlines import first_of, starts
 from runrig.engine.explain.report import Hold
-from runrig.engine.explain.why import GroupWhy, set_aside
+from runrig.engine.explain.why import GroupWhy, reason_set_aside
 from runrig.service.queries.pool_deletions import PoolDeletion
 
 MOST_NODES = 4
@@ -25,7 +25,7 @@ def sentence_of(
     *exit_code*: of the task that failed, if more is told of it behind this sentence.
     """
     if workflow.set_aside:
-        return f"{workflow.id} waits: {set_aside(workflow)}"
+        return f"{workflow.id} waits: {reason_set_aside(workflow)}"
     group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
     if group is not None and group.reasons:
         who = f"{group.group} is " if len(groups) > 1 else ""
