@@ -14,7 +14,7 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import JSON, Boolean, DateTime, MetaData, create_engine
+from sqlalchemy import JSON, Boolean, DateTime, MetaData, create_engine, null
 from sqlalchemy.types import TypeEngine
 
 from runrig.store import SqlStore
@@ -64,7 +64,7 @@ def restore_in_postgresql(text: str, url: str, scratch: Path) -> None:
 def read(kind: TypeEngine[Any], stored: Any) -> object:
     """What SQLite keeps as text or as a number, as what it is."""
     if stored is None:
-        return None
+        return null() if isinstance(kind, JSON) else None  # a reflected JSON column would store the JSON value null
     if isinstance(kind, DateTime):
         return datetime.fromisoformat(stored).replace(tzinfo=UTC)
     if isinstance(kind, JSON):

@@ -292,7 +292,9 @@ def test_supervisors_inherit_nothing_of_the_server(tmp_path: Path) -> None:
         until_phase(backend, Phase.RUNNING, task)
         folder = tmp_path.resolve() / "data/tasks/wf-1/train/0"
         pid = int((folder / "claim").read_text())
-        until(lambda: open_files(pid) == {"/dev/null", f"{folder}/supervisor.log", f"{folder}/claim"})
+        files = ("supervisor.log", "claim", "order", "stdout.log", "stderr.log")
+        own = {"/dev/null", "anon_inode:inotify", *(f"{folder}/{name}" for name in files)}
+        until(lambda: open_files(pid) == own, 20, lambda: str(open_files(pid) - own))
         assert Path(f"/proc/{pid}/environ").read_bytes() == b""
         assert os.getsid(pid) == pid
     os.close(leak)

@@ -8,7 +8,7 @@ from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import DropNode, Nominate, Preempt, PutNode, PutPool, Withdraw
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import CPU, GPU, PODS, FlavorResource, requests_of
-from runrig.domain.reasons import Code, Concerned, Part, Reason
+from runrig.domain.reasons import Code, Concerned, Older, Part, Reason, Share
 from runrig.domain.workflows import Status, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.explain.why import why
@@ -334,7 +334,10 @@ def test_older_work_of_the_parent_beyond_its_share_is_not_paid_for_by_other_pool
     started(world, ("low", "sim", LOW, 4))
     world.submit("in", "team--a", NORMAL, 1)
     assert world.cycle() == []
-    reason = Reason(Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, holders=("old-1/t-group",))
+    older = (Older("team", ("old-1/t-group",), gave=True),)
+    reason = Reason(
+        Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, holders=("old-1/t-group",), share=Share.SUBTREE, older=older
+    )
     assert why(world.state, "in-1").groups[0].reasons == (reason,)
 
 

@@ -1,11 +1,12 @@
 """The event log: in order, whole revisions, by workflow and by pool, every action equal to what was committed."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from runrig.domain.plan import Action, PutPool
+from runrig.domain.plan import Action, PutPool, Submit
 from runrig.domain.records import Event
 from runrig.ports.store import Store
 
@@ -60,6 +61,8 @@ def test_any_action_reads_back_equal(store: Store, kind: type) -> None:
     def each(action: Action, time: float, actor: str, law: str) -> None:
         nonlocal revision
         revision += 1
+        if isinstance(action, Submit):  # the times of a workflow follow from the log, so no action carries them
+            action = replace(action, workflow=replace(action.workflow, times=None))
         event = Event(revision, 0, time, actor, action, law)
         Commit(revision, (event,), ()).to(store)
         assert store.log.events(after=revision - 1) == (event,)

@@ -153,7 +153,7 @@ class Transactor:
         """*listener* is called after each commit, in the thread that made it: it must return at once and never raise.
 
         *workflow*: an id or uuid; *listener* is then called only after commits that change this workflow, with its status if
-        that changed, so that many may wait without asking; None: the listener is to ask itself.
+        its own row changed, so that many may wait without asking; None: the listener is to ask itself.
         """
         entry = (workflow, listener)
         self._listeners.append(entry)
