@@ -28,16 +28,16 @@ FAST := not slow and not soak and not kubernetes
 SLOW := (slow or explored) and not soak and not kubernetes
 
 test: .venv/.synced  ## what an ordinary change can break, in five minutes at most: no processes, no servers
-	$(BIN)/pytest -n 3 --dist loadgroup -m "$(FAST)" --budget fast
+	$(BIN)/pytest -n 3 -m "$(FAST)" --budget fast
 	@echo "left out: what make test-slow runs, with real processes, and make e2e, on a real Kubernetes API server"
 
 affected: .venv/.synced  ## of make test, what differs from main can break; BASE=COMMIT compares with another commit
 	@tests=$$($(BIN)/python -m tests.affected $(BASE)); test -n "$$tests" || { echo "no test can notice what changed"; exit 0; }; \
-		$(BIN)/pytest -n 3 --dist loadgroup -m "$(FAST)" $$tests
+		$(BIN)/pytest -n 3 -m "$(FAST)" $$tests
 
 # Each of the last three alone, because it measures times or drives a browser.
 test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
-	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 --dist loadgroup -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
+	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
 	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load
 	$(BIN)/pytest -m "$(SLOW)" -rs tests/browser
 

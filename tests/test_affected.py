@@ -4,8 +4,6 @@ import pytest
 
 from tests.affected import EVERYTHING, affected
 
-pytestmark = pytest.mark.xdist_group("affected")  # the graph takes three seconds
-
 
 def names(*changed: str) -> set[str]:
     return {str(file.relative_to("tests")) for file in affected(changed)}

@@ -131,7 +131,7 @@ class Rules:
     def may_create(self, parent: str, short: str, share: int) -> bool:
         there: Pool | None = self.pools.get(f"{parent}--{short}")
         free = there is None or there.state is PoolState.ARCHIVED
-        return self._is_open_parent(parent) and free and 0 < share <= self.left(parent)
+        return self._is_open_parent(parent) and free and 0 <= share <= self.left(parent)
 
     def may_resize(self, parent: str, short: str, share: int) -> bool:
         name = f"{parent}--{short}"

@@ -16,6 +16,7 @@ import pytest
 
 from runrig.api.app import create_app
 from runrig.backends.clock import ServerClock
+from runrig.domain.access import role_named
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutPool, Submit
@@ -130,6 +131,9 @@ def by_http(server: RestartableServer) -> Iterator[Callable[[str], Person]]:
         clients.append(client)
         return lambda asked: _answered(client, asked)
 
+    for at in range(max(SUBMITTERS, EDITORS)):
+        for name in (f"user{at}", f"admin{at}"):
+            server.service.access.users.create(name, [role_named("admin")], actor="ann")
     with listening(lambda port: create_app(server.service, token=TOKEN, port=port, user="ann")) as port:
         try:
             yield person
