@@ -225,7 +225,8 @@ class Subpools(RuleBasedStateMachine):
             case "create":
                 self.attempt(rules.may_create(parent, short, share), subpools.create, parent, short, share, user="ann")
             case "create a part":
-                allowed = rules.may_create(parent, short, gpus(rules.pools[parent]) * quota * 9 // 100)
+                share = gpus(rules.pools[parent]) * quota * 9 // 100
+                allowed = rules.may_create(parent, short, share) and (share > 0 or quota == 0)
                 self.attempt(allowed, subpools.create, parent, short, f"{quota * 9}%", user="ann")
             case "resize":
                 self.attempt(rules.may_resize(parent, short, share), subpools.resize, parent, short, share, user="ann")
