@@ -3,7 +3,13 @@
 from collections import deque
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import CycleReport, Settings, System
+from runrig.domain.kueue import (
+    Settings,
+    System,
+)
+from runrig.domain.kueue_decisions import (
+    CycleReport,
+)
 from runrig.engine.kueue.simulator import Simulator
 
 

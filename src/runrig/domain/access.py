@@ -31,9 +31,7 @@ class Permission(enum.Enum):
     CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, hold, restart.
     EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
     READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
-    cohorts, top-level pools and their quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.  CHANGE_OWN: change what all tokens of the user
-    share, such as credentials and settings.
-    ACCESS: users, roles, and tokens of other users.
+    cohorts, top-level pools, quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.  CHANGE_OWN: all that a user's tokens share.  ACCESS: users.
     """
 
     CONNECT = "connect"

@@ -9,7 +9,6 @@ from runrig.domain.kueue import (
     Granted,
     MatchExpression,
     NodeChoice,
-    PendingReason,
     Policy,
     Preference,
     ResourceFlavor,
@@ -18,6 +17,9 @@ from runrig.domain.kueue import (
     Toleration,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    PendingReason,
 )
 from runrig.domain.nodes import Taint
 from runrig.domain.quantities import PODS, FlavorResource

@@ -7,21 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from runrig.domain.kueue import (
-    Admission,
-    Balance,
     ClusterQueue,
-    CycleReport,
     LabelSelector,
     MatchExpression,
-    PendingReason,
     Policy,
-    Preemption,
     Settings,
-    Share,
     StopPolicy,
     System,
-    Waiting,
     Workload,
+)
+from runrig.domain.kueue_decisions import (
+    Admission,
+    Balance,
+    CycleReport,
+    PendingReason,
+    Preemption,
+    Share,
+    Waiting,
 )
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import PendingReason, TopologyRequest
+from runrig.domain.kueue import (
+    TopologyRequest,
+)
+from runrig.domain.kueue_decisions import (
+    PendingReason,
+)
 from runrig.domain.reasons import Code, Reason
 from tests.engine.kueue.clusters import (
     ANYWHERE,

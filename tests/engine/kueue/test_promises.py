@@ -2,7 +2,6 @@
 
 from runrig.domain.kueue import (
     ClusterQueue,
-    CycleReport,
     Granted,
     NodeChoice,
     Policies,
@@ -12,6 +11,9 @@ from runrig.domain.kueue import (
     System,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    CycleReport,
 )
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource

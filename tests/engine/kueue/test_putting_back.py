@@ -13,7 +13,6 @@ from runrig.domain.kueue import (
     Granted,
     Policies,
     Policy,
-    Preemption,
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
@@ -21,6 +20,9 @@ from runrig.domain.kueue import (
     System,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    Preemption,
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, Policies, Policy, Settings, Workload
+from runrig.domain.kueue import (
+    FAIR,
+    Policies,
+    Policy,
+    Settings,
+    Workload,
+)
 from tests.engine.kueue.clusters import (
     LOWER,
     ONE_HOST,

@@ -15,21 +15,23 @@ from hypothesis import strategies as st
 
 from runrig.domain.kueue import (
     ClusterQueue,
-    CycleReport,
     Fungibility,
     Granted,
-    PendingReason,
     Policies,
     Policy,
-    Preemption,
-    PreemptionReason,
     Preference,
     ResourceGroup,
     Settings,
     System,
-    Waiting,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    CycleReport,
+    PendingReason,
+    Preemption,
+    PreemptionReason,
+    Waiting,
 )
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from runrig.domain.kueue import (
     FAIR,
     ClusterQueue,
-    PendingReason,
     Placed,
     Policies,
     Policy,
@@ -24,6 +23,9 @@ from runrig.domain.kueue import (
     TopologyRequest,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    PendingReason,
 )
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, Quota

@@ -7,19 +7,21 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from runrig.domain.kueue import (
-    Balance,
-    CycleReport,
     Granted,
-    Inactive,
-    PendingReason,
     Placed,
     Settings,
-    Share,
     StopPolicy,
     System,
-    Waiting,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    Balance,
+    CycleReport,
+    Inactive,
+    PendingReason,
+    Share,
+    Waiting,
 )
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.at_once import ready

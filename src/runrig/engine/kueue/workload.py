@@ -9,13 +9,15 @@ from runrig.domain.kueue import (
     ClusterQueue,
     Granted,
     NodeChoice,
-    PendingReason,
-    PreemptionReason,
     ResourceFlavor,
     ResourceGroup,
     TopologyRequest,
     Workload,
     WorkloadPodSet,
+)
+from runrig.domain.kueue_decisions import (
+    PendingReason,
+    PreemptionReason,
 )
 from runrig.domain.quantities import PODS, FlavorResource
 from runrig.domain.reasons import Reason

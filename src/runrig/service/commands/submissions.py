@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
-from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
+from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.plan import Plan, Queue, Submit
 from runrig.domain.tags import Expected
@@ -18,6 +18,7 @@ from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
 from runrig.service.access.credentials import Credentials
+from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, without_inputs
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
 from runrig.service.queries.pool_deletions import pool_deletions, utc
 from runrig.service.runtime import rendering
@@ -42,7 +43,6 @@ MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 MOST_TAGS = 16
 """The most tags of one workflow."""
 
-_NO_IMAGES = "the local backend runs commands on this machine: images are recorded and not used"
 
 _templates = TemplateQueue()
 """One for the process, because it is its processors and memory that templates take."""
@@ -139,7 +139,7 @@ class ParsedSubmission:
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
         gangs = tuple(each.gang for each in plan.actions if isinstance(each, Queue))
-        return Accepted(submit.workflow.id, self.spec.text, tuple(_warnings(backend, self.spec.spec)), gangs)
+        return Accepted(submit.workflow.id, self.spec.text, tuple(warnings_of(backend, self.spec.spec)), gangs)
 
 
 def read(submission: Submission) -> ParsedSubmission:
@@ -337,8 +337,8 @@ class Submissions:
         """*plan*: as `plan` made it.  That images are not used is told to each user once while the server runs."""
         found = parsed.accepted(plan, self._backend.name)
         if parsed.user in self._know_of_images:
-            return replace(found, warnings=tuple(each for each in found.warnings if each != _NO_IMAGES))
-        if _NO_IMAGES in found.warnings:
+            return replace(found, warnings=tuple(each for each in found.warnings if each != NO_IMAGES))
+        if NO_IMAGES in found.warnings:
             self._know_of_images.add(parsed.user)
         return found
 
@@ -353,12 +353,12 @@ class Submissions:
         if stored.uuid != parsed.uuid or not parsed.sent_again(stored):
             raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
         spec = self._store.spec(stored.spec_hash)
-        return Accepted(stored.id, spec.text, tuple(_warnings(self._backend.name, spec.spec)))
+        return Accepted(stored.id, spec.text, tuple(warnings_of(self._backend.name, spec.spec)))
 
     def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0) -> Plan:
         """The gate's plan; its refusal also names who closed the pool, and when.  *before*: as of the gate."""
         if not self._backend.outputs:
-            _without_inputs(parsed.spec.spec, self._backend.name)
+            without_inputs(parsed.spec.spec, self._backend.name)
         check_credentials(parsed.spec.spec, parsed.user, self._credentials)
         try:
             return parsed.plan(writing.state, writing.now, before=before)
@@ -383,26 +383,3 @@ def filled_in(submission: Submission) -> str:
             return template.render(text, submission.variables, submission.string_variables)
         template.check_settings(source, submission.variables, submission.string_variables)
         return checked_text(text, "workflow file")
-
-
-def _without_inputs(spec: WorkflowSpec, backend: str) -> None:
-    """Raises InvalidInput."""
-    for task in (task for group in spec.groups for task in group.tasks if task.inputs):
-        raise InvalidInput.one(
-            f"task {task.name} reads the output of {task.inputs[0]}, and the {backend} backend does not keep outputs: write to "
-            "storage of your own, and leave inputs out",
-            "inputs",
-        )
-
-
-def _warnings(backend: str, spec: WorkflowSpec) -> list[str]:
-    """Warnings about parts of the file that have no effect."""
-    tasks = [task for group in spec.groups for task in group.tasks]
-    found: list[str] = []
-    if backend != "local":
-        return found
-    if any(task.image for task in tasks):
-        found.append(_NO_IMAGES)
-    if any(task.duration_s is not None for task in tasks):
-        found.append("duration counts on the simulated backend only: here a task takes as long as it takes")
-    return found

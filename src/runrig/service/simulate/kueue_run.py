@@ -2,8 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 
-from runrig.domain import kueue
-from runrig.domain.kueue import CycleReport, Granted, Settings, StopPolicy, System, Warned, Workload
+from runrig.domain import kueue_decisions
+from runrig.domain.kueue import (
+    Granted,
+    Settings,
+    StopPolicy,
+    System,
+    Warned,
+    Workload,
+)
+from runrig.domain.kueue_decisions import (
+    CycleReport,
+)
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.engine.kueue.simulator import Simulator
@@ -124,19 +134,19 @@ class KueueRun:
             skipped=report.skipped,
         )
 
-    def _admitted(self, admission: kueue.Admission) -> Admitted:
+    def _admitted(self, admission: kueue_decisions.Admission) -> Admitted:
         workload = self._workloads[admission.workload]
         pod_sets = tuple(_started(workload, each) for each in admission.granted)
         return Admitted(admission.workload, admission.queue, pod_sets, admission.reserved_only, self._job(admission))
 
-    def _job(self, admission: kueue.Admission) -> Changes | None:
+    def _job(self, admission: kueue_decisions.Admission) -> Changes | None:
         """What is written into the job behind it; nothing while checks are open: it stays suspended."""
         job = self._jobs.get(admission.workload)
         if job is None or admission.reserved_only:
             return None
         return started(job, {each.pod_set: each.count for each in admission.granted})
 
-    def _preempted(self, preemption: kueue.Preemption) -> Preempted:
+    def _preempted(self, preemption: kueue_decisions.Preemption) -> Preempted:
         job = self._jobs.get(preemption.workload)
         restored = None if job is None else suspended(job)
         return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
@@ -154,7 +164,7 @@ def _started(workload: Workload, granted: Granted) -> PodSetStarted:
     )
 
 
-def _pending(waiting: kueue.Waiting, workload: Workload, gates: Mapping[str, bool]) -> Pending:
+def _pending(waiting: kueue_decisions.Waiting, workload: Workload, gates: Mapping[str, bool]) -> Pending:
     return Pending(
         workload=waiting.workload,
         queue=waiting.queue,
@@ -185,7 +195,7 @@ def _moment(simulator: Simulator) -> Moment:
     return Moment(quotas, simulator.shares())
 
 
-def _numbers(balances: Mapping[FlavorResource, kueue.Balance]) -> Mapping[FlavorResource, Numbers]:
+def _numbers(balances: Mapping[FlavorResource, kueue_decisions.Balance]) -> Mapping[FlavorResource, Numbers]:
     return {key: Numbers(balance) for key, balance in balances.items()}
 
 
