@@ -194,12 +194,16 @@ def main() -> None:
             "Two teams share four GPUs. Server and processes are real, and the reasons are\nwhat `runrig workflow why` answers."
         )
         with progress("the server starts"):
-            server = subprocess.Popen([*RUNRIG, *words], env=story.environment, stdout=subprocess.PIPE, text=True)
+            with (story.folder / "errors").open("w") as errors:
+                server = subprocess.Popen(
+                    [*RUNRIG, *words], env=story.environment, stdout=subprocess.PIPE, stderr=errors, text=True
+                )
             assert server.stdout is not None
             ready = server.stdout.readline()
         try:
             if not ready:
-                sys.exit(f"the server did not start: it ended with {server.wait()}")
+                said = (story.folder / "errors").read_text()
+                sys.exit(f"{said}the server did not start: it ended with {server.wait()}")
             borrow_and_reclaim(story)
         finally:
             for flag in ("wf1", "wf2", "wf3", "wf4", "wf5"):

@@ -349,7 +349,7 @@ def test_a_broken_cluster_file_is_told_with_its_line_and_nothing_is_made(tmp_pat
     cluster.write_text("pools:\n- {name: a, quota: 1}\n- {name: b, quotas: 1}\n")
     code, err = failed_start("--port", "0", "--data", str(tmp_path / "d"), "--cluster", str(cluster))
     assert code == 2
-    assert err.startswith(f"{cluster}:3:")
+    assert err.partition("\n")[2].startswith(f"{cluster}:3:"), err
     assert not (tmp_path / "d").exists()
     code, err = failed_start("--cluster", str(tmp_path / "no.yaml"))
     assert (code, err) == (2, f"Error: {tmp_path}/no.yaml: no such file\n")
