@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.backend import LocalBackend
 from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import ExitCode
@@ -123,3 +124,28 @@ def test_a_task_that_moves_its_folder_away_ends_like_any_other(tmp_path: Path) -
     with local(tmp_path) as backend:
         assert run_to_end(backend, task).exit_code in (5, ExitCode.BACKEND_ERROR)
         assert os.path.isdir(aside)
+
+
+@pytest.mark.parametrize("act", ["ask_to_stop", "ended", "supervised"])
+def test_a_mistake_of_ours_at_one_attempt_stops_no_other(
+    act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told once, and tried again until it works."""
+    bad, good = launch("sleep", "60", task="bad"), launch("sleep", "60", task="good")
+    with local(tmp_path) as backend:
+        backend.sync(running(bad, good))
+        until_phase(backend, Phase.RUNNING, bad, good)
+        sound = getattr(Attempt, act)
+
+        def fails(attempt: Attempt, *args: object) -> object:
+            if attempt.key == bad.key:
+                raise TypeError("a mistake")
+            return sound(attempt, *args)
+
+        monkeypatch.setattr(Attempt, act, fails)
+        backend.sync(stopping(bad, good))
+        until_phase(backend, Phase.ENDED, good)
+        assert backend.observe().tasks[bad.key].phase is Phase.RUNNING
+        monkeypatch.setattr(Attempt, act, sound)
+        until_phase(backend, Phase.ENDED, bad)
+    assert [each.message.split()[0] for each in caplog.records if each.exc_info] == ["event=attempt_failed"]

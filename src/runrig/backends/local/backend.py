@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name, output_of, supervised
@@ -47,7 +48,7 @@ class _Live:
     """An attempt that is not done with.
 
     *child*: the last supervisor that this server started or found; *tries*: how many it has started; *grace_s*: the grace with which
-    this server asked the attempt to stop.
+    this server asked the attempt to stop; *failed*: something that was done to it failed, and the log says what.
     """
 
     attempt: Attempt
@@ -55,6 +56,7 @@ class _Live:
     child: int | None = None
     tries: int = 0
     grace_s: float | None = None
+    failed: bool = False
 
     @property
     def ended(self) -> bool:
@@ -213,7 +215,7 @@ class LocalBackend:
             if live.ended:
                 continue
             before = live.fact
-            if self._look(live):
+            if self._alone(self._look, live):
                 lost.append(live)
             changed |= live.fact != before
         return self._bury(lost) or changed
@@ -231,9 +233,8 @@ class LocalBackend:
         except OSError as error:
             if error.errno not in NO_FILE:
                 raise
-            return (
-                live.child not in self._children
-            )  # its folder is damaged; whoever did that, it does not harm the others
+            # Its folder is damaged; whoever did that, it does not harm the others.
+            return live.child not in self._children
         if ended is not None:
             live.fact = ended
         elif claimed or live.fact is not _STARTING:
@@ -262,7 +263,7 @@ class LocalBackend:
         left = kill_all(lambda _pid, folder: folder in folders)
         for live in lost:
             if live.attempt.folder not in left:
-                live.fact = _settle(live.attempt, ExitCode.BACKEND_ERROR, _LOST)
+                live.fact = live.attempt.settle(ExitCode.BACKEND_ERROR, _LOST)
         return len(left) < len(lost)
 
     def _collect(self) -> None:
@@ -278,12 +279,24 @@ class LocalBackend:
         for key, launch in desired.run.items() if room else ():
             live = self._live.get(key)
             if live is not None and live.fact is _STARTING and live.tries == 0:
-                self._begin(live, launch)
+                self._alone(self._begin, live, launch)
         for key, launch in desired.stop.items():
             if key in self._live:
-                self._stop(self._live[key], launch.grace_s)
+                self._alone(self._stop, self._live[key], launch.grace_s)
         for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
-            self._finish(self._live[key])
+            self._alone(self._finish, self._live[key])
+
+    def _alone(self, act: Callable[..., Any], live: _Live, *args: Any) -> Any:
+        """What *act* returns; None if it fails at this attempt, which stops no other and is tried again."""
+        try:
+            return act(live, *args)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:  # it would fail at any attempt
+                raise
+            if not live.failed:
+                _log.exception("event=attempt_failed task=%s", live.attempt.folder)
+            live.failed = self._behind = True
+            return None
 
     def _take_on(self, desired: Desired) -> bool:
         """Marks new attempts as live; False if some stay unknown: the disk is full, or what is in their place has not ended."""
@@ -332,11 +345,11 @@ class LocalBackend:
             if not attempt.prepared:
                 prepare(attempt, self._tasks, launch, self._machine.visible, self._opens)
         except ValueError as error:
-            self._see(live, _settle(attempt, ExitCode.START_ERROR, str(error)))
+            self._see(live, attempt.settle(ExitCode.START_ERROR, str(error)))
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:
                 raise
-            self._see(live, _settle(attempt, ExitCode.BACKEND_ERROR, f"its folder could not be made: {error}"))
+            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be made: {error}"))
         else:
             self._supervise(live)
 
@@ -385,11 +398,3 @@ class LocalBackend:
         self._markers.remove(live.attempt.key)
         self._doors.pop(live.attempt.key, None)
         del self._live[live.attempt.key]
-
-
-def _settle(attempt: Attempt, code: int, message: str) -> TaskFact:
-    """Ends the attempt, at least in memory: an end that is not on disk is worked out again after a restart."""
-    try:
-        return attempt.end(code, message)
-    except OSError:
-        return TaskFact(Phase.ENDED, code, message)
