@@ -9,9 +9,7 @@ from bench.kueue import MODES, SCENARIOS, Size, admit, declared, nofit, pending,
 from bench.replay import BASELINE, LARGE_SCALE, REPLAYS, Batch, Outcome, Trace, arrivals, replay
 
 from bench import reference, report
-from runrig.domain.kueue import (
-    Settings,
-)
+from runrig.domain.kueue import Settings
 
 pytestmark = pytest.mark.slow
 

@@ -3,13 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import (
-    Settings,
-    System,
-)
-from runrig.domain.kueue_decisions import (
-    CycleReport,
-)
+from runrig.domain.kueue import Settings, System
+from runrig.domain.kueue_decisions import CycleReport
 from runrig.engine.kueue.simulator import Simulator
 
 

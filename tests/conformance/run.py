@@ -3,9 +3,7 @@
 import json
 from typing import Any
 
-from runrig.domain.kueue import (
-    Settings,
-)
+from runrig.domain.kueue import Settings
 from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
 from tests.conformance import manifests, systems

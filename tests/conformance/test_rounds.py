@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import (
-    FAIR,
-    Settings,
-)
+from runrig.domain.kueue import FAIR, Settings
 from tests.conformance.cases import DATA, Case
 from tests.conformance.manifests import full
 from tests.conformance.run import Answer, simulated

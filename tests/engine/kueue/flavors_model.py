@@ -18,9 +18,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    PendingReason,
-)
+from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.nodes import Taint
 from runrig.domain.quantities import PODS, FlavorResource
 from tests.engine.kueue.preemption_model import Holder, Need, Target, targets, without

@@ -16,15 +16,7 @@ from runrig.domain.kueue import (
     System,
     Workload,
 )
-from runrig.domain.kueue_decisions import (
-    Admission,
-    Balance,
-    CycleReport,
-    PendingReason,
-    Preemption,
-    Share,
-    Waiting,
-)
+from runrig.domain.kueue_decisions import Admission, Balance, CycleReport, PendingReason, Preemption, Share, Waiting
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.flavors_model import (

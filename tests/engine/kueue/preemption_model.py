@@ -4,18 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from runrig.domain.kueue import (
-    FAIR,
-    Granted,
-    Policies,
-    Policy,
-    Settings,
-    Strategy,
-    Workload,
-)
-from runrig.domain.kueue_decisions import (
-    PreemptionReason,
-)
+from runrig.domain.kueue import FAIR, Granted, Policies, Policy, Settings, Strategy, Workload
+from runrig.domain.kueue_decisions import PreemptionReason
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.quota_model import COHORT, QUEUE, Amounts, Ledger, Node, Weighted
 

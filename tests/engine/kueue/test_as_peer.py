@@ -4,16 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue import (
-    Policies,
-    Policy,
-    QueueCohort,
-    Settings,
-    Workload,
-)
-from runrig.domain.kueue_decisions import (
-    CycleReport,
-)
+from runrig.domain.kueue import Policies, Policy, QueueCohort, Settings, Workload
+from runrig.domain.kueue_decisions import CycleReport
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.simulator import Simulator

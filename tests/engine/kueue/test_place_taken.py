@@ -2,11 +2,7 @@
 
 import pytest
 
-from runrig.domain.kueue import (
-    NodeChoice,
-    Policies,
-    Settings,
-)
+from runrig.domain.kueue import NodeChoice, Policies, Settings
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from tests.engine.kueue.clusters import (

@@ -12,9 +12,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    CycleReport,
-)
+from runrig.domain.kueue_decisions import CycleReport
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.simulator import Simulator

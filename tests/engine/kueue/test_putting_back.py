@@ -21,9 +21,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    Preemption,
-)
+from runrig.domain.kueue_decisions import Preemption
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.engine.kueue.simulator import Simulator

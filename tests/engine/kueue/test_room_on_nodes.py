@@ -4,13 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import (
-    FAIR,
-    Policies,
-    Policy,
-    Settings,
-    Workload,
-)
+from runrig.domain.kueue import FAIR, Policies, Policy, Settings, Workload
 from tests.engine.kueue.clusters import (
     LOWER,
     ONE_HOST,

@@ -26,13 +26,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    CycleReport,
-    PendingReason,
-    Preemption,
-    PreemptionReason,
-    Waiting,
-)
+from runrig.domain.kueue_decisions import CycleReport, PendingReason, Preemption, PreemptionReason, Waiting
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
 from runrig.engine.kueue.simulator import Simulator

@@ -24,9 +24,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    PendingReason,
-)
+from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, Quota
 from runrig.domain.quantities import FlavorResource

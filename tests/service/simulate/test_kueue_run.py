@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import (
-    FAIR,
-    Settings,
-)
+from runrig.domain.kueue import FAIR, Settings
 from runrig.service.simulate.simulate import Options, outcome, parse_gates
 from tests.service.simulate.simulations import (
     FLAVOR,

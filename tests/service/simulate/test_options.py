@@ -3,9 +3,7 @@
 import pytest
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import (
-    Strategy,
-)
+from runrig.domain.kueue import Strategy
 from runrig.service.simulate.simulate import GATES, is_kubernetes, parse_gates, parse_strategies
 
 BOTH = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)

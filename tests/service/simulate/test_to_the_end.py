@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import (
-    Settings,
-)
+from runrig.domain.kueue import Settings
 from runrig.service.simulate.kueue_run import MOST_IDLE
 from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import (
-    FAIR,
-    Settings,
-    Strategy,
-)
+from runrig.domain.kueue import FAIR, Settings, Strategy
 from tests.worlds.manifests import home, job, manifest, only, pod, read, warnings, workload
 
 CONFIG = "config.kueue.x-k8s.io/{}"

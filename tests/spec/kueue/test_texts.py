@@ -9,9 +9,7 @@ import pytest
 import yaml
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import (
-    Warned,
-)
+from runrig.domain.kueue import Warned
 from runrig.spec.kueue import File, read_all, read_manifests
 from tests.worlds.manifests import home, job, workload
 

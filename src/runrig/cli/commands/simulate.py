@@ -125,9 +125,7 @@ def simulate(
 
 
 def _options(cycles: int, strategies: str | None, gates: tuple[str, ...], *, as_peer: bool) -> "Options":
-    from runrig.domain.kueue import (
-        Settings,
-    )
+    from runrig.domain.kueue import Settings
     from runrig.service.simulate.simulate import Options, parse_gates, parse_strategies
 
     chosen = None if strategies is None else parse_strategies(strategies)

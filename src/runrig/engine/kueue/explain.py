@@ -3,14 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from runrig.domain.kueue import (
-    Policy,
-    StopPolicy,
-    Workload,
-)
-from runrig.domain.kueue_decisions import (
-    PendingReason,
-)
+from runrig.domain.kueue import Policy, StopPolicy, Workload
+from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.scheduler_context import SchedulerContext

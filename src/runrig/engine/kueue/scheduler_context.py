@@ -7,11 +7,7 @@ from heapq import merge
 from itertools import groupby, tee
 from operator import attrgetter
 
-from runrig.domain.kueue import (
-    Settings,
-    Strategy,
-    System,
-)
+from runrig.domain.kueue import Settings, Strategy, System
 from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
 from runrig.engine.kueue.node_tree import Reservation, release, reserve
 from runrig.engine.kueue.workload import WorkloadState

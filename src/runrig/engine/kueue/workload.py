@@ -15,10 +15,7 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import (
-    PendingReason,
-    PreemptionReason,
-)
+from runrig.domain.kueue_decisions import PendingReason, PreemptionReason
 from runrig.domain.quantities import PODS, FlavorResource
 from runrig.domain.reasons import Reason
 from runrig.engine.kueue.node_matching import mismatch

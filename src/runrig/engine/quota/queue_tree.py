@@ -2,15 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from runrig.domain.kueue import (
-    ClusterQueue,
-    QueueCohort,
-    Workload,
-)
-from runrig.domain.kueue_decisions import (
-    Balance,
-    Inactive,
-)
+from runrig.domain.kueue import ClusterQueue, QueueCohort, Workload
+from runrig.domain.kueue_decisions import Balance, Inactive
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.numbers import balance_of
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode

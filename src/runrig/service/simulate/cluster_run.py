@@ -9,10 +9,7 @@ from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import GangState, Placement
-from runrig.domain.kueue import (
-    Settings,
-    Warned,
-)
+from runrig.domain.kueue import Settings, Warned
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, Preempt, PutNode
 from runrig.domain.quantities import PODS

@@ -3,17 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from runrig.domain import kueue_decisions
-from runrig.domain.kueue import (
-    Granted,
-    Settings,
-    StopPolicy,
-    System,
-    Warned,
-    Workload,
-)
-from runrig.domain.kueue_decisions import (
-    CycleReport,
-)
+from runrig.domain.kueue import Granted, Settings, StopPolicy, System, Warned, Workload
+from runrig.domain.kueue_decisions import CycleReport
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.engine.kueue.simulator import Simulator

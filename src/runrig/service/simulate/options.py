@@ -4,11 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import (
-    FAIR,
-    Settings,
-    Strategy,
-)
+from runrig.domain.kueue import FAIR, Settings, Strategy
 from runrig.spec.fields import closest
 
 GATES = (

@@ -3,11 +3,7 @@
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import (
-    FAIR,
-    Settings,
-    Strategy,
-)
+from runrig.domain.kueue import FAIR, Settings, Strategy
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.surroundings import Surroundings, read_excluded, read_transformations
 from runrig.spec.kueue.tree import Object, Value

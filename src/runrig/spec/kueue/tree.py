@@ -13,9 +13,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.domain.kueue import (
-    Warned,
-)
+from runrig.domain.kueue import Warned
 from runrig.spec.fields import closest
 from runrig.spec.kueue.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
 from runrig.spec.yamltree import Document, Entry, Node
