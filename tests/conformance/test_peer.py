@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conformance import manifests, systems
-from tests.conformance.cases import DATA, Case
+from tests.conformance.cases import DATA, Case, params
 from tests.conformance.manifests import full
 from tests.conformance.run import simulated
 from tests.conformance.test_documentation import PAGE
@@ -56,17 +56,7 @@ def seen(case: Case) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case,
-            id=case["id"],
-            marks=[pytest.mark.xfail(strict=True, reason=LISTED[case["id"]])] if case["id"] in LISTED else [],
-        )
-        for case in SYSTEMS
-    ],
-)
+@pytest.mark.parametrize("case", params(SYSTEMS, LISTED))
 def test_we_decide_as_the_peer_does(case: Case) -> None:
     assert seen(case) == expected(case)
 

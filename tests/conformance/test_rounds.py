@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runrig.domain.kueue import FAIR, Settings
-from tests.conformance.cases import DATA, Case
+from tests.conformance.cases import DATA, Case, params
 from tests.conformance.manifests import full
 from tests.conformance.run import Answer, simulated
 from tests.conformance.test_documentation import PAGE
@@ -51,17 +51,7 @@ def decided(case: Case) -> list[Any]:
     return sorted(did, key=json.dumps)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case,
-            id=case["id"],
-            marks=[pytest.mark.xfail(strict=True, reason=LISTED[case["id"]])] if case["id"] in LISTED else [],
-        )
-        for case in ROUNDS
-    ],
-)
+@pytest.mark.parametrize("case", params(ROUNDS, LISTED))
 def test_the_next_decisions_are_told(case: Case) -> None:
     assert predicted(case) == decided(case)
 
