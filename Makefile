@@ -35,7 +35,7 @@ affected: .venv/.synced  ## of make test, what differs from main can break; BASE
 	@tests=$$($(BIN)/python -m tests.affected $(BASE)); test -n "$$tests" || { echo "no test can notice what changed"; exit 0; }; \
 		$(BIN)/pytest -n 3 -m "$(FAST)" $$tests
 
-# Each of the last three alone, because it measures times or drives a browser.
+# The last two alone: they measure times, and drive a browser.
 test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
 	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
 	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load

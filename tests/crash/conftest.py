@@ -1,13 +1,5 @@
-"""What a file system does to a server is tried on a real disk: others keep their folders in memory (tests/conftest.py)."""
+"""On a real disk (tests/on_disk.py)."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from tests.on_disk import tmp_path
 
-import pytest
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    with TemporaryDirectory(dir="/tmp", prefix="runrig-crash-") as folder:
-        yield Path(folder)
+__all__ = ["tmp_path"]
