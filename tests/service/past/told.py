@@ -1,6 +1,5 @@
 """All that a service tells somebody of the cluster, to be compared with what it tells of the same revision later."""
 
-from dataclasses import replace
 from typing import Any
 
 from runrig.domain.access import Grant, Identity, Kind
@@ -9,7 +8,6 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.queries.workflow_queries import Listed
 from runrig.service.service import Service
 
 SIGHTS = (
@@ -38,18 +36,12 @@ def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
     for statuses in _STATUSES:
         for limit, offset in ((100, 0), (3, 2)):
             query = WorkflowQuery(statuses=statuses, limit=limit, offset=offset)
-            listed, more = of.workflow_queries.workflows(query, sight)
-            found[f"workflows {statuses} {limit}"] = tuple(map(_without_times, listed)), more
+            found[f"workflows {statuses} {limit}"] = of.workflow_queries.workflows(query, sight)
     for listed in found["workflows () 100"][0]:
         id = listed.workflow.id
         view = of.workflow_queries.workflow(id, sight)
         found[f"workflow {id}"] = view.stored, view.spec, of.workflow_queries.events(id, visibility=sight)
     return found
-
-
-def _without_times(listed: Listed) -> Listed:
-    """A list of the past reads moves of whole workflows alone, and so tells times as of an older release."""
-    return replace(listed, workflow=replace(listed.workflow, times=None))
 
 
 def missing(of: Then, ids: set[str]) -> set[str]:

@@ -122,7 +122,7 @@ class StoreThen:
         """Rows are read as they are now; which of them a list of then leaves out is only known after that."""
         page: list[Workflow] = []
         skipped = 0
-        for workflow in self._candidates(query):
+        for workflow, moved in self._candidates(query):
             if query.statuses and workflow.status.value not in query.statuses:
                 continue
             if skipped < query.offset:
@@ -130,20 +130,28 @@ class StoreThen:
             elif len(page) == query.limit:
                 return tuple(page), True
             else:
-                page.append(workflow)
+                page.append(self._timed(workflow) if moved else workflow)
         return tuple(page), False
 
-    def _candidates(self, query: WorkflowQuery) -> Iterator[Workflow]:
-        """Yields the workflows as they were then; their status may be another one than is asked for."""
+    def _timed(self, workflow: Workflow) -> Workflow:
+        """Where its time went takes all of its log, which a list reads anyway for what it held."""
+        (whole,) = self.alone(workflow.id)[0].workflows.values()
+        return replace(workflow, times=whole.times)
+
+    def _candidates(self, query: WorkflowQuery) -> Iterator[tuple[Workflow, bool]]:
+        """Yields the workflows as they were then, and whether that was read from their moves, which do not tell their times.
+
+        Their status may be another one than is asked for.
+        """
         chunk = replace(query, limit=AT_ONCE, offset=0)
         while rows := self._store.past.workflows(chunk, self._moment.time):
             unsure = [row.id for row in rows if row.end_time is None or row.end_time >= self._moment.time]
             then = moved_workflows(self._store.past.moves(unsure, self._moment.revision))
             for row in rows:
                 if row.id not in unsure:
-                    yield row
+                    yield row, False
                 elif row.id in then:
-                    yield then[row.id]
+                    yield then[row.id], True
             if len(rows) < AT_ONCE:
                 return
             chunk = replace(chunk, offset=chunk.offset + AT_ONCE)
