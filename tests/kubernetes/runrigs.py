@@ -170,8 +170,9 @@ class Rig:
         return str(self.workflow(id)["status"])
 
     def attempts(self, id: str) -> list[tuple[str, int, str]]:
-        """(task, attempt, status) of all tasks, in the order of names."""
-        tasks = [task for group in self.workflow(id)["groups"] for task in group["tasks"]]
+        """(task, attempt, status) of all attempts of all tasks, in the order of names."""
+        told = self.get(f"/api/workflow/{id}", verbose="true")
+        tasks = [task for group in told["groups"] for task in group["tasks"]]
         return sorted((task["name"], task["retry_id"], task["status"]) for task in tasks)
 
     def why(self, id: str) -> str:
