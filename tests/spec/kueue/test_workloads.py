@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import Granted, MatchExpression, NodeChoice, Toleration, Workload, WorkloadPodSet
-from tests.worlds.manifests import OLD, home, manifest, only, pod, read, system, workload
+from runrig.domain.kueue import NODE_NAME, Granted, MatchExpression, NodeChoice, Toleration, Workload, WorkloadPodSet
+from tests.worlds.manifests import OLD, QUEUES, home, job, manifest, only, pod, read, system, workload
 
 T0 = 1767225600.0  # 2026-01-01T00:00:00Z
 ONE = (WorkloadPodSet(requests=(("cpu", 1000),)),)
@@ -279,6 +279,63 @@ def test_which_nodes_a_pod_accepts() -> None:
         ),
         tolerations=(Toleration("", "Exists"), Toleration("k", "Equal", "v", "NoExecute")),
     )
+
+
+def affine(*terms: dict[str, Any]) -> Any:
+    """A template with these required terms."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return pod(affinity={"nodeAffinity": required})
+
+
+def by_name(*names: str, operator: str = "In", key: str = "metadata.name") -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(names)}
+
+
+@pytest.mark.parametrize("version", [QUEUES, OLD])
+def test_a_pod_may_accept_nodes_by_name(version: str) -> None:
+    zone = by_name("a", key="zone")
+    made = affine(
+        {"matchFields": [by_name("n1")]},
+        {"matchExpressions": [zone], "matchFields": [by_name("n2", operator="NotIn")]},
+    )
+    expected = (
+        (MatchExpression(NODE_NAME, "In", ("n1",)),),
+        (MatchExpression("zone", "In", ("a",)), MatchExpression(NODE_NAME, "NotIn", ("n2",))),
+    )
+    behind = workload("w", {"podSets": [{"count": 1, "template": made}]}, version=version)
+    for document in (behind, job("j", {"template": made})):
+        assert only(read(*home(), document)).pod_sets[0].nodes.terms == expected
+
+
+def test_a_label_that_is_called_like_the_field_is_a_label() -> None:
+    made = workload("w", {"podSets": [{"count": 1, "template": affine({"matchExpressions": [by_name("n1")]})}]})
+    assert only(read(*home(), made)).pod_sets[0].nodes.terms == ((MatchExpression("metadata.name", "In", ("n1",)),),)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        by_name("n1", key="metadata.uid"),
+        by_name("n1", "n2"),
+        by_name("n1", "n2", operator="NotIn"),
+        by_name(operator="Exists"),
+        by_name("3", operator="Gt"),
+    ],
+)
+def test_a_field_that_cannot_be_matched_keeps_work_from_being_looked_at(field: dict[str, Any]) -> None:
+    made = workload("w", {"podSets": [{"count": 1, "template": affine({"matchFields": [field]})}]})
+    found = read(*home(), made)
+    assert found.system.workloads[0].problem == "its required node affinity cannot be evaluated"
+    rule = "only metadata.name can be matched, with In or NotIn and one value: cannot be evaluated"
+    assert rule in [each.message for each in found.warnings]
+
+
+def test_a_preferred_node_may_be_said_by_name_too() -> None:
+    terms = [{"weight": 5, "preference": {"matchFields": [by_name("n1")]}}]
+    spec = pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
+    found = read(*home(), workload("w", {"podSets": [{"count": 1, "template": spec}]}))
+    preferred = found.system.workloads[0].pod_sets[0].nodes.preferred
+    assert preferred == ((5, (MatchExpression(NODE_NAME, "In", ("n1",)),)),)
 
 
 def test_what_only_says_how_a_pod_runs_is_passed_over() -> None:

@@ -251,11 +251,11 @@ def _term(term: Object) -> tuple[MatchExpression, ...] | None:
 
 
 def _field(at: Value) -> MatchExpression | None:
-    """The one field of a node that can be matched is its name."""
+    """The one field of a node that can be matched is its name, and by one value."""
     found = read_expression(at)
     if found is None:
         return None
-    if found.key != _NAME_FIELD or found.operator not in ("In", "NotIn"):
-        at.warn(f"only {_NAME_FIELD} can be matched, with In or NotIn: cannot be evaluated")
+    if found.key != _NAME_FIELD or found.operator not in ("In", "NotIn") or len(found.values) != 1:
+        at.warn(f"only {_NAME_FIELD} can be matched, with In or NotIn and one value: cannot be evaluated")
         return None
     return replace(found, key=NODE_NAME)
