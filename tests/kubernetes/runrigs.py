@@ -164,15 +164,15 @@ class Rig:
         return answer.json() if "json" in answer.headers["content-type"] else answer.text
 
     def workflow(self, id: str) -> Any:
-        return self.get(f"/api/workflow/{id}")
+        """With all attempts of its tasks."""
+        return self.get(f"/api/workflow/{id}", verbose="true")
 
     def status(self, id: str) -> str:
         return str(self.workflow(id)["status"])
 
     def attempts(self, id: str) -> list[tuple[str, int, str]]:
         """(task, attempt, status) of all attempts of all tasks, in the order of names."""
-        told = self.get(f"/api/workflow/{id}", verbose="true")
-        tasks = [task for group in told["groups"] for task in group["tasks"]]
+        tasks = [task for group in self.workflow(id)["groups"] for task in group["tasks"]]
         return sorted((task["name"], task["retry_id"], task["status"]) for task in tasks)
 
     def why(self, id: str) -> str:
