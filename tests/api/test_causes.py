@@ -90,6 +90,49 @@ def test_the_traceback_is_on_the_first_screen_of_logs_why_query_and_the_page(tmp
         assert "It has ended." not in page
 
 
+SECRET = "s3cr3t-canary"
+LEAKS = """
+import os, sys
+print("key", os.environ["KEY"])
+print(open(sys.argv[1]).read(), file=sys.stderr)
+raise PermissionError(f"{os.environ['KEY']} may not enter")
+"""
+LEAKY = (
+    FAILS.replace("name: train", "name: leaky")
+    .replace(json.dumps(PROGRAM), json.dumps(LEAKS))
+    .replace("[python3, /train.py]", "[python3, /train.py, /keys/key]")
+    + "    credentials: {one: {KEY: key}, two: /keys}\n"
+)
+
+
+def test_a_secret_that_a_task_printed_is_in_its_output_and_nowhere_else(tmp_path: Path) -> None:
+    with local(tmp_path) as (service, http):
+        for name, value in (("one", SECRET), ("two", f"{SECRET}\nand more\n")):
+            assert http.put(f"/api/v1/credentials/{name}", json={"values": {"key": value}}).status_code == 201
+        id = http.post("/api/v1/workflows", json={"file": LEAKY, "pool": "default"}).json()["id"]
+        until(lambda: service.workflow_queries.status(id).value == "FAILED")
+        with listening(lambda port: create_app(service, token=TOKEN, port=port, user="ann")) as port:
+            env = {"RUNRIG_SERVER": f"http://127.0.0.1:{port}", "RUNRIG_TOKEN": TOKEN}
+            logs = runrig("workflow", "logs", id, env=env)
+            told = {each: runrig("workflow", each, id, env=env).out for each in ("why", "query", "events")}
+        app = create_app(service, token=TOKEN, port=PORT, user="ann")
+        install(app, service)
+        visitor = Visitor(TestClient(app, base_url=URL, raise_server_exceptions=False, follow_redirects=False))
+        visitor.sign_in(TOKEN)
+        told["page"] = visitor.page(f"/workflow/{id}").partition('id="output-title"')[0]
+        told["api"] = http.get(f"/api/v1/workflows/{id}").text
+        told["head"] = logs.err
+    assert [name for name, text in told.items() if SECRET in text] == []
+    assert [name for name, text in told.items() if "PermissionError: *** may not enter" in text] == [
+        "why",
+        "query",
+        "page",
+        "api",
+        "head",
+    ]
+    assert logs.out.count(SECRET) == 3
+
+
 def test_records_have_the_time_the_task_the_attempt_and_the_stream_of_each_line(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
         id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]

@@ -14,6 +14,7 @@ from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
 from tests.patience import until
+from tests.worlds.service import KEYS
 
 TWO_TASKS = """
 workflow:
@@ -33,7 +34,10 @@ workflow:
 @contextmanager
 def local(folder: Path) -> Iterator[tuple[Service, TestClient]]:
     backend = LocalBackend(folder, 2, find_gpus=lambda: ())
-    service = Service(SqlStore.open(folder / "runrig.db"), backend, ServerClock())
+    (folder / "credential.key").write_text(KEYS)
+    (folder / "credential.key").chmod(0o600)
+    store = SqlStore.open(folder / "runrig.db")
+    service = Service(store, backend, ServerClock(), credential_key=folder / "credential.key")
     try:
         service.prepare(None, user="ann")
         service.start()

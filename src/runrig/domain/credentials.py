@@ -68,6 +68,11 @@ _FIELDS: Mapping[CredentialKind, tuple[frozenset[str], frozenset[str]]] = {
 """The fields that a credential has to have, and those that it may have."""
 _PROFILES = {CredentialKind.REGISTRY: "registry", CredentialKind.DATA: "endpoint"}
 """The field that says what it is for, and is no secret."""
+_PLAIN: Mapping[CredentialKind, frozenset[str]] = {
+    CredentialKind.REGISTRY: frozenset({"registry", "username"}),
+    CredentialKind.DATA: frozenset({"endpoint", "region", "addressing_style"}),
+}
+"""The fields that are no secrets."""
 
 
 def name_problem(name: str) -> str | None:
@@ -118,6 +123,12 @@ def _key_problems(kind: CredentialKind, values: Mapping[str, str]) -> list[Probl
 
 def profile_of(kind: CredentialKind, values: Mapping[str, str]) -> str:
     return values.get(_PROFILES.get(kind, ""), "").rstrip("/")
+
+
+def secrets_of(kind: CredentialKind, values: Mapping[str, str], use: CredentialUse) -> set[str]:
+    """The values that a task is handed by *use* and that nobody else may see."""
+    keys = set(values) if use.path else set(use.variables.values())
+    return {values[key] for key in keys.intersection(values) - _PLAIN.get(kind, frozenset())}
 
 
 # ---------------------------------------------------------------- the file with the keys

@@ -113,7 +113,9 @@ class Service:
         self.queries = ResourceQueries(self._transactor)
         self.topology = Topology(self._transactor)
         self.boards = Boards(self._transactor)
-        self.workflow_queries = WorkflowQueries(self.asker, store, backend, clock, self._reconciler)
+        self.workflow_queries = WorkflowQueries(
+            self.asker, store, backend, clock, self._reconciler, self.access.credentials.handed
+        )
         self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
         self.task_queries = TaskQueries(store)

@@ -1,7 +1,7 @@
 """What the backend makes of pods without asking anybody, while other threads and the cluster go on."""
 
 import time
-from collections.abc import Iterator, ValuesView
+from collections.abc import Iterator, Mapping, ValuesView
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ from runrig.backends.kubernetes.apply import Wanted
 from runrig.backends.kubernetes.backend import KubernetesBackend
 from runrig.backends.kubernetes.cluster import Cluster, Timeouts
 from runrig.backends.kubernetes.namespace_claim import NamespaceClaim
+from runrig.domain.credentials import CredentialUse
+from runrig.domain.errors import NotFound
+from runrig.domain.observed import Phase
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired, Launch
-from tests.backends.kubernetes.gangs import gang, launch, pods, settings
+from runrig.ports.backend import Desired, Launch, no_pulls
+from tests.backends.kubernetes.gangs import gang, launch, pods, settings, task
 
 UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]
 
@@ -84,3 +87,39 @@ def test_output_that_did_not_come_is_asked_for_again_soon(
     backend.wait(30)
     assert 0.2 <= time.monotonic() - began < 25
     assert time.monotonic() >= backend._due
+
+
+SECRET = "s3cr3t-canary"
+
+
+def opens(user: str, name: str) -> Mapping[str, str]:
+    if (user, name) != ("ada@example.com", "wandb"):
+        raise NotFound(f"{user} has no credential {name!r}")
+    return {"api_key": SECRET}
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ((CredentialUse("wandb", variables={"W": "api_key"}),), f"exit code 1: *** {'x' * 480} ***"),
+        ((CredentialUse("old", "/etc/old"),), ""),
+        ((), f"exit code 1: {SECRET} {'x' * 480} s3cr…"),
+    ],
+    ids=["it was handed one", "nobody knows it any more", "it was handed none"],
+)
+def test_the_last_words_of_a_container_hold_no_secret_of_its_task(
+    backend: KubernetesBackend, use: tuple[CredentialUse, ...], message: str
+) -> None:
+    """They are cut, but only after they were masked."""
+    backend.use_credentials(opens, no_pulls)
+    whole = gang(task(credentials=use))
+    first = launch(whole, "t", credentials=use, user=whole.user)
+    backend._wanted = Wanted(Desired(run={first.key: first}, gangs={"wf-1/g": whole}), settings())
+    words = f"{SECRET} {'x' * 480} {SECRET}"
+    ended = {"exitCode": 1, "reason": "Error", "message": words}
+    seen = pod(phase="Failed", containerStatuses=[{"name": "main", "state": {"terminated": ended}}])
+    seen["spec"]["nodeName"] = "n1"
+    backend._view.note(seen)
+    fact = backend._facts(0.0)[first.key]
+    assert (fact.phase, fact.exit_code, fact.message) == (Phase.ENDED, 1, message)
+    assert words in repr(seen), "what the watch told is left as it is"

@@ -1,16 +1,21 @@
 """Of a workflow that failed, the task that failed first and the lines in which it says of what."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from runrig.domain.credentials import CredentialKind, CredentialUse
 from runrig.domain.gangs import Priority
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status, Task, TaskKey, Workflow
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, TaskSpec, Workflow, WorkflowSpec
 from runrig.ports.backend import LogFile, Output
 from runrig.ports.store import StoredWorkflow
-from runrig.service.queries.failures import SHOWN, Failures
+from runrig.service.access.access import Access
+from runrig.service.queries.failures import SHOWN, Failures, Specs
+from tests.service.access.people import people
+from tests.worlds.service import KEYS, T0
 
 HEAD = "Traceback (most recent call last):"
 
@@ -19,9 +24,21 @@ def failed(name: str, at: float, code: int = 1, status: Status = Status.FAILED, 
     return Task("w-1", name, 0, "g", name, 0, False, status, None, (), code, message, 0.0, at)
 
 
-def stored(*tasks: Task, status: WorkflowStatus = WorkflowStatus.FAILED) -> StoredWorkflow:
+def stored(*tasks: Task, status: WorkflowStatus = WorkflowStatus.FAILED, queued: float | None = None) -> StoredWorkflow:
     workflow = Workflow("w-1", "u", "w", 1, "p", Priority.NORMAL, "ann", 0.0, "h", status, end_time=9.0)
-    return StoredWorkflow(workflow, (), tasks, ())
+    return StoredWorkflow(workflow, (Group("w-1", "g", queued_time=queued),), tasks, ())
+
+
+def of_tasks(*names: str, credentials: tuple[CredentialUse, ...] = ()) -> Specs:
+    """One specification, whatever its hash: a group of these tasks."""
+    tasks = tuple(TaskSpec(name, "any", ("train",), credentials=credentials) for name in names)
+    spec = WorkflowSpec("w", (GroupSpec("g", tasks),))
+    return lambda hashes: dict.fromkeys(hashes, spec)
+
+
+def failures_in(kept: "Kept") -> Failures:
+    """Of tasks that are handed nothing."""
+    return Failures(kept, of_tasks("a", "b", "c", "gone", "main"), lambda *_: ())
 
 
 class Kept:
@@ -51,7 +68,7 @@ class Kept:
 def test_a_traceback_of_a_pod_is_found_below_the_times_of_its_lines(tmp_path: Path) -> None:
     lines = ["step 1", HEAD, '  File "train.py", line 7', "KeyError: 'lr'"]
     kept = Kept(tmp_path, {"main": lines})
-    failures, workflow = Failures(kept), stored(failed("main", 5.0))
+    failures, workflow = failures_in(kept), stored(failed("main", 5.0))
     found = failures.of(workflow)
     assert found is not None
     assert (found.task.name, found.sentence, found.ending) == ("main", "KeyError: 'lr'", "exit code 1")
@@ -68,7 +85,7 @@ def test_of_several_the_one_counts_that_failed_first_and_not_of_another(tmp_path
         "b": ["", "", "", HEAD, '  File "x.py", line 1', "ValueError: bad shard"],
         "c": [*[""] * 6, HEAD, '  File "x.py", line 1', "ValueError: bad shape"],
     }
-    found = Failures(Kept(tmp_path, wrote)).of(stored(failed("a", 5.0), failed("b", 6.0), failed("c", 7.0)))
+    found = failures_in(Kept(tmp_path, wrote)).of(stored(failed("a", 5.0), failed("b", 6.0), failed("c", 7.0)))
     assert found is not None
     assert (found.task.name, found.sentence) == ("b", "ValueError: bad shard")
 
@@ -78,7 +95,7 @@ def test_the_lines_that_are_shown_end_with_the_last_or_with_the_cause(tmp_path: 
     lines = [*[f"step {at}" for at in range(40)], HEAD, '  File "x.py", line 1', "KeyError: 1", *["bye"] * behind]
     kept = Kept(tmp_path, {"main": []})
     (tmp_path / "main").write_text("\n".join(lines))
-    found = Failures(kept).of(stored(failed("main", 5.0)))
+    found = failures_in(kept).of(stored(failed("main", 5.0)))
     assert found is not None
     assert len(found.lines) == SHOWN
     assert found.lines[found.first : found.last + 1] == (HEAD, '  File "x.py", line 1', "KeyError: 1")
@@ -95,12 +112,92 @@ def test_the_lines_that_are_shown_end_with_the_last_or_with_the_cause(tmp_path: 
     ids=["it completed", "it never began", "it was preempted", "nothing is kept"],
 )
 def test_without_a_program_of_its_own_that_failed_there_is_no_cause(tmp_path: Path, workflow: StoredWorkflow) -> None:
-    assert Failures(Kept(tmp_path, {"main": ["KeyError: 1"]})).of(workflow) is None
+    assert failures_in(Kept(tmp_path, {"main": ["KeyError: 1"]})).of(workflow) is None
 
 
 def test_a_pod_that_was_killed_for_its_memory_says_so(tmp_path: Path) -> None:
-    found = Failures(Kept(tmp_path, {"main": ["step 1"]})).of(
+    found = failures_in(Kept(tmp_path, {"main": ["step 1"]})).of(
         stored(failed("main", 5.0, 137, message="exit code 137 (OOMKilled)"))
     )
     assert found is not None
     assert (found.sentence, found.ending) == ("step 1", "exit code 137: out of memory")
+
+
+SECRET = "s3cr3t-canary"
+USES = (CredentialUse("wandb", variables={"WANDB": "api_key"}), CredentialUse("bucket", "/etc/s3"))
+BUCKET = {"endpoint": "s3://data", "access_key_id": "AKIA-canary", "access_key": "one-canary\ntwo-canary\n"}
+WROTE = [
+    "step 1",
+    HEAD,
+    '  File "x.py", line 1',
+    f"PermissionError: {SECRET} may not read s3://data of team vision as AKIA-canary",
+    "one-canary",
+    "two-canary",
+]
+MASKED = [*WROTE[:3], "PermissionError: *** may not read s3://data of team vision as ***", "***", "***"]
+
+
+class Handed:
+    """Ann's credentials on a real store, and a workflow of hers whose task wrote `WROTE` and failed."""
+
+    def __init__(self, access: Access, time: list[float], folder: Path) -> None:
+        self.time = time
+        self.credentials = access.credentials
+        self.credentials.set("ann", "wandb", CredentialKind.GENERIC, {"api_key": SECRET, "team": "vision"}, actor="ann")
+        self.credentials.set("ann", "bucket", CredentialKind.DATA, BUCKET, actor="ann")
+        self.kept = Kept(folder, {"main": WROTE})
+        self.failures = self.anew()
+        time[0] += 10
+        self.workflow = stored(replace(failed("main", T0 + 20), start_time=T0 + 15), queued=T0 + 10)
+
+    def anew(self) -> Failures:
+        """As of a server that starts now."""
+        return Failures(self.kept, of_tasks("main", credentials=USES), self.credentials.handed)
+
+    def told(self) -> tuple[str, list[str]]:
+        found = self.failures.of(self.workflow)
+        assert found is not None
+        return found.sentence, list(found.lines)
+
+
+@pytest.fixture
+def handed(tmp_path: Path) -> Iterator[Handed]:
+    (tmp_path / "key").write_text(KEYS)
+    (tmp_path / "key").chmod(0o600)
+    with people(str(tmp_path / "runrig.db")) as it:
+        access = Access(it.store.access, now=lambda: it.time[0], credential_key=tmp_path / "key")
+        yield Handed(access, it.time, tmp_path)
+
+
+NOT_SHOWN = "its last lines are not shown, as they may hold values of a credential that was changed or deleted after it was queued"
+
+
+def test_neither_the_cause_nor_the_lines_hold_a_secret_that_the_task_was_handed(handed: Handed) -> None:
+    """What a credential says in the open, and a value that this task was not handed, are not masked."""
+    assert handed.told() == (MASKED[3], MASKED)
+
+
+@pytest.mark.parametrize("how", ["changed", "deleted", "changed while it waited"])
+def test_lines_that_may_hold_a_value_nobody_knows_any_more_are_not_shown(handed: Handed, how: str) -> None:
+    """What was read before is remembered as it was shown."""
+    handed.time[0] = T0 + (12 if how == "changed while it waited" else 30)
+    assert handed.told() == (MASKED[3], MASKED)
+    if how == "deleted":
+        handed.credentials.delete("ann", "wandb", actor="ann")
+    else:
+        handed.credentials.set("ann", "wandb", CredentialKind.GENERIC, {"api_key": "new"}, actor="ann")
+    assert handed.told() == (MASKED[3], MASKED)
+    handed.failures = handed.anew()
+    assert handed.told() == (NOT_SHOWN, [])
+
+
+def test_a_credential_that_changed_before_the_task_was_queued_hides_nothing(handed: Handed) -> None:
+    handed.time[0] = T0 + 9
+    handed.credentials.set("ann", "wandb", CredentialKind.GENERIC, {"api_key": SECRET}, actor="ann")
+    assert handed.told() == (MASKED[3], MASKED)
+
+
+def test_a_sentence_that_is_cut_ends_in_no_piece_of_a_secret(handed: Handed, tmp_path: Path) -> None:
+    lines = [HEAD, '  File "x.py", line 1', f"ValueError: {'x' * 280}{SECRET}"]
+    (tmp_path / "main").write_text("\n".join(lines))
+    assert handed.told()[0] == f"ValueError: {'x' * 280}***"

@@ -28,8 +28,20 @@ from runrig.domain.errors import Conflict, RunrigError, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU, STORAGE
+from runrig.domain.secrets import masked
 from runrig.domain.workflows import ExitCode, TaskKey
-from runrig.ports.backend import Desired, LogFile, Opens, Output, Passage, Program, Pulls, no_credentials, no_pulls
+from runrig.ports.backend import (
+    Desired,
+    Launch,
+    LogFile,
+    Opens,
+    Output,
+    Passage,
+    Program,
+    Pulls,
+    no_credentials,
+    no_pulls,
+)
 
 Object = dict[str, Any]
 
@@ -205,7 +217,7 @@ class KubernetesBackend:
         for key, launch in wanted.desired.run.items():
             pod = ours.get(wanted.pod_name(launch))
             if pod is not None:
-                fact = status.fact_of(pod, now, start_timeout_s=self._start_timeout_s)
+                fact = status.fact_of(self._masked(launch, pod), now, start_timeout_s=self._start_timeout_s)
                 facts[key] = self._explained(key, fact) if fact.exit_code == ExitCode.START_TIMEOUT else fact
             elif key in wanted.impossible:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.START_ERROR, wanted.impossible[key])
@@ -214,9 +226,23 @@ class KubernetesBackend:
         for key, launch in wanted.desired.stop.items():
             pod = ours.get(wanted.pod_name(launch))
             facts[key] = (
-                TaskFact(Phase.ENDED, status.STOPPED) if pod is None else status.fact_of(pod, now, stopping=True)
+                TaskFact(Phase.ENDED, status.STOPPED)
+                if pod is None
+                else status.fact_of(self._masked(launch, pod), now, stopping=True)
             )
         return facts
+
+    def _masked(self, launch: Launch, pod: Object) -> Object:
+        """*pod* without the secrets that its task was handed, in what it says of its end; without its words if they are not known now."""
+
+        def words(said: str) -> str:
+            try:
+                values = [value for use in launch.credentials for value in self._opens(launch.user, use.name).values()]
+            except RunrigError:
+                return ""
+            return masked([said], values)[0]
+
+        return status.with_last_words(pod, words) if launch.credentials else pod
 
     def _explained(self, key: TaskKey, fact: TaskFact) -> TaskFact:
         """*fact* with the pod's last event, the only place where a kubelet says which image or volume it waits for."""

@@ -12,7 +12,7 @@ ended only when nothing of the task runs any more, because then others get its G
   that its node does not start in time 3005.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from runrig.backends.kubernetes.names import CONTAINER, Object, key_of
@@ -60,6 +60,20 @@ def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s:
         return TaskFact(Phase.RUNNING)
     stuck = _stuck(pod, now) or (None if stopping else _late(pod, now, start_timeout_s))
     return TaskFact(Phase.STARTING) if stuck is None else TaskFact(Phase.ENDED, *stuck)
+
+
+def with_last_words(pod: Object, words: Callable[[str], str]) -> Object:
+    """*pod* with *words* of what its containers left as their last words (the file of `terminationMessagePath`)."""
+    told = pod.get("status", {})
+    kinds = [kind for kind in ("initContainerStatuses", "containerStatuses") if told.get(kind)]
+    return pod | {"status": told | {kind: [_with_last_words(each, words) for each in told[kind]] for kind in kinds}}
+
+
+def _with_last_words(container: Object, words: Callable[[str], str]) -> Object:
+    ended = (container.get("state") or {}).get("terminated") or {}
+    if not ended.get("message"):
+        return container
+    return container | {"state": {"terminated": ended | {"message": words(ended["message"])}}}
 
 
 def over(pod: Object) -> bool:

@@ -1,10 +1,18 @@
 """Credentials of users: kept sealed, told to nobody, and opened where a task is handed them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from runrig.domain.access import AccessEventKind
-from runrig.domain.credentials import Credential, CredentialKind, check_values, name_problem, profile_of
+from runrig.domain.credentials import (
+    Credential,
+    CredentialKind,
+    CredentialUse,
+    check_values,
+    name_problem,
+    profile_of,
+    secrets_of,
+)
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.service.access.accounts import Accounts
@@ -75,6 +83,19 @@ class Credentials:
     def opened(self, user: str, name: str) -> Mapping[str, str]:
         """The values, for a task of *user*.  Raises NotFound, Conflict, ServerFault."""
         return opened(self._keys.keys(), self.get(user, name))
+
+    def handed(self, user: str, uses: Iterable[CredentialUse], since: float) -> Collection[str]:
+        """The secrets that tasks of *user* were handed by *uses* at a time after *since*.
+
+        Raises NotFound, Conflict, ServerFault if one is not known: also of a credential that has changed after *since*.
+        """
+        found: set[str] = set()
+        for use in uses:
+            credential = self.get(user, use.name)
+            if credential.changed_at >= since:
+                raise Conflict(f"credential {use.name!r} of {user} has changed")
+            found |= secrets_of(credential.kind, opened(self._keys.keys(), credential), use)
+        return found
 
     def pulls(self, user: str) -> Mapping[str, str]:
         """The credentials of *user* for pulling images, by name: the registry, "" if it names none; the last changed last."""

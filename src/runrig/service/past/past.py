@@ -148,7 +148,7 @@ class Then:
         self.boards = Boards(self, boards)
         self.queries = ResourceQueries(self)
         self.topology = Topology(self)
-        self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self)
+        self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
         self.history = _HistoryThen(history, moment.revision)
 
     # What questions are asked of: a state, an asker, a clock, somebody who knows of trouble.

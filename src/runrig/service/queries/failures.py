@@ -1,10 +1,14 @@
 """What a workflow failed of, by what its tasks wrote last."""
 
 from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from runrig.domain.credentials import CredentialUse
+from runrig.domain.errors import RunrigError
+from runrig.domain.secrets import masked
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Task
+from runrig.domain.workflows import Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.output import STDERR, STDOUT, Line, Tail
@@ -16,8 +20,14 @@ MOST_TASKS = 16
 SHOWN = 20
 """Lines that are shown of it."""
 _MOST_REMEMBERED = 1_000
+_NOT_SHOWN = "its last lines are not shown, as they may hold values of a credential that was changed or deleted after it was queued"
 _LAST_CODE = 255
 """Codes above it are ours: such an attempt did not end by its program."""
+
+Specs = Callable[[Collection[str]], Mapping[str, WorkflowSpec]]
+"""As `WorkflowReads.specs`."""
+Handed = Callable[[str, Iterable[CredentialUse], float], Collection[str]]
+"""As `Credentials.handed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class Failure:
     """*task*: the attempt that failed first.  *sentence*: of what; *ending*: its exit code in words.
 
     *lines*: the last ones that it wrote, or those to the end of the cause; *first* to *last* of them tell it, -1 if none do.
+    Neither they nor *sentence* hold a secret that it was handed.
     """
 
     task: Task
@@ -38,8 +49,10 @@ class Failure:
 class Failures:
     """Reads files, so not to be asked in the event loop.  What has ended is read once."""
 
-    def __init__(self, backend: Says) -> None:
+    def __init__(self, backend: Says, specs: Specs, handed: Handed) -> None:
         self._backend = backend
+        self._specs = specs
+        self._handed = handed
         self._known: dict[str, Failure] = {}
 
     def of(self, stored: StoredWorkflow) -> Failure | None:
@@ -50,7 +63,10 @@ class Failures:
         if (known := self._known.get(workflow.id)) is not None:
             return known
         own = [task for task in first_failed(stored.tasks) if (task.exit_code or 0) <= _LAST_CODE]
-        found = [each for task in own[:MOST_TASKS] if (each := self._read(task)) is not None]
+        spec = self._specs({workflow.spec_hash}).get(workflow.spec_hash) if own else None
+        if spec is None:  # or it is about to be deleted, with all that its tasks wrote
+            return None
+        found = [each for task in own[:MOST_TASKS] if (each := self._read(stored, spec, task)) is not None]
         if not found:
             return None
         _, task, cause, lines = min(found, key=lambda each: each[0])
@@ -61,16 +77,36 @@ class Failures:
             self._known[workflow.id] = failure
         return failure
 
-    def _read(self, task: Task) -> tuple[tuple[bool, float], Task, Cause, list[str]] | None:
+    def _read(
+        self, stored: StoredWorkflow, spec: WorkflowSpec, task: Task
+    ) -> tuple[tuple[bool, float], Task, Cause, list[str]] | None:
         """The cause of one attempt, with its place among those of others: the first in time that is no consequence of another's."""
         if self._backend.output(task.key) is None:
             return None
+        try:
+            secrets = self._secrets(stored, spec, task)
+        except RunrigError:
+            return (False, task.end_time or 0.0), task, Cause(_NOT_SHOWN, -1, -1), []
         tail = Tail(task.key, self._backend.output, (STDOUT, STDERR), MOST_LINES)
         written: list[Line] = list(deque(tail.rest(), MOST_LINES))
-        lines = [line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2] for line in written]
+        lines = [line.removesuffix("\n") for line in masked([_text(line) for line in written], secrets)]
         cause = cause_of(lines)
         at = written[cause.last].time if cause.last >= 0 else task.end_time or 0.0
         return (cause.follows, at), task, cause, lines
+
+    def _secrets(self, stored: StoredWorkflow, spec: WorkflowSpec, task: Task) -> Collection[str]:
+        """What it was handed.  Raises NotFound, Conflict, ServerFault if that is not known any more."""
+        tasks = spec.group(task.group).tasks
+        uses = [use for each in tasks if each.name == task.spec for use in each.credentials]
+        queued = [group.queued_time for group in stored.groups if group.name == task.group]
+        times = [at for at in (task.start_time, task.end_time, *queued) if at is not None]
+        return self._handed(stored.workflow.submitted_by, uses, min(times))
+
+
+def _text(line: Line) -> str:
+    """As it is shown, with its end if it has one."""
+    text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
+    return f"{text}\n" if line.whole else text
 
 
 def _shown(task: Task, cause: Cause, lines: list[str]) -> Failure:

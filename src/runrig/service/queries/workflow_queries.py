@@ -20,7 +20,7 @@ from runrig.ports.backend import Output
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
 from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
-from runrig.service.queries.failures import Failure, Failures
+from runrig.service.queries.failures import Failure, Failures, Handed
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
@@ -115,13 +115,15 @@ class WhyView:
 
 
 class WorkflowQueries:
-    def __init__(self, asker: Asks, store: WorkflowReads, backend: Says, clock: Tells, reconciler: Stands) -> None:
+    def __init__(
+        self, asker: Asks, store: WorkflowReads, backend: Says, clock: Tells, reconciler: Stands, handed: Handed
+    ) -> None:
         self._asker = asker
         self._store = store
         self._backend = backend
         self._clock = clock
         self._reconciler = reconciler
-        self._failures = Failures(backend)
+        self._failures = Failures(backend, store.specs, handed)
         self._asked: dict[str, GpusAsked] = {}
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
