@@ -16,8 +16,10 @@ from runrig.api.error_docs import Said, documented
 from runrig.api.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
+from runrig.domain.value import Shown
 from runrig.service.service import Service
 from runrig.wire.base import Answer, Model
+from runrig.wire.json import to_json
 
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 """Errors that any route with a token may return."""
@@ -118,10 +120,11 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
     return served
 
 
-def _written(answer: Model | Response) -> Response:
-    if isinstance(answer, Model):
-        return Response(answer.model_dump_json(), media_type="application/json")
-    return answer
+def _written(answer: Shown | Model | Response) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    written = to_json(answer) if isinstance(answer, Shown) else answer.model_dump_json()
+    return Response(written, media_type="application/json")
 
 
 def _service(request: Request) -> Service:

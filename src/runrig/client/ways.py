@@ -14,9 +14,11 @@ from runrig.domain.errors import ServerFault
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from runrig.domain.value import Shown
+
 P = ParamSpec("P")
 T = TypeVar("T")
-M = TypeVar("M", bound="BaseModel")
+M = TypeVar("M", bound="BaseModel | Shown")
 
 PAGE = 1000
 """Items that a list asks for at a time."""
@@ -32,8 +34,8 @@ class Calls:
         """Raises the server's error, NoAnswer, or ServerFault if the answer is not what *model* says."""
         answer = await self._caller.answer(request)
         read = self._read(model, answer.json)
-        if answer.etag is not None and "_etag" in model.__private_attributes__:
-            read._etag = answer.etag  # type: ignore[attr-defined]  # of models that are edited
+        if answer.etag is not None and "_etag" in getattr(model, "__private_attributes__", ()):
+            read._etag = answer.etag  # type: ignore[union-attr]  # of models that are edited
         return read
 
     async def _get(self, model: type[M], path: str, query: Query | None = None) -> M:
@@ -54,8 +56,10 @@ class Calls:
     def _read(self, model: type[M], plain: Any) -> M:
         from pydantic import ValidationError
 
+        from runrig.wire.json import read
+
         try:
-            return model.model_validate(plain, extra="ignore")  # a later server may say more
+            return read(model, plain)
         except ValidationError as error:
             first = error.errors()[0]
             raise ServerFault(

@@ -8,6 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandle
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from runrig.domain import value
+from runrig.wire.json import to_plain
+
 
 class Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -38,6 +41,11 @@ class Request(Model):
     @classmethod
     def of_example(cls) -> Self:
         return cls.model_validate(cls.example())
+
+
+def example_of(kind: type[Model] | type[value.Shown]) -> Any:
+    """The example of a model or of a shown value, as JSON."""
+    return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
 
 
 def _example_of(model: type[BaseModel]) -> Any:

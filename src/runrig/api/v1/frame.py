@@ -11,7 +11,8 @@ from runrig.api.routing import ALWAYS, Found, Responses, header
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
-from runrig.wire.base import Model
+from runrig.domain.value import Shown
+from runrig.wire.base import Model, example_of
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
@@ -19,13 +20,13 @@ _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 Examples = Mapping[int, Said] | None
 
 
-def shows(model: type[Model], *errors: int, said: Examples = None, tag: bool = False) -> Responses:
+def shows(model: type[Shown] | type[Model], *errors: int, said: Examples = None, tag: bool = False) -> Responses:
     """``responses=`` of a route that answers 200 with *model*.  *tag*: and with the ETag of what it shows."""
     return _responses(200, "Done", model, errors, said, {"ETag": _TAG_HEADER} if tag else {})
 
 
 def creates(
-    model: type[Model], *errors: int, said: Examples = None, tag: bool = False, tries: bool = False
+    model: type[Shown] | type[Model], *errors: int, said: Examples = None, tag: bool = False, tries: bool = False
 ) -> Responses:
     """The same for one that answers 201 and says where it lies.  *tries*: 200 where nothing was to be done."""
     headers = {"Location": _LOCATION_HEADER} | ({"ETag": _TAG_HEADER} if tag else {})
@@ -45,9 +46,14 @@ def texts(example: str, *errors: int, media_type: str = "text/plain") -> Respons
 
 
 def _responses(
-    status: int, words: str, model: type[Model], errors: tuple[int, ...], said: Examples, headers: Mapping[str, Any]
+    status: int,
+    words: str,
+    model: type[Shown] | type[Model],
+    errors: tuple[int, ...],
+    said: Examples,
+    headers: Mapping[str, Any],
 ) -> Responses:
-    shown: dict[str, Any] = {"description": words, "content": {"application/json": {"example": model.example()}}}
+    shown: dict[str, Any] = {"description": words, "content": {"application/json": {"example": example_of(model)}}}
     return {
         status: shown | ({"headers": dict(headers)} if headers else {}),
         **problems(*ALWAYS, *errors, said=said),

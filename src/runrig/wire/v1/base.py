@@ -1,10 +1,8 @@
 """Shared by all answers of our own door: times of RFC 3339 in UTC, and pages."""
 
-from datetime import UTC, datetime
-from typing import overload
-
 from pydantic import PrivateAttr
 
+from runrig.domain.value import at as at
 from runrig.wire.base import Model
 
 
@@ -27,14 +25,3 @@ class Page(Shown):
     """*next_cursor*: as `cursor` it asks for what follows; null at the end."""
 
     next_cursor: str | None
-
-
-@overload
-def at(seconds: float) -> datetime: ...
-@overload
-def at(seconds: None) -> None: ...
-@overload
-def at(seconds: float | None) -> datetime | None: ...
-def at(seconds: float | None) -> datetime | None:
-    """Seconds since the epoch as a time that is written with a Z."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,74 @@
+"""Shown values: frozen dataclasses that are the same in the server, in JSON, in the OpenAPI document and in the Python client.
+
+This module only marks them.  `runrig.wire.json` reads the marks, so nothing here needs a framework.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import ClassVar, TypeVar, cast, overload
+
+
+class Shown:
+    """Base of the values that answers consist of.  The schema is the docstring and the fields, in order; every field is always written.
+
+    *UNTOLD*: names of fields that never leave the server.  They come last and have defaults.
+    """
+
+    __slots__ = ()
+    UNTOLD: ClassVar[tuple[str, ...]] = ()
+
+
+class Word(enum.StrEnum):
+    """One of several words.  Answers document it as a string, because later servers may add words; requests accept only these."""
+
+
+class Amounts(Mapping[str, int]):
+    """Name → amount, in insertion order.  Hashable; equal to a dictionary with the same amounts."""
+
+    __slots__ = ("_amounts",)
+
+    def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        self._amounts = dict(amounts)
+
+    def __getitem__(self, name: str) -> int:
+        return self._amounts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._amounts)
+
+    def __len__(self) -> int:
+        return len(self._amounts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._amounts.items()))
+
+    def __repr__(self) -> str:
+        return f"Amounts({self._amounts!r})"
+
+
+S = TypeVar("S", bound=Shown)
+
+_EXAMPLES: dict[type[Shown], Shown] = {}
+
+
+def shown_as(value: S) -> S:
+    """Makes *value* the example of its class in the OpenAPI document.  Returns it."""
+    _EXAMPLES[type(value)] = value
+    return value
+
+
+def example(kind: type[S]) -> S:
+    """The example of *kind*.  Raises KeyError if it has none."""
+    return cast(S, _EXAMPLES[kind])
+
+
+@overload
+def at(seconds: float) -> datetime: ...
+@overload
+def at(seconds: None) -> None: ...
+@overload
+def at(seconds: float | None) -> datetime | None: ...
+def at(seconds: float | None) -> datetime | None:
+    """Converts seconds since the epoch to a time in UTC, which JSON shows with a Z."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,128 @@
+"""Shown values (`runrig.domain.value`) as JSON: documents, writes and reads them.
+
+It adds to `Shown` the two methods that pydantic looks for.  `wire.base` imports it, so models may have values as fields.
+"""
+
+import dataclasses
+import inspect
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from runrig.domain.value import Amounts, Shown, Word, example
+
+NAMES = {"Concerned": "ConcernedAnswer", "DomainRoom": "DomainRoomAnswer", "Reason": "ReasonAnswer"}
+"""Class → schema, where generated clients know another name.  New values get no entry."""
+
+T = TypeVar("T")
+
+
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Returns the adapter of a value or model.  Building it takes about a millisecond, so it is kept."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
+def to_json(value: Shown) -> bytes:
+    return adapter(type(value)).dump_json(value)
+
+
+def to_plain(value: Shown) -> Any:
+    return adapter(type(value)).dump_python(value, mode="json")
+
+
+def read(kind: type[T], plain: Any) -> T:
+    """Reads a value or model from the JSON of a server.  Ignores unknown fields: the server may be newer.  Raises ValidationError."""
+    found: T = adapter(kind).validate_python(plain, extra="ignore")
+    return found
+
+
+# ---------------------------------------------------------------- for pydantic
+
+
+def _core_schema(kind: type[Shown], _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    hints = get_type_hints(kind)
+    fields = [
+        core_schema.dataclass_field(each.name, _inside(each.default), init=False, serialization_exclude=True)
+        if each.name in kind.UNTOLD
+        else core_schema.dataclass_field(each.name, handler.generate_schema(_in_answers(hints[each.name])))
+        for each in dataclasses.fields(cast(Any, kind))
+    ]
+    arguments = core_schema.dataclass_args_schema(kind.__name__, fields, extra_behavior="forbid")
+    ref = f"{kind.__module__}.{_name(kind)}:{id(kind)}"
+    return core_schema.dataclass_schema(kind, arguments, [each["name"] for each in fields], ref=ref, slots=True)
+
+
+def _inside(default: Any) -> CoreSchema:
+    return core_schema.with_default_schema(core_schema.any_schema(), default=default)
+
+
+def _in_answers(hint: Any) -> Any:
+    """*hint*, with words read leniently and amounts written as an object."""
+    args = tuple(map(_in_answers, get_args(hint)))
+    if get_origin(hint) is UnionType:
+        return reduce(or_, args)
+    if args:
+        return get_origin(hint)[args]
+    if hint is Amounts:
+        return Annotated[hint, _AMOUNTS]
+    return Annotated[hint, _Lenient(hint)] if isinstance(hint, type) and issubclass(hint, Word) else hint
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Lenient:
+    """Reads a string.  A word that only later servers know becomes a member that is not in the list."""
+
+    kind: type[Word]
+
+    def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._word, core_schema.str_schema())
+
+    def _word(self, text: str) -> Word:
+        try:
+            return self.kind(text)
+        except ValueError:
+            unknown = str.__new__(self.kind, text)
+            unknown._name_ = unknown._value_ = text
+            return unknown
+
+
+class _Object:
+    """Amounts as an object."""
+
+    def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        plain = core_schema.dict_schema(core_schema.str_schema(), core_schema.int_schema())
+        written = core_schema.plain_serializer_function_ser_schema(dict, return_schema=plain)
+        amounts = core_schema.is_instance_schema(Amounts)
+        read = core_schema.no_info_after_validator_function(Amounts, plain)
+        return core_schema.json_or_python_schema(read, core_schema.union_schema([amounts, read]), serialization=written)
+
+
+_AMOUNTS = _Object()
+
+
+def _json_schema(kind: type[Shown], core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    schema = handler(core)
+    found = handler.resolve_ref_schema(schema)
+    for name in kind.UNTOLD:
+        found["properties"].pop(name, None)
+    found |= {"title": _name(kind), "additionalProperties": False, "examples": [to_plain(example(kind))]}
+    found["description"] = inspect.cleandoc(kind.__doc__ or "")
+    return schema
+
+
+def _name(kind: type[Shown]) -> str:
+    return NAMES.get(kind.__name__, kind.__name__)
+
+
+setattr(Shown, "__get_pydantic_core_schema__", classmethod(_core_schema))  # noqa: B010 - it has none of its own
+setattr(Shown, "__get_pydantic_json_schema__", classmethod(_json_schema))  # noqa: B010
