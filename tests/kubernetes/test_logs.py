@@ -1,8 +1,10 @@
 """Kept output, the real way: API server, node port, and behind it KWOK, which reads one file for all containers."""
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from e2e.objects import node_object
@@ -13,7 +15,10 @@ from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.backends.kubernetes.names import CONTAINER
 from runrig.domain.nodes import Node
 from runrig.domain.workflows import TaskKey
+from tests.kubernetes.runrigs import one_task, rig
 from tests.kubernetes.world import World, bare_pod, stand_in_only
+from tests.web.visitor import Visitor
+from tests.worlds.service import KEYS
 
 KEY = TaskKey("w-1", "p", 0)
 ROOM = {"gpu": 1}
@@ -131,3 +136,55 @@ def test_a_node_that_does_not_answer_keeps_no_pod_for_ever(world: World, kept: K
     said = content(kept.file(KEY, None)) or ""
     assert said.startswith("[runrig: no output could be had: the API server cannot do it now (5")
     assert said.endswith("connect: connection refused]\n")
+
+
+WROTE = [
+    "step 0",
+    "key s3cr3t-canary",
+    "Traceback (most recent call last):",
+    '  File "/train.py", line 7, in <module>',
+    '    raise KeyError("state_dict")',
+    "KeyError: 'state_dict'",
+]
+SHOWN = [line.replace("s3cr3t-canary", "***") for line in WROTE]
+
+
+def test_the_traceback_of_a_pod_is_on_the_first_screen_of_logs_why_query_and_the_page(
+    world: World, tmp_path: Path
+) -> None:
+    """A secret that it printed is in its output alone."""
+    (tmp_path / "key").write_text(KEYS)
+    (tmp_path / "key").chmod(0o600)
+    cluster = "nodes: [{name: n0, resources: {gpu: 2}}]\npools: [{name: pool, quota: 2}]\n"
+    world.plane.pod_log.write_text("")
+    try:
+        with rig(world, tmp_path, cluster, more=f"credential_key: {tmp_path / 'key'}\n") as here:
+            here.say("credential", "set", "one", "key=-", stdin="s3cr3t-canary")
+            id = here.submit(one_task("train", credentials={"one": {"KEY": "key"}}), "pool")
+            here.runs(id)
+            say(world, *WROTE)
+            here.ends(f"{id}/main/0", 1)
+            here.wait(id, "FAILED")
+            here.until(lambda: not here.pods(), "its pod is gone")
+            world.plane.pod_log.write_text("")
+            logs = here.cli("workflow", "logs", id)
+            why, query = here.say("workflow", "why", id), here.say("workflow", "query", id)
+            assert here.server is not None
+            with httpx2.Client(base_url=here.server.url, timeout=60) as http:
+                visitor = Visitor(http)
+                assert visitor.sign_in(here.token, Origin=here.server.url).status_code == 303
+                card, output = visitor.page(f"/workflow/{id}").partition('id="output-title"')[::2]
+    finally:
+        world.plane.pod_log.write_text("")
+    assert logs.out.splitlines() == WROTE
+    assert logs.err == f"{id} FAILED: KeyError: 'state_dict' (main, exit code 1)\n"
+    for told in (why, query):
+        last = told.partition("main wrote last:\n")[2].splitlines()
+        assert [line.removeprefix("  ") for line in last[: len(SHOWN)]] == SHOWN
+        assert len(told.splitlines()) < 30
+    assert f"{id} is FAILED; main failed: KeyError: 'state_dict' (exit code 1)" in " ".join(why.split())
+    assert "Cause        KeyError: 'state_dict' (main)" in query.splitlines()
+    assert "KeyError: 'state_dict' <small>main, exit code 1</small>" in unescape(card)
+    assert card.count("<mark>") == 4
+    assert "s3cr3t-canary" not in card
+    assert unescape(output.partition('id="output"')[2].partition(">")[2].partition("</pre>")[0]).splitlines() == WROTE
