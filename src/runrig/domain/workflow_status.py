@@ -2,6 +2,14 @@
 
 import enum
 
+UNNUMBERED = "?"
+"""In the place of the number of a workflow that is not submitted; no name of a workflow has it."""
+
+
+def without_number(id: str) -> str:
+    """``train`` for ``train-?``, the id of a workflow that was only looked at; other ids as they are."""
+    return id.removesuffix(f"-{UNNUMBERED}")
+
 
 class WorkflowStatus(enum.Enum):
     PENDING = "PENDING"

@@ -13,6 +13,7 @@ from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.quantities import format_quantity
 from runrig.domain.spans import span, times_in_words
+from runrig.domain.workflow_status import without_number
 from runrig.web import drawings
 from runrig.web.files import address, zipped
 from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
@@ -163,6 +164,7 @@ _environment.filters |= {
     "duration": duration,
     "number": number,
     "setting": setting,
+    "without_number": without_number,
 }
 _environment.filters |= {"kind": kind_of, "commands": commands}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}

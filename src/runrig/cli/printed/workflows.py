@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from runrig.cli.printed.addresses import page
 from runrig.cli.printed.times import naive
-from runrig.domain.workflow_status import WorkflowStatus
+from runrig.domain.workflow_status import WorkflowStatus, without_number
 
 Answer = Mapping[str, Any]
 
@@ -30,9 +30,7 @@ def rendered(answer: Answer) -> dict[str, Any]:
 
 
 def validated(answer: Answer) -> dict[str, Any]:
-    return _accepted(answer["id"], answer["warnings"]) | {
-        "logs": f"{answer['id'].removesuffix('-?')} would be accepted"
-    }
+    return _accepted(answer["id"], answer["warnings"]) | {"logs": f"{without_number(answer['id'])} would be accepted"}
 
 
 def _accepted(id: str, warnings: list[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.domain.quantities import PODS, amount_in_a_sentence
 from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.spans import format_duration
+from runrig.domain.workflow_status import UNNUMBERED
 from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, WorkflowSpec
 from runrig.engine.explain.shape_reasons import no_place
 from runrig.engine.ledger.options import choices_left_out, flavor_choices, pod_requests
@@ -27,9 +28,6 @@ from runrig.engine.placement.place import may_hold, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.quota_node import Kind, potential, promise
 from runrig.engine.state.state import State
-
-UNNUMBERED = "?"
-"""In the place of a number; no name of a workflow has it."""
 
 
 def submit(

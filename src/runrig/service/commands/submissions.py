@@ -71,7 +71,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """*id*: of a check it has no number (`submission_gate.UNNUMBERED`).  *text*: as rendered.
+    """*id*: of a check it has no number (`domain.workflow_status.UNNUMBERED`).  *text*: as rendered.
 
     *gangs*: those that are queued at once.
     """

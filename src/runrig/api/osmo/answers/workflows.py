@@ -8,6 +8,7 @@ from runrig import wire
 from runrig.api.shown import workflows as shared
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Event
+from runrig.domain.workflow_status import without_number
 from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
 from runrig.service.commands.submissions import Accepted
 from runrig.service.queries.workflow_queries import Listed, WorkflowView
@@ -32,7 +33,7 @@ def page(base: str, id: str) -> str:
 def checked(found: Accepted) -> wire.SubmitAnswer:
     """The answer to a validation."""
     return wire.SubmitAnswer(
-        name=found.id, logs=f"{found.id.removesuffix('-?')} would be accepted", warnings=list(found.warnings)
+        name=found.id, logs=f"{without_number(found.id)} would be accepted", warnings=list(found.warnings)
     )
 
 
