@@ -274,7 +274,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
         it.desk.later(0)
         it.call("DELETE", f"{ROUTE}/busy")
         before = state_of(it)
-        still = "pool team--busy is DELETING, and 1 workflow with 1 GPU still run there"
+        still = "pool team--busy is DELETING, and 1 workflow with 1 GPU still runs there"
         nested = "team--a is a subpool, and a subpool has no subpools: make 'x' one of team"
         cases: list[tuple[str, str, Any, int, str]] = [
             ("POST", ROUTE, {"name": "a", "quota": 1}, 409, "pool team--a is ACTIVE: the name is taken"),

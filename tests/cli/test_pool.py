@@ -193,6 +193,40 @@ def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str,
     assert lines(done.out)[2].split() == ["Pool", "vision"]
 
 
+KEY = {"key": "rack", "label": "rack"}
+LACKING = (
+    "Warning: 0 of 1 nodes have the label {} of topology key {}: a gang with topology requirements goes to no other"
+)
+REPLACED = "Warning: these topology keys take the place of rack=rack: name all that it should have"
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "said"),
+    [
+        ([KEY], "rack=rack", []),
+        ([KEY], "zone=z", [REPLACED, LACKING.format("z", "zone")]),
+        ([KEY], "rack=z", [REPLACED, LACKING.format("z", "rack")]),
+        ([], "zone=z", [LACKING.format("z", "zone")]),
+    ],
+    ids=["the same", "another", "another label", "the first"],
+)
+def test_pool_update_warns_of_topology_keys_only_if_they_change(
+    before: list[dict[str, str]], key: str, said: list[str]
+) -> None:
+    """No node has any label."""
+    name, label = key.split("=")
+    pool, keys = v1.Pool.example() | {"topology_keys": before}, [{"key": name, "label": label}]
+    maps = [{"all": {"nodes": 1}, "keys": keys, "apart": [{"lacks": [label]}]}]
+    answers = {
+        "GET /api/v1/pools/vision": pool,
+        "PATCH /api/v1/pools/vision": pool | {"topology_keys": keys},
+        "GET /api/v1/topology": {"maps": maps},
+    }
+    done = answered(answers, "pool", "update", "vision", "--topology-key", key)
+    assert (done.code, done.err.splitlines()) == (0, said)
+    assert ("nothing changed" in lines(done.out)[0]) == (before == keys)
+
+
 def test_pool_create_says_what_the_pool_was_given() -> None:
     plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": []}
     for answer, says in (
@@ -253,7 +287,7 @@ def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
     done = answered({"DELETE /api/v1/pools/vision": {"pool": drains, "cancelled": []}}, "pool", "delete", "vision")
     assert (done.code, done.out) == (
         0,
-        "pool vision is DELETING: 1 workflow with 6 GPUs still run there, and it keeps 8 GPUs until they have ended\n",
+        "pool vision is DELETING: 1 workflow with 6 GPUs still runs there, and it keeps 8 GPUs until it has ended\n",
     )
     archived = {"pool": example | {"state": "ARCHIVED"}, "cancelled": []}
     done = answered({"DELETE /api/v1/pools/vision": archived}, "pool", "delete", "vision")

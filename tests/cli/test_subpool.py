@@ -86,6 +86,10 @@ def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
         "and it keeps 30 GPUs of team until they have ended",
         "cancelled, as they had not started: w-3, w-4",
     ]
+    one = deleted("DELETING", quota=0, held=1, total=1, workflows=1)
+    assert answered({f"DELETE {ROUTE}": one}, "pool", "subpool", "delete", "team", "a").out == (
+        "pool team--a is DELETING: 1 workflow with 1 GPU still runs there, and it keeps 1 GPU of team until it has ended\n"
+    )
     done = answered({f"DELETE {ROUTE}": deleted("ARCHIVED")}, "pool", "subpool", "delete", "team", "a")
     assert lines(done.out) == [
         "pool team--a is ARCHIVED: nothing runs there, and its quota is unallocated in team again"

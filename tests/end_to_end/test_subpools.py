@@ -87,11 +87,11 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
     sliced(team)
     assert submit(team, "late", "team--b", 40).code == 0
     done = team.runrig("pool", "subpool", "delete", "team", "b", "--dry-run")
-    assert lines(done.out)[0].startswith("pool team--b would be DELETING: 1 workflow with 10 GPUs still run there")
+    assert lines(done.out)[0].startswith("pool team--b would be DELETING: 1 workflow with 10 GPUs still runs there")
     assert table(team) == TABLE
     done = team.runrig("pool", "subpool", "delete", "team", "b")
     assert lines(done.out) == [
-        "pool team--b is DELETING: 1 workflow with 10 GPUs still run there, and it keeps 40 GPUs of team until they have ended",
+        "pool team--b is DELETING: 1 workflow with 10 GPUs still runs there, and it keeps 40 GPUs of team until it has ended",
         "cancelled, as they had not started: late-1",
     ]
     assert table(team)[4] == "├─ team--b      DELETING       DELETING       0 (Held: 40)     10    -10"
@@ -105,7 +105,7 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
         ("create", "team", "b", "--quota", "1"),
     ):
         done = team.runrig("pool", "subpool", *command)
-        assert (done.code, "1 workflow with 10 GPUs still run there" in done.err) == (1, True)
+        assert (done.code, "1 workflow with 10 GPUs still runs there" in done.err) == (1, True)
     assert team.runrig("pool", "subpool", "delete", "team", "c").out == (
         "pool team--c is ARCHIVED: nothing runs there, and its quota is unallocated in team again\n"
     )

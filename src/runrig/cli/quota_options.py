@@ -81,9 +81,12 @@ def quota_options(command: F) -> F:
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    """The options given, as the body of a request: None and an empty list mean not given; ``none`` means no limit."""
+    """The options given, as the body of a request: None and an empty list mean not given; ``none`` means no limit.
+
+    Lists are lists, as in the answer, so that both can be compared.
+    """
     return {
-        name: None if value == NO_LIMIT else value
+        name: None if value == NO_LIMIT else list(value) if isinstance(value, tuple) else value
         for name, value in fields.items()
         if value is not None and value != ()
     }

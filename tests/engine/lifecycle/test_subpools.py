@@ -452,7 +452,10 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> N
         ("team", ACTIVE, 1.0),
         ("team--a", DELETING, 1.0),
     ]
-    with pytest.raises(Conflict, match="pool team--a is DELETING, and 1 workflow with 1 GPU still run there"):
+    with pytest.raises(
+        Conflict,
+        match="pool team--a is DELETING, and 1 workflow with 1 GPU still runs there: until it has ended it cannot",
+    ):
         pools.declare(world.state, file(parent, a=5))
 
 

@@ -49,8 +49,9 @@ def deleted(answer: Node, *, dry_run: bool = False) -> str:
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]
         work = f"{count} {'workflow' if count == 1 else 'workflows'} with {amount_in_words(GPU, gpus)}"
+        run, ended = ("runs", "it has") if count == 1 else ("run", "they have")
         keeps = f"it keeps {amount_in_words(GPU, answer['held'])}" + (f" of {parent}" if parent else "")
-        lines = [f"pool {answer['name']} {is_} DELETING: {work} still run there, and {keeps} until they have ended"]
+        lines = [f"pool {answer['name']} {is_} DELETING: {work} still {run} there, and {keeps} until {ended} ended"]
     else:
         freed = f", and its quota {'would be' if dry_run else 'is'} unallocated in {parent} again" if parent else ""
         lines = [f"pool {answer['name']} {is_} {answer['state']}: nothing runs there{freed}"]

@@ -97,8 +97,9 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
         again = "create it again to use it" if event is PoolEvent.RESIZE else "it was deleted already"
         raise Conflict(f"{start}: {again}", details)
     left = report.remaining(state, pool.name)
+    runs = "runs there: until it has ended it" if left.workflows == 1 else "run there: until they have ended it"
     raise Conflict(
-        f"{start}, and {left} still run there: until they have ended it cannot be changed, deleted or created again",
+        f"{start}, and {left} still {runs} cannot be changed, deleted or created again",
         details | {"gpus": left.gpus, "workflows": left.workflows},
     )
 
