@@ -151,8 +151,10 @@ def test_records_have_the_time_the_task_the_attempt_and_the_stream_of_each_line(
 
 
 TALK = """
-import os, time
+import os, sys, time
 for number in range(3000):
+    while not os.path.exists(f"{sys.argv[1]}/{number // 1000}"):
+        time.sleep(0.01)
     os.write(1 + number % 2, b"line %d\\n" % number)
     time.sleep(0.0005)
 """
@@ -161,15 +163,26 @@ CHATTY = FAILS.replace("name: train", "name: chatty").replace(json.dumps(PROGRAM
 
 @pytest.mark.slow
 def test_no_line_of_either_stream_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
-    data, file = tmp_path / "data", written(tmp_path, CHATTY)
+    """The first and the last third are written while one dies, the second while none is there."""
+    data, file = tmp_path / "data", written(tmp_path, CHATTY.replace("/train.py]", f"/train.py, {tmp_path}]"))
     with up(data, "--gpus", "1") as first:
         assert first.runrig("workflow", "submit", file).code == 0
+        (tmp_path / "0").touch()
         assert first.runrig("workflow", "wait", "chatty-1", "--for", "RUNNING").code == 0
         first.child.kill()
+    (tmp_path / "1").touch()
+    log = data / "tasks/chatty-1/main/0/stdout.log"
+    until(lambda: "line 1998\n" in log.read_text())
     with up(data, "--gpus", "1") as second:
         assert second.said
-        assert second.runrig("workflow", "wait", "chatty-1").code == 0
-        found = lines(second.runrig("workflow", "logs", "chatty-1").out)
+        (tmp_path / "2").touch()
+        until(lambda: "line 2200\n" in log.read_text())
+        assert "line 2998\n" not in log.read_text()
+        second.child.kill()
+    with up(data, "--gpus", "1") as third:
+        assert third.said
+        assert third.runrig("workflow", "wait", "chatty-1").code == 0
+        found = lines(third.runrig("workflow", "logs", "chatty-1").out)
     expected = [f"line {number}" for number in range(3000)]
     assert Counter(found) == Counter(expected)
     places = [abs(int(line.split()[1]) - at) for at, line in enumerate(found)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from runrig.domain.errors import Conflict, Refused
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import (
+    Abandon,
     Action,
     Admit,
     EndHold,
@@ -21,13 +22,14 @@ from runrig.domain.plan import (
     MoveWorkflow,
     Queue,
     RetryTask,
+    SetAside,
     Submit,
     Unqueue,
 )
 from runrig.domain.times import Moment, Times
 from runrig.domain.workflows import ExitAction, ExitRule, Status, TaskKey
 from runrig.engine import cycle
-from runrig.engine.lifecycle import holds, nodes
+from runrig.engine.lifecycle import holds, nodes, setting_aside
 from runrig.engine.state.timing import times_of
 from tests.worlds.engine import HIGH, LOW, NORMAL, World, task, workflow
 
@@ -84,8 +86,17 @@ class History(World):
                 self.do(*nodes.cordon(self.state, (node,), cordoned=False).actions)
             case 6 if one is not None and live and dice.random() < 0.3:
                 self.cancel(one)
+            case 7 if one is not None and live and dice.random() < 0.3:
+                self._leave_alone(dice, one)
             case _:
                 self.round(dice)
+
+    def _leave_alone(self, dice: random.Random, id: str) -> None:
+        """Law W8; what is set aside already is ended, or released with the holds."""
+        if not self.state.workflows[id].set_aside:
+            self.do(*setting_aside.set_aside(self.state, id, "ValueError").actions)
+        elif dice.random() < 0.5:
+            self.do(*setting_aside.abandon(self.state, id, user="u", message="").actions)
 
     def _submit(self, dice: random.Random, number: int) -> None:
         first = task("t", dice.randint(1, 2), count=dice.choice((None, 2)), exit_rules=AGAIN)
@@ -104,7 +115,9 @@ def events_of(history: History, id: str) -> Iterator[tuple[float, Action]]:
                 whose = found.id
             case MoveTask(key) | RetryTask(key):
                 whose = key.workflow
-            case MoveGroup(whose) | MoveWorkflow(whose) | Hold(whose) | EndHold(whose):
+            case (
+                MoveGroup(whose) | MoveWorkflow(whose) | Hold(whose) | EndHold(whose) | SetAside(whose) | Abandon(whose)
+            ):
                 pass
             case Queue(gang):
                 whose = gang.id.partition("/")[0]
@@ -147,8 +160,10 @@ def _moment(events: list[Action]) -> Moment | None:
                 stands[name.partition("/")[2]] = "starts"
             case MoveGroup(_, group, status):
                 stands[group] = {Status.RUNNING: "runs", Status.INITIALIZING: "starts"}.get(status, "over")
-            case Hold() | EndHold():
-                held = isinstance(action, Hold)
+            case Hold() | SetAside() | EndHold():
+                held = not isinstance(action, EndHold)
+            case Abandon():
+                return None
             case MoveWorkflow(_, status) if status.finished:
                 return None
     for word, moment in (("runs", Moment.RUNNING), ("starts", Moment.STARTING), ("queued", Moment.WAITED)):
