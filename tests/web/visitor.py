@@ -37,7 +37,7 @@ class Site:
 
 
 class Visitor:
-    def __init__(self, http: TestClient) -> None:
+    def __init__(self, http: httpx2.Client) -> None:
         self.http = http
 
     def sign_in(self, shown: str, next: str = "/", **headers: str) -> httpx2.Response:
