@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, Policies, Policy, Settings, Workload
+from runrig.domain.kueue import FAIR, Policies, Policy, QueueCohort, Settings, Workload
 from tests.engine.kueue.clusters import (
     LOWER,
     ONE_HOST,
@@ -12,6 +12,7 @@ from tests.engine.kueue.clusters import (
     TAKES_BACK,
     cluster,
     decided,
+    flavor,
     machine,
     outcome,
     pods,
@@ -71,6 +72,80 @@ def test_a_queue_takes_back_both_from_who_borrows_in_its_cohort(settings: Settin
     )
     taken = ("new", "InCohortReclamation")
     assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(FAIR)], ids=["classical", "fair"])
+def test_one_level_more_it_takes_back_from_another_cohort(settings: Settings) -> None:
+    made = cluster(
+        [BIG],
+        [
+            queue("a", "left", TAKES_BACK, cpu=8, gpu=8),
+            queue("b", "right", LOWER, cpu=0, gpu=0),
+            queue("c", "right", LOWER, cpu=8, gpu=0),
+        ],
+        runs("b-gpu", "b", pods(near=ONE_HOST, gpu=8), {"n1": 1}),
+        runs("b-cpu", "b", pods(near=ONE_HOST, cpu=6), {"n1": 1}),
+        waits("new", "a", pods(near=ONE_HOST, cpu=4, gpu=4)),
+        cohorts=[QueueCohort("left", "root"), QueueCohort("right", "root")],
+        settings=settings,
+    )
+    taken = ("new", "InCohortReclamation")
+    assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
+
+
+def test_it_may_take_back_both_while_it_borrows() -> None:
+    borrows = Policies(within_queue=Policy.LOWER, reclaim=Policy.LOWER, borrow=Policy.LOWER)
+    made = cluster(
+        [BIG],
+        [
+            queue("a", "co", borrows, cpu=2, gpu=2),
+            queue("b", "co", LOWER, cpu=6, gpu=0),
+            queue("c", "co", LOWER, cpu=92, gpu=6),
+        ],
+        runs("b-gpu", "b", pods(near=ONE_HOST, gpu=8), {"n1": 1}),
+        runs("b-cpu", "b", pods(near=ONE_HOST, cpu=7), {"n1": 1}),
+        waits("new", "a", pods(near=ONE_HOST, cpu=4, gpu=4), priority=5),
+    )
+    taken = ("new", "InCohortReclaimWhileBorrowing")
+    assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
+
+
+def test_leader_and_workers_may_lack_one_each() -> None:
+    made = cluster(
+        [BIG],
+        [queue("q", cpu=100, gpu=8)],
+        lower("by-quota", gpu=8),
+        lower("by-node", cpu=6),
+        waits(
+            "high",
+            "q",
+            pods(near=ONE_HOST, name="l", group="g", gpu=1),
+            pods(3, ONE_HOST, name="w", group="g", cpu=1),
+            priority=9,
+        ),
+    )
+    assert decided(made)["stops"] == {"by-quota": ("high", "InClusterQueue"), "by-node": ("high", "InClusterQueue")}
+    made.carry_out()
+    assert decided(made)["starts"] == {"high": {"l": {"n1": 1}, "w": {"n1": 3}}}
+
+
+def test_where_the_first_flavor_is_held_by_higher_work_the_second_gives_both() -> None:
+    two = ("f", "g")
+    whole: tuple[dict[str, Any], ...] = ({"cpu": 8}, {"gpu": 8})
+    held = [
+        runs(f"{next(iter(asks))}-{kind}", "q", pods(near=ONE_HOST, **asks), {node: 1}, priority=level, flavor=kind)
+        for kind, node, level in (("f", "n1", 20), ("g", "m1", 1))
+        for asks in whole
+    ]
+    made = cluster(
+        [BIG, machine("m1", kind="g", cpu=8, gpu=8)],
+        [queue("q", flavors=two, cpu=100, gpu=8)],
+        *held,
+        waits("high", "q", pods(near=ONE_HOST, cpu=4, gpu=4), priority=9),
+        flavors=[flavor(each) for each in two],
+    )
+    taken = ("high", "InClusterQueue")
+    assert decided(made) == outcome(stops={"cpu-g": taken, "gpu-g": taken})
 
 
 def test_what_is_short_on_the_node_may_be_its_number_of_pods() -> None:

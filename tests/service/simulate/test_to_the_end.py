@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from runrig.domain.kueue import Settings
+from runrig.domain.pools import HOSTNAME
 from runrig.service.simulate.kueue_run import MOST_IDLE
 from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
 from tests.service.simulate.simulations import kueue, line, manifests, pods, queue, workload
-from tests.worlds.manifests import group
+from tests.worlds.manifests import group, manifest
 
 
 def with_head(name: str, to: str, *, at: int, workers: int) -> dict[str, Any]:
@@ -49,6 +50,26 @@ def test_flavors_that_are_left_are_tried(strategy: str) -> None:
     """The head takes one core of f0, and three are no place for four workers.  With the head in f1 they fit."""
     q = flavored("cq-a", 4, 1, strategy=strategy)
     assert starts(*q, with_head("first", "cq-a", at=1, workers=4)) == [[], ["first f1 f0"], []]
+
+
+def test_flavors_that_are_left_are_tried_on_nodes_too() -> None:
+    """Quota is plenty.  The head takes the node of f0, and three cores are no place for four workers."""
+    tree = kueue("Topology", "hosts", {"levels": [{"nodeLabel": HOSTNAME}]})
+    flavors = [
+        kueue("ResourceFlavor", name, {"nodeLabels": {"kind": name}, "topologyName": "hosts"}) for name in ("f0", "f1")
+    ]
+    nodes = [
+        manifest(
+            "Node", kind, None, "v1", meta={"labels": {"kind": kind, HOSTNAME: kind}}, status={"allocatable": room}
+        )
+        for kind, room in (("f0", {"cpu": 4, "pods": 9}), ("f1", {"cpu": 1, "pods": 9}))
+    ]
+    first = with_head("first", "cq-a", at=1, workers=4)
+    for pod_set in first["spec"]["podSets"]:
+        pod_set["topologyRequest"] = {"required": HOSTNAME}
+    behind = workload("behind", "cq-a", 1, at=2)
+    documents = tree, *flavors, *nodes, *flavored("cq-a", 99, 99), first, behind
+    assert starts(*documents, flavors=0) == [[], ["first f1 f0"], []]
 
 
 def test_who_stands_behind_starts_afterwards() -> None:
