@@ -1,5 +1,6 @@
 """Every kind of job holds exactly what its pods ask for: beside one Job more it fits, and with a thousandth of a core less it does not."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 from runrig.service.simulate.simulate import Options
 from runrig.spec.kueue.jobkinds import JOB_KINDS
 from tests.service.simulate.simulations import kueue, line, manifests
-from tests.worlds.manifests import group, job
+from tests.worlds.manifests import group, job, read
 
 SAMPLES: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "data" / "job_kinds.yaml").read_text(), yaml.CSafeLoader
@@ -56,6 +57,17 @@ def test_a_job_holds_what_its_pods_ask_for(sample: dict[str, Any]) -> None:
     assert "lab/one-more" not in started(sample, needed + 999)
     assert len(started(sample, needed)) == len(enough)
     assert len(started(sample, needed - 1)) == len(enough) - 1
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=title)
+def test_without_a_label_it_goes_to_the_default_queue_of_its_namespace(sample: dict[str, Any]) -> None:
+    queues, default = home(1), kueue("LocalQueue", "default", {"clusterQueue": "q"}, meta={"namespace": "lab"})
+    labelled = read(*queues, *sample["objects"]).system.workloads
+    bare = copy.deepcopy(sample["objects"])
+    for each in bare:
+        each["metadata"].get("labels", {}).pop("kueue.x-k8s.io/queue-name", None)
+    assert read(*queues, default, *bare).system.workloads == labelled
+    assert read(*queues, *bare).system.workloads == ()
 
 
 def test_every_kind_has_a_sample() -> None:

@@ -18,7 +18,7 @@ from runrig.spec.kueue.jobs import (
     suspended,
 )
 from runrig.spec.kueue.names import Manifest
-from runrig.spec.kueue.parts import JOB_FIELDS
+from runrig.spec.kueue.parts import JOB_FIELDS, warn_if_elsewhere
 from runrig.spec.kueue.pods import read_template
 from runrig.spec.kueue.podsets import classes_of, draft_of, places_near, pod_set, queue_of, template_class
 from runrig.spec.kueue.surroundings import Surroundings
@@ -115,6 +115,7 @@ def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     if queue is None or manifest.says("Complete") or manifest.says("Failed"):
         return None
     spec.only(JOB_FIELDS)
+    warn_if_elsewhere(spec)
     marks.warn_of_marks(manifest)
     job = _job(manifest, spec)
     pod = read_template(spec.object("template"), around, manifest.namespace)
@@ -139,6 +140,7 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
     counts = {name: replicas.object(name).whole("replicas", int(name == "Launcher")) for name in _REPLICAS}
     run = spec.object("runPolicy")
     run.only(_RUN)
+    warn_if_elsewhere(run)
     gang = run.object("schedulingPolicy")
     gang.only(_GANG)
     least = gang.get("minAvailable")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from runrig.spec.kueue.parts import JOB_FIELDS, Beside, Part, Parts, Place, at_places, below, parts_at
+from runrig.spec.kueue.spark import FIELDS, spark_pods
 from runrig.spec.kueue.surroundings import Amounts
 from runrig.spec.kueue.tree import Object, Value
 from runrig.spec.yamltree import Node
@@ -20,7 +21,7 @@ MIB = 1024 * 1024
 _NODE = "node"
 _JOB_SET = (
     "replicatedJobs", "suspend", "network", "successPolicy", "failurePolicy", "startupPolicy", "coordinator",
-    "ttlSecondsAfterFinished", "volumeClaimPolicies",
+    "ttlSecondsAfterFinished", "volumeClaimPolicies", "managedBy",
 )  # fmt: skip
 _REPLICATED = ("name", "replicas", "template", "groupName", "dependsOn")
 _STEP = f"{TRAINER}/trainjob-ancestor-step"
@@ -30,7 +31,7 @@ _STEP = f"{TRAINER}/trainjob-ancestor-step"
 class JobKind:
     """*parts*: the pod sets of a spec.  *known*: fields of the spec that are read, or have no bearing on what it holds.
 
-    *unsupported*: fields that have one, and what is warned of them.  *ended*: conditions that say it is over; *phase*: a field of the
+    *unsupported*: fields that have one, and what is warned of them.  *ended*: conditions that say it is over; *phase*: a path in the
     status that says so with one of *over*.  *copies*: the field that says how many workloads it is; empty: one.
     *priority_class*: a path to a class that comes before those of its templates.
     """
@@ -71,7 +72,6 @@ _RAY = (
 )  # fmt: skip
 _REDIS = "the job that cleans Redis up is not known here: the head counts without it"
 _RAY_UNSUPPORTED = {"gcsFaultToleranceOptions": _REDIS}
-_ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
 
 
 def _cluster(spec: Object, head: Sequence[Amounts] = ()) -> list[Part]:
@@ -240,7 +240,6 @@ def _with_resources(inner: Object, per_node: Object) -> Object:
 
 _REPLICA = ("replicas", "template", "restartPolicy")
 _STOPS = ("Succeeded", "Failed")
-_MANAGED = {"managedBy": _ELSEWHERE}
 
 
 def _training(field_name: str, *roles: str) -> JobKind:
@@ -266,7 +265,7 @@ def _training(field_name: str, *roles: str) -> JobKind:
 
 JOB_KINDS: Mapping[str, JobKind] = {
     "AppWrapper": JobKind(
-        "workload.codeflare.dev", ("v1beta2",), _app_wrapper, ("components", "suspend"), _MANAGED, phase="phase", over=_STOPS
+        "workload.codeflare.dev", ("v1beta2",), _app_wrapper, ("components", "suspend", "managedBy"), phase="phase", over=_STOPS
     ),
     "Deployment": JobKind(
         "apps",
@@ -282,8 +281,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
         ("v1alpha2",),
         at_places(Place("replicatedJobs", ".name", "template.spec.template", ("replicas",), "template.spec", _REPLICATED)),
         _JOB_SET,
-        _MANAGED,
-        ("Completed", "Failed"),
+        ended=("Completed", "Failed"),
     ),
     "LeaderWorkerSet": JobKind(
         "leaderworkerset.x-k8s.io",
@@ -304,8 +302,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
         ("rayClusterSpec", "clusterSelector", "submissionMode", "submitterPodTemplate", "submitterConfig", "entrypoint",
          "entrypointNumCpus", "entrypointNumGpus", "entrypointMemory", "entrypointResources", "jobId", "metadata", "runtimeEnvYAML",
          "shutdownAfterJobFinishes", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend",
-         "deletionPolicy", "deletionStrategy", "waitingTtlSeconds", "preRunningDeadlineSeconds"),
-        _MANAGED,
+         "deletionPolicy", "deletionStrategy", "waitingTtlSeconds", "preRunningDeadlineSeconds", "managedBy"),
         phase="jobDeploymentStatus",
         over=("Complete", "Failed"),
     ),
@@ -314,8 +311,17 @@ JOB_KINDS: Mapping[str, JobKind] = {
         ("v1",),
         lambda spec, _beside: _cluster(spec.object("rayClusterConfig")),
         ("rayClusterConfig", "serveConfigV2", "serveService", "serviceUnhealthySecondThreshold", "excludeHeadPodFromServeSvc",
-         "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend"),
-        {**_MANAGED, "upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
+         "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend", "managedBy"),
+        {"upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
+    ),
+    "SparkApplication": JobKind(
+        "sparkoperator.k8s.io",
+        ("v1beta2",),
+        spark_pods,
+        FIELDS,
+        {"dynamicAllocation": "executors that come and go are not simulated: it has the instances that it says"},
+        phase="applicationState.state",
+        over=("COMPLETED", "FAILED", "SUBMISSION_FAILED"),
     ),
     "StatefulSet": JobKind(
         "apps",
@@ -329,9 +335,8 @@ JOB_KINDS: Mapping[str, JobKind] = {
         TRAINER,
         ("v1alpha1",),
         _train_job,
-        ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds"),
+        ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds", "managedBy"),
         {
-            **_MANAGED,
             "podTemplateOverrides": "what it changes in the templates of its runtime is not read",
             "podSpecOverrides": "what it changes in the templates of its runtime is not read",
             "runtimePatches": "what it changes in the templates of its runtime is not read",

@@ -13,6 +13,8 @@ JOB_FIELDS = (
     "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy",
     "selector", "successPolicy", "ttlSecondsAfterFinished",
 )  # fmt: skip
+ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
+_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _NO_CONTAINERS = Node({"spec": Entry(None, Node({"containers": Entry(None, Node(()))}))})
 
 
@@ -96,6 +98,14 @@ def below(at: Object, path: str) -> Object:
         if name == "template":
             at.only(("metadata", "spec"))
     return at
+
+
+def warn_if_elsewhere(*holders: Object) -> None:
+    """Warns where the field managedBy of one of *holders* sends the job to other clusters; other managers run it here."""
+    for holder in holders:
+        at = holder.get("managedBy")
+        if at is not None and at.text() == _MULTIKUEUE:
+            at.warn(ELSEWHERE)
 
 
 def job_pods(spec: Object) -> int:

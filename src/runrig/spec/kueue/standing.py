@@ -8,7 +8,7 @@ from runrig.spec.kueue import marks
 from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.jobkinds import JOB_KINDS, MAIN, JobKind
 from runrig.spec.kueue.names import KUEUE, Manifest
-from runrig.spec.kueue.parts import Beside, Part
+from runrig.spec.kueue.parts import Beside, Part, warn_if_elsewhere
 from runrig.spec.kueue.pods import Pod, read_template
 from runrig.spec.kueue.podsets import Queue, classes_of, draft_of, places_near, pod_set, queue_of
 from runrig.spec.kueue.surroundings import Surroundings
@@ -29,6 +29,7 @@ def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tu
     spec = manifest.spec
     spec.only((*kind.known, *kind.unsupported))
     spec.unsupported(kind.unsupported)
+    warn_if_elsewhere(spec, spec.object("runPolicy"))
     marks.warn_of_marks(manifest)
     parts = list(kind.parts(spec, Beside(manifest.namespace, runtimes)))
     if not parts:
@@ -42,7 +43,7 @@ def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tu
 
 
 def _is_over(manifest: Manifest, kind: JobKind) -> bool:
-    phase = manifest.status.get(kind.phase) if kind.phase else None
+    phase = _at(manifest.status, kind.phase)
     return any(manifest.says(name) for name in kind.ended) or (phase is not None and phase.node.value in kind.over)
 
 
@@ -52,14 +53,18 @@ def _draft(manifest: Manifest, kind: JobKind, queue: Queue, parts: Sequence[Part
         pod_set(part.name or f"{manifest.name}-{at}", part.count, None, pod, part.holder.at)
         for at, (part, pod) in enumerate(zip(parts, pods, strict=True))
     )
-    at: Object = manifest.spec
-    *path, last = kind.priority_class.split(".") if kind.priority_class else [""]
-    for name in path:
-        at = at.object(name)
-    classes = [at.get(last), *(_class(part.template) for part in parts)]
+    classes = [_at(manifest.spec, kind.priority_class), *(_class(part.template) for part in parts)]
     refused = next(filter(None, (pod.problem for pod in pods)), "")
     draft = draft_of(manifest, queue, pod_sets, classes_of(manifest, classes), refused)
     return replace(draft, near=places_near(pods), job=(manifest.kind, manifest.key), made=marks.made_for(manifest))
+
+
+def _at(fields: Object, path: str) -> Value | None:
+    """What stands at *path*; None at an empty one."""
+    *steps, last = path.split(".")
+    for name in steps:
+        fields = fields.object(name)
+    return fields.get(last)
 
 
 def _class(template: Object) -> Value | None:

@@ -1,0 +1,166 @@
+"""Variations of each kind of job: fields that are left out, and those that multiply into the number of its pods."""
+
+# ruff: noqa: E501  a case and what it asks for are easier to compare in one line
+
+from typing import Any
+
+import pytest
+
+from tests.worlds.manifests import home, manifest, pod, read, warnings
+
+LABEL = {"kueue.x-k8s.io/queue-name": "lq"}
+API = {
+    "AppWrapper": "workload.codeflare.dev/v1beta2",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+    "MPIJob": "kubeflow.org/v2beta1",
+    "RayCluster": "ray.io/v1",
+    "RayJob": "ray.io/v1",
+    "SparkApplication": "sparkoperator.k8s.io/v1beta2",
+    "StatefulSet": "apps/v1",
+}
+
+
+def made(kind: str, spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return manifest(kind, "j", spec, API.get(kind, "kubeflow.org/v1"), meta={"labels": LABEL}, **more)
+
+
+def of_cpu(amount: object) -> dict[str, Any]:
+    """A template whose pods ask *amount* of cpu."""
+    return {"template": pod({"cpu": amount})}
+
+
+def replicated(**fields: Any) -> dict[str, Any]:
+    inner = {name: fields.pop(name) for name in ("parallelism", "completions") if name in fields}
+    return {"name": "w", "template": {"spec": {**of_cpu(1), **inner}}, **fields}
+
+
+def workers(**fields: Any) -> dict[str, Any]:
+    return {"headGroupSpec": of_cpu(2), "workerGroupSpecs": [{"groupName": "w", **of_cpu(1), **fields}]}
+
+
+def wrapped(kind: str, spec: dict[str, Any], **beside: Any) -> dict[str, Any]:
+    template = {
+        "apiVersion": API.get(kind, "kubeflow.org/v1"),
+        "kind": kind,
+        "metadata": {"name": "inner"},
+        "spec": spec,
+    }
+    return {"components": [{"template": template, **beside}]}
+
+
+AUTOSCALED = {"enableInTreeAutoscaling": True, "autoscalerOptions": {"resources": {"requests": {"cpu": 3}}}}
+GROUP = {"workerTemplate": pod({"cpu": 2})}
+LED = {**GROUP, "leaderTemplate": pod({"cpu": 1})}
+SPARK = {"driver": {"coreRequest": "1"}, "executor": {"coreRequest": "500m"}}
+
+VARIATIONS: list[tuple[str, dict[str, Any], list[dict[str, tuple[int, int]]]]] = [
+    # kind, spec, of each workload: pod set → (pods, thousandths of a core that each asks)
+    ("JobSet", {"replicatedJobs": [replicated()]}, [{"w": (1, 1000)}]),
+    ("JobSet", {"replicatedJobs": [replicated(replicas=3)]}, [{"w": (3, 1000)}]),
+    ("JobSet", {"replicatedJobs": [replicated(replicas=2, parallelism=4, completions=3)]}, [{"w": (6, 1000)}]),
+    ("JobSet", {"replicatedJobs": [replicated(replicas=2, parallelism=3, completions=4)]}, [{"w": (6, 1000)}]),
+    ("RayCluster", workers(), [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("RayCluster", workers(replicas=0), [{"head": (1, 2000), "w": (0, 1000)}]),
+    ("RayCluster", workers(replicas=3, numOfHosts=4), [{"head": (1, 2000), "w": (12, 1000)}]),
+    ("RayCluster", {**workers(), **AUTOSCALED}, [{"head": (1, 5000), "w": (1, 1000)}]),
+    ("RayCluster", {"headGroupSpec": of_cpu(2)}, [{"head": (1, 2000)}]),
+    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "HTTPMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "InteractiveMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": of_cpu(1)}}, [{"worker": (1, 1000)}]),
+    ("PyTorchJob", {"pytorchReplicaSpecs": {"Master": {"replicas": 2, **of_cpu(1)}}}, [{"master": (2, 1000)}]),
+    (
+        "TFJob",
+        {"tfReplicaSpecs": {role: {"replicas": 2, **of_cpu(1)} for role in ("Evaluator", "Master", "Chief")}},
+        [{"chief": (2, 1000), "master": (2, 1000), "evaluator": (2, 1000)}],
+    ),
+    ("PaddleJob", {"paddleReplicaSpecs": {"Master": of_cpu(1), "Worker": of_cpu(2)}}, [{"master": (1, 1000), "worker": (1, 2000)}]),
+    ("MPIJob", {"mpiReplicaSpecs": {"Launcher": of_cpu(1), "Worker": {"replicas": 3, **of_cpu(2)}}}, [{"launcher": (1, 1000), "worker": (3, 2000)}]),
+    ("LeaderWorkerSet", {"leaderWorkerTemplate": GROUP}, [{"main": (1, 2000)}]),
+    ("LeaderWorkerSet", {"leaderWorkerTemplate": {**LED, "size": 1}}, [{"leader": (1, 1000), "worker": (0, 2000)}]),
+    ("LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": {**LED, "size": 2}}, [{"leader": (1, 1000), "worker": (1, 2000)}] * 2),
+    ("LeaderWorkerSet", {"replicas": 0, "leaderWorkerTemplate": LED}, []),
+    ("Deployment", of_cpu(1), [{"main": (1, 1000)}]),
+    ("Deployment", {"replicas": 0, **of_cpu(1)}, []),
+    ("StatefulSet", of_cpu(1), [{"main": (1, 1000)}]),
+    ("StatefulSet", {"replicas": 0, **of_cpu(1)}, []),
+    ("AppWrapper", wrapped("Deployment", {"replicas": 3, **of_cpu(1)}), [{"j-0": (3, 1000)}]),
+    ("AppWrapper", wrapped("JobSet", {"replicatedJobs": [replicated(replicas=2, parallelism=3)]}), [{"j-0": (6, 1000)}]),
+    ("AppWrapper", wrapped("Job", {"parallelism": 4, **of_cpu(1)}, podSets=[{"path": "template.spec.template"}]), [{"j-0": (1, 1000)}]),
+    ("SparkApplication", SPARK, [{"driver": (1, 1000), "executor": (0, 500)}]),
+    ("SparkApplication", {"driver": {"cores": 4}, "executor": {"instances": 2, "coreLimit": "2"}}, [{"driver": (1, 0), "executor": (2, 2000)}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "workloads"), VARIATIONS)
+def test_what_a_job_asks_for(kind: str, spec: dict[str, Any], workloads: list[dict[str, tuple[int, int]]]) -> None:
+    found = read(*home(), made(kind, spec))
+    assert found.warnings == ()
+    assert [
+        {each.name: (each.count, dict(each.requests).get("cpu", 0)) for each in one.pod_sets}
+        for one in found.system.workloads
+    ] == workloads
+
+
+def test_a_ray_job_on_a_cluster_that_is_there_already_has_no_pods() -> None:
+    found = read(*home(), made("RayJob", {"clusterSelector": {"ray.io/cluster": "c"}}))
+    assert found.system.workloads == ()
+    assert [each.message for each in found.warnings] == ["it has no pods of its own: nothing of it queues"]
+
+
+@pytest.mark.parametrize("memory", ["2g", "2G", "2gb", "2048m", "2Gi", 2**31])
+def test_memory_as_java_says_it(memory: object) -> None:
+    (found,) = read(*home(), made("SparkApplication", {"driver": {"memory": memory}})).system.workloads
+    assert dict(found.pod_sets[0].requests) == {"memory": 2**31}
+
+
+def test_an_executor_may_ask_for_gpus_a_topology_and_nodes() -> None:
+    executor = {
+        "instances": 2,
+        "gpu": {"name": "nvidia.com/gpu", "quantity": 1},
+        "annotations": {"kueue.x-k8s.io/podset-group-name": "g"},
+        "nodeSelector": {"disk": "fast"},
+        "initContainers": [{"name": "i", "resources": {"requests": {"cpu": 1}}}],
+    }
+    (found,) = read(*home(), made("SparkApplication", {"driver": {}, "executor": executor})).system.workloads
+    _, pods = found.pod_sets
+    assert (dict(pods.requests), pods.group, pods.nodes.selector) == (
+        {"cpu": 1000, "nvidia.com/gpu": 1},
+        "g",
+        (("disk", "fast"),),
+    )
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "SUBMISSION_FAILED", "RUNNING"])
+def test_a_spark_application_that_is_over_is_no_part_of_the_system(state: str) -> None:
+    found = read(*home(), made("SparkApplication", SPARK, status={"applicationState": {"state": state}}))
+    assert len(found.system.workloads) == (state == "RUNNING")
+
+
+# ---------------------------------------------------------------- whose job it is
+
+ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "spec"),
+    [
+        ("Job", "spec.managedBy", of_cpu(1)),
+        ("JobSet", "spec.managedBy", {"replicatedJobs": [replicated()]}),
+        ("RayJob", "spec.managedBy", {"rayClusterSpec": workers()}),
+        ("RayCluster", "spec.managedBy", workers()),
+        ("MPIJob", "spec.runPolicy.managedBy", {"mpiReplicaSpecs": {"Worker": of_cpu(1)}}),
+        ("PyTorchJob", "spec.runPolicy.managedBy", {"pytorchReplicaSpecs": {"Worker": of_cpu(1)}}),
+        ("AppWrapper", "spec.managedBy", wrapped("Deployment", of_cpu(1))),
+    ],
+)
+def test_a_job_for_other_clusters_is_warned_of(kind: str, path: str, spec: dict[str, Any]) -> None:
+    def managed_by(name: str) -> list[tuple[int, str, str]]:
+        managed = {"managedBy": name}
+        holder = {"runPolicy": managed} if "runPolicy" in path else managed
+        return warnings(*home(), made(kind, {**spec, **holder}))
+
+    assert managed_by("kueue.x-k8s.io/multikueue") == [(4, path, ELSEWHERE)]
+    assert managed_by("example.com/controller") == []
