@@ -1,11 +1,12 @@
 """What the status of a dump keeps from starting: held work, checks that are open, queues that are not active."""
 
+import copy
 from typing import Any
 
 import pytest
 
 from runrig.service.simulate.simulate import Options, outcome, parse_gates
-from tests.service.simulate.simulations import FLAVOR, kueue, line, manifests, queue, stamp, workload
+from tests.service.simulate.simulations import FLAVOR, job, kueue, line, manifests, queue, stamp, workload
 
 TO_THE_END = Options(cycles=0)
 
@@ -71,8 +72,10 @@ def test_what_its_status_lets_go_is_queued(status: dict[str, Any]) -> None:
     assert starts(now, *queue("q", 4), with_status(workload("w", "q", 2), **status)) == {"w": False}
 
 
-def test_a_gate_of_somebody_else_holds_it_back_unless_gates_do_not_count() -> None:
-    gated = workload("w", "q", 2)
+@pytest.mark.parametrize("made", [workload("w", "q", 2), job("w", 2, 1)], ids=lambda made: str(made["kind"]))
+def test_a_gate_of_somebody_else_holds_it_back_unless_gates_do_not_count(made: dict[str, Any]) -> None:
+    gated = copy.deepcopy(made)
+    gated["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
     gated["metadata"]["annotations"] = {"kueue.x-k8s.io/admission-gated-by": "example.com/ready"}
     assert starts(*queue("q", 4), gated) == {}
     assert note(*queue("q", 4), gated) == "it waits for example.com/ready to open its gate"
@@ -102,13 +105,65 @@ def test_work_gets_quota_and_waits_for_the_checks_of_its_queue(
 
 
 @pytest.mark.parametrize(
-    ("state", "comes_back"), [("Retry", True), ("Rejected", False), ("Ready", None), ("Pending", None)]
+    ("state", "expected"),
+    [("Retry", ["next", "w"]), ("Rejected", ["next"]), ("Ready", []), ("Pending", [])],
 )
-def test_a_check_that_gives_up_evicts(state: str, comes_back: bool | None) -> None:
-    holds = with_status(workload("w", "q", 3, running=True), admissionChecks=[{"name": "a", "state": state}])
-    documents = *queue("q", 4), holds, workload("next", "q", 2, at=5)
-    expected = {True: {"w"}, False: {"next"}, None: set()}[comes_back]
-    assert starts(*documents).keys() == expected
+def test_a_check_that_gives_up_evicts(state: str, expected: list[str]) -> None:
+    """It queues from its eviction, which is now, behind who waits; after *next* there is room for it too."""
+    holds = with_status(workload("w", "q", 1, 3, running=True), admissionChecks=[{"name": "a", "state": state}])
+    holds["spec"]["podSets"][0]["minCount"] = 1
+    assert list(starts(*queue("q", 4), holds, workload("next", "q", 2, at=5))) == expected
+
+
+def test_a_check_that_tries_again_says_when() -> None:
+    """It is evicted, and 40 s later it may queue again; no time passes here."""
+    check = {"name": "a", "state": "Retry", "lastTransitionTime": stamp(2), "requeueAfterSeconds": 40}
+    holds = with_status(workload("w", "q", 3, running=True), admissionChecks=[check])
+    documents = *queue("q", 4), holds
+    assert starts(*documents) == {}
+    last = outcome(manifests(FLAVOR, *documents), "test.yaml", TO_THE_END).cycles[-1]
+    assert [each.note for each in last.pending] == ["it was evicted, and may queue again in 40 s"]
+    check["requeueAfterSeconds"] = 0
+    assert list(starts(*documents)) == ["w"]
+
+
+@pytest.mark.parametrize("given_up", [True, False])
+def test_what_is_about_to_be_deactivated_stops_and_does_not_come_back(given_up: bool) -> None:
+    """For reasons that only Kueue knows: too many retries, too long a run."""
+    holds = workload("w", "q", 3, running=True)
+    holds["status"]["conditions"].append(condition("DeactivationTarget", str(given_up), "RequeuingLimitExceeded"))
+    assert list(starts(*queue("q", 4), holds, workload("next", "q", 2, at=5))) == ["next"] * given_up
+
+
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "StrictFIFO"])
+@pytest.mark.parametrize(
+    ("reason", "order"),
+    [
+        ("PodsReadyTimeout", ["new", "second"]),
+        ("AdmissionCheck", ["new", "second"]),
+        ("Preempted", ["first", "second"]),
+    ],
+)
+def test_who_was_evicted_queues_from_its_eviction_once_it_has_let_go(
+    reason: str, order: list[str], strategy: str
+) -> None:
+    """Two were evicted, the one that came first later; there is room for two of three."""
+    evicted = []
+    for name, created, at in (("first", 1, 40), ("second", 2, 30)):
+        made = workload(name, "q", 1, at=created, running=True)
+        made["status"]["conditions"].append(condition("Evicted", "True", reason, lastTransitionTime=stamp(at)))
+        evicted.append(made)
+    new = workload("new", "q", 1, at=20)
+    assert list(starts(*queue("q", 2, queueingStrategy=strategy), *evicted, new)) == order
+
+
+def test_a_local_queue_that_is_being_deleted_starts_nothing_and_keeps_what_runs() -> None:
+    queued, local = queue("q", 4)
+    local["metadata"]["deletionTimestamp"] = stamp(3)
+    found = line(manifests(FLAVOR, queued, local, workload("runs", "q", 1, running=True), workload("w", "q", 2)))
+    (cycle,) = found["cycles"]
+    assert (cycle["admitted"], cycle["preempted"]) == ([], [])
+    assert [each["message"] for each in found["warnings"]] == ["it is being deleted: nothing new starts there"]
 
 
 @pytest.mark.parametrize(

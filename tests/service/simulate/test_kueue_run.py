@@ -360,6 +360,14 @@ def test_the_gate_of_hierarchical_cohorts_is_known(on: bool, says: list[str]) ->
 # ---------------------------------------------------------------- how far it runs
 
 
+def test_gates_of_the_managers_configuration_that_change_nothing_here_are_told() -> None:
+    gates = {"ElasticJobsViaWorkloadSlices": True, "PartialAdmission": True, "TLSOptions": True}
+    config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "featureGates": gates}
+    found = line(manifests(config, FLAVOR, *queue("cq-a", 4)))
+    says = "ElasticJobsViaWorkloadSlices changes nothing here: what it switches is not simulated"
+    assert found["warnings"] == [{"document": 0, "path": "Configuration, featureGates", "message": says}]
+
+
 def test_a_drained_queue_is_run_on_although_its_first_cycle_is_quiet() -> None:
     """What has to stop is gone before the second cycle, and what it held is lent."""
     drained = manifests(

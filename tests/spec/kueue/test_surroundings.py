@@ -228,6 +228,37 @@ def test_settings_that_are_not_honoured_are_warned_of() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("version", "ready", "blocks"),
+    [
+        ("v1beta1", {"enable": True}, True),
+        ("v1beta1", {"enable": True, "blockAdmission": True}, True),
+        ("v1beta1", {"enable": True, "blockAdmission": False}, False),
+        ("v1beta1", {"enable": False}, False),
+        ("v1beta1", {"timeout": "5m"}, False),
+        ("v1beta2", {"timeout": "5m"}, False),
+        ("v1beta2", {"blockAdmission": True}, True),
+    ],
+)
+def test_a_manager_that_lets_nobody_start_before_the_last_one_is_ready_is_warned_of(
+    version: str, ready: dict[str, Any], blocks: bool
+) -> None:
+    """In the older version that is so unless it says otherwise."""
+    found = warnings(configuration(version, waitForPodsReady=ready))
+    assert [message.endswith("work is taken to be ready at once: nobody waits for it") for _, _, message in found] == [
+        True
+    ] * blocks
+
+
+def test_of_two_configurations_the_first_one_counts() -> None:
+    excludes, transforms = configuration(fairSharing={}), in_config_map(configuration(featureGates={"A": True}))
+    found = read(excludes, transforms)
+    assert found.settings == Settings(FAIR)
+    assert [each.message for each in found.warnings] == [
+        "the manager is configured twice: only what stands first is read"
+    ]
+
+
 # ---------------------------------------------------------------- the default queue
 
 

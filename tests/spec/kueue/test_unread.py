@@ -14,21 +14,34 @@ from tests.spec.kueue.test_properties import EVERYTHING
 from tests.worlds.manifests import read, warnings, workload
 
 KINDS = Path(__file__).parents[2] / "service" / "simulate" / "data" / "job_kinds.yaml"
-SCENARIOS: list[list[dict[str, Any]]] = [[each] for each in EVERYTHING] + [
-    sample["objects"] for sample in yaml.load(KINDS.read_text(), yaml.CSafeLoader)
+FULL = json.loads(
+    json.dumps(yaml.load((Path(__file__).parent / "data" / "every_field.yaml").read_text(), yaml.CSafeLoader))
+)
+SCENARIOS: list[list[dict[str, Any]]] = [
+    *([each] for each in EVERYTHING),
+    *(sample["objects"] for sample in yaml.load(KINDS.read_text(), yaml.CSafeLoader)),
+    *FULL.values(),
 ]
 
 NAMES_ANYTHING = {
     "labels", "annotations", "matchLabels", "nodeSelector", "nodeLabels", "requests", "limits", "overhead", "allocatable", "podFixed",
-    "flavors", "resourceUsage",
+    "flavors", "resourceUsage", "featureGates", "outputs",
 }  # fmt: skip
 """Mappings whose keys are names that somebody chose."""
 WITHOUT_BEARING = {
     "metadata", "ownerReferences", "selector", "network", "rayStartParams", "torch", "runPolicy", "lifecycle", "ports",
+    "webhook", "leaderElection", "metrics", "health", "controller", "tls", "internalCertManagement", "clientConnection",
+    "objectRetentionPolicies", "visibilityServer", "queueVisibility", "flavorsReservation", "flavorsUsage",
+    "pendingWorkloadsStatus", "resourceRequests", "schedulingStats", "admissionFairSharingStatus",
 }  # fmt: skip
 """What is known to change nothing, and is not looked into."""
-NOT_OURS = {"Pod", "List", "AppWrapper"}
-"""Of these only parts are for us: a pod that runs takes room, a list holds objects, a component may be of any kind."""
+WARNED_OF = {
+    "managedJobsNamespaceSelector", "integrations", "multiKueue", "admissionFairSharing", "deviceClassMappings",
+    "concurrentAdmissionPolicy", "preemptionGates", "podSetUpdates", "unhealthyNodes",
+}  # fmt: skip
+"""What is warned of as a whole."""
+NOT_OURS = {"Pod", "List", "AppWrapper", "AdmissionCheck"}
+"""Of these only parts are for us: a pod that runs takes room, a list holds objects, a component may be of any kind.  Of the last none."""
 
 
 def mappings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -36,7 +49,7 @@ def mappings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
     if isinstance(value, dict):
         yield path
         for key, each in value.items():
-            if key not in NAMES_ANYTHING | WITHOUT_BEARING:
+            if key not in NAMES_ANYTHING | WITHOUT_BEARING | WARNED_OF:
                 yield from mappings(each, (*path, key))
     elif isinstance(value, list):
         for at, each in enumerate(value):
@@ -67,6 +80,38 @@ def test_a_field_that_nobody_knows_is_warned_of_wherever_it_stands(scenario: lis
             if not any(found.endswith("fieldOfTomorrow") for found in warned(changed)):
                 silent.append(".".join(str(each) for each in path))
     assert silent == []
+
+
+NOT_READ = {
+    "newer": [
+        "managedJobsNamespaceSelector",
+        "integrations",
+        "multiKueue",
+        "admissionFairSharing",
+        "resources.deviceClassMappings",
+        "waitForPodsReady.blockAdmission",
+        "spec.admissionChecksStrategy",
+        "spec.concurrentAdmissionPolicy",
+        "spec.admissionScope.admissionMode",
+        "spec.fairSharing",
+        "spec.maximumExecutionTimeSeconds",
+        "spec.preemptionGates",
+        "status.unhealthyNodes",
+        "status.nominatedClusterNames",
+        "status.clusterName",
+        "status.preemptionGates",
+        "status.admissionChecks[0].podSetUpdates",
+        "status.admission.podSetAssignments[0].delayedTopologyRequest",
+    ],
+    "older": ["integrations", "waitForPodsReady", "spec.admissionChecks", ""],
+}
+"""Paths in the order of the documents.  ``spec.fairSharing`` is that of a local queue; the last one is the AdmissionCheck itself."""
+
+
+@pytest.mark.parametrize("version", list(FULL))
+def test_of_all_fields_of_the_queue_system_those_that_are_not_read_are_warned_of(version: str) -> None:
+    """What stands in none of these lists is read, or cannot change what is decided."""
+    assert [path for _, path, _ in warnings(*FULL[version])] == NOT_READ[version]
 
 
 def test_marks_of_the_queue_system_in_a_template_are_warned_of_too() -> None:

@@ -198,7 +198,7 @@ WORKLOADS = [
     ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, []),
     ({}, {"unhealthyNodes": [{"name": "n"}]}, [("status.unhealthyNodes", "replacing a node that failed is not supported: it keeps the place that it has")]),
     ({}, {"clusterName": "other", "resourceRequests": [{"name": "main"}]}, [("status.clusterName", "running on other clusters is out of scope: it counts as if it ran here")]),
-    ({}, {"newField": 1}, [("status.newField", "not a field that is known here, and not read: there is conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
+    ({}, {"newField": 1}, [("status.newField", "not a field that is known here, and not read: there is conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, accumulatedPastExexcutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
     ({}, {"admission": {"clusterQueue": "no", "podSetAssignments": [{}]}}, [("status.admission", "there is no ClusterQueue 'no' in this file: its quota counts nowhere")]),
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it holds nothing")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "there is no pod set 'x' in this workload: what it holds still counts")]),

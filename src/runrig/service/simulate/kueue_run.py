@@ -31,15 +31,16 @@ MOST_IDLE = 250
 """A run to the end stops after so many cycles in a row in which nobody starts or stops."""
 
 
-def _without_effect(settings: Settings) -> Iterator[Warned]:
-    """Gates that change nothing here; they belong to no document."""
+def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
+    """Gates of *settings* that change nothing here; they belong to no document.  *said*: as options."""
     known = {*GATES, PREEMPTORS_FIRST} if settings.as_peer else set(GATES)
     for gate in sorted(set(settings.gates) - known):
+        path = "--feature-gates" if gate in said.gates else "Configuration, featureGates"
         if gate in _ALWAYS_ON:
             if not settings.gates[gate]:
-                yield Warned(0, "--feature-gates", f"{gate} is always on here: parents of cohorts count")
+                yield Warned(0, path, f"{gate} is always on here: parents of cohorts count")
             continue
-        yield Warned(0, "--feature-gates", f"{gate} changes nothing here: what it switches is not simulated")
+        yield Warned(0, path, f"{gate} changes nothing here: what it switches is not simulated")
 
 
 def _together(said: Settings, found: Settings) -> Settings:
@@ -56,10 +57,10 @@ class KueueRun:
         self._name = name
         self._manifests = manifests
         self._most = options.cycles
-        self._settings = options.settings
-        settings = _together(options.settings, manifests.settings)
-        self._gates = {**GATES, **settings.gates}
-        self._world = Simulator(manifests.system, settings)
+        self._said = options.settings
+        self._settings = _together(options.settings, manifests.settings)
+        self._gates = {**GATES, **self._settings.gates}
+        self._world = Simulator(manifests.system, self._settings)
         self._workloads = {each.name: each for each in manifests.system.workloads}
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
@@ -105,7 +106,7 @@ class KueueRun:
             after=_moment(self._world),
             cycles=tuple(self._cycles),
             inactive=self._world.inactive(),
-            warnings=(*self._manifests.warnings, *_without_effect(self._settings), *self._told_circle()),
+            warnings=(*self._manifests.warnings, *_without_effect(self._settings, self._said), *self._told_circle()),
         )
 
     # ------------------------------------------------------------ what is told

@@ -34,6 +34,7 @@ class Reservation:
 class Draft:
     """*name* is namespace/name; *at*: where its queue is said, for warnings.  Times are None where they are not said.
 
+    *queued_at*: infinite if it is evicted only now.
     *defaulted*: without a class of its own it gets the default one.  *owners*: (kind, name).
     *near*: where it asks for a topology.  *job*: (kind, namespace/name) of the job that it stands for; None: it is a Workload.
     *made*: the name of the Workload that somebody made for that job beforehand; empty: nobody did.

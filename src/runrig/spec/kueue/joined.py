@@ -58,7 +58,7 @@ def _workload(draft: Draft, names: Names, created: float) -> Workload:
         pod_sets=_declared(draft.pod_sets, names.queues.get(queue)) if names.ignores_undeclared else draft.pod_sets,
         priority=_priority(draft, names),
         created_at=created,
-        queued_at=created if draft.queued_at is None else draft.queued_at,
+        queued_at=created if draft.queued_at is None else min(draft.queued_at, names.now),
         uid=draft.uid,
         namespace=draft.namespace,
         granted=held.granted if held else None,

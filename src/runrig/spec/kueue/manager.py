@@ -68,6 +68,8 @@ def read_manager(body: Object, around: Surroundings) -> Manager:
     ready = body.object("waitForPodsReady")
     ready.only(("enable", "timeout", "blockAdmission", "requeuingStrategy", "recoveryTimeout"))
     ready.unsupported({"blockAdmission": _BLOCKS})
+    if _is_old(body) and ready.flag("enable", False) and not ready.has("blockAdmission"):
+        ready.at.warn(f"in this version it blocks admission unless blockAdmission is false; {_BLOCKS}")
     requeuing = ready.object("requeuingStrategy")
     requeuing.only(("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds"))
     timestamp = requeuing.get("timestamp")
@@ -83,14 +85,18 @@ def read_manager(body: Object, around: Surroundings) -> Manager:
     )
 
 
+def _is_old(body: Object) -> bool:
+    return body.text("apiVersion").endswith("v1beta1")
+
+
 def _strategies(body: Object) -> tuple[Strategy, ...] | None:
-    """In the first version fair sharing has a switch of its own."""
+    """In the older version fair sharing has a switch of its own."""
     at = body.get("fairSharing")
     if at is None:
         return None
     fair = at.object()
     fair.only(("enable", "preemptionStrategies"))
-    if body.text("apiVersion").endswith("v1beta1") and not fair.flag("enable", False):
+    if _is_old(body) and not fair.flag("enable", False):
         return None
     none: Strategy | None = None
     found = [each.choice(_STRATEGIES, none, otherwise="not read") for each in fair.items("preemptionStrategies")]

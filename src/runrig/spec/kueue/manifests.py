@@ -57,7 +57,7 @@ class _Read:
     topologies: list[Topology] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     around: Surroundings = field(default_factory=Surroundings)
-    manager: Manager = field(default_factory=Manager)
+    manager: Manager | None = None
     runtimes: dict[tuple[str, str], Object] = field(default_factory=dict)
     work: list[Manifest] = field(default_factory=list)
 
@@ -110,6 +110,8 @@ def _take_settings(manifest: Manifest, read: _Read) -> None:
     body = manifest.body if manifest.kind == "Configuration" else in_config_map(manifest)
     if body is None:
         manifest.body.at.warn("ConfigMap of v1: not read")
+    elif read.manager is not None:
+        body.at.warn("the manager is configured twice: only what stands first is read")
     else:
         read.manager = read_manager(body, read.around)
 
@@ -141,12 +143,13 @@ _FIRST: Mapping[str, Callable[[Manifest, _Read], None]] = {
 
 
 def _result(read: _Read, report: Report) -> Manifests:
-    work = find_work(read.work, read.around, read.manager, read.runtimes)
+    manager = read.manager or Manager()
+    work = find_work(read.work, read.around, manager, read.runtimes)
     names = read.names
     names.queues = {found.queue.name: found.queue for found in read.queues}
     names.locals = {found.name: found for found in read.locals}
     names.latest = report.latest
-    names.ignores_undeclared = read.manager.ignores_undeclared
+    names.ignores_undeclared = manager.ignores_undeclared
     workloads = join(work.drafts, names)
     check_names(read.queues, read.cohorts, read.locals, read.flavors, read.topologies)
     check_topologies(read.flavors, read.topologies, read.nodes, work.drafts)
@@ -160,7 +163,7 @@ def _result(read: _Read, report: Report) -> Manifests:
         topologies=tuple(read.topologies),
         now=names.now,
     )
-    return Manifests(system, report.warnings(), work.jobs, read.manager.settings)
+    return Manifests(system, report.warnings(), work.jobs, manager.settings)
 
 
 def _namespaces(names: Names, drafts: Iterable[Draft]) -> dict[str, dict[str, str]]:

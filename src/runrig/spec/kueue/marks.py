@@ -54,6 +54,12 @@ def made_for(manifest: Manifest) -> str:
     return manifest.annotations.get(MADE) or manifest.labels.get(MADE, "")
 
 
+def waits_for(manifest: Manifest) -> str:
+    """Whose gate keeps it from being queued, as people are told; empty: nobody's."""
+    gate = manifest.annotations.get(GATED, "")
+    return f"it waits for {gate} to open its gate" if gate else ""
+
+
 def boost_of(manifest: Manifest) -> int:
     """The amount the annotation adds to the priority, if its feature gate is on."""
     at = manifest.meta.object("annotations").get(BOOST)

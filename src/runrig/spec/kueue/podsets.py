@@ -60,6 +60,7 @@ def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[Clas
 def draft_of(
     manifest: Manifest, queue: Queue, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
 ) -> Draft:
+    gate = marks.waits_for(manifest)
     return Draft(
         name=manifest.key,
         namespace=manifest.namespace,
@@ -71,5 +72,7 @@ def draft_of(
         boost=marks.boost_of(manifest),
         created_at=manifest.created,
         uid=manifest.meta.text("uid"),
+        held=gate,
+        gated=bool(gate),
         problem=refused,
     )

@@ -40,11 +40,13 @@ _RECLAIM = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Poli
 _BORROWING = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER)}
 _PREFERENCES = {preference.value: preference for preference in Preference}
 _NEXT = {"MayStopSearch": False, "TryNextFlavor": True}
+_GOING = "it is being deleted: nothing new starts there"
 _CHECKS = "admission checks never become ready here: its work gets quota, and does not start"
 _STATUS = (
-    "conditions", "flavorsReservation", "flavorsUsage", "pendingWorkloads", "reservingWorkloads", "admittedWorkloads",
-    "fairSharing", "pendingWorkloadsStatus",
+    "conditions", "flavorsReservation", "flavorsUsage", "flavorUsage", "flavors", "pendingWorkloads", "reservingWorkloads",
+    "admittedWorkloads", "fairSharing", "pendingWorkloadsStatus",
 )  # fmt: skip
+_FAIR_STATUS = ("weightedShare", "admissionFairSharingStatus")
 _TOLD_ELSEWHERE = ("Stopped", "FlavorNotFound", "CohortCycle", "Ready", "")
 """Reasons why a queue is not active that the other objects tell too, which may have been changed since."""
 
@@ -102,6 +104,7 @@ def read_cluster_queue(manifest: Manifest) -> ReadQueue:
 def read_cohort(manifest: Manifest) -> ReadCohort:
     spec = manifest.spec
     spec.only(_COHORT)
+    _check_status(manifest)
     old = manifest.version == "v1alpha1"
     names = ("parent", "parentName") if old else ("parentName", "parent")
     parent = _reference(spec, *names)
@@ -116,12 +119,18 @@ def read_cohort(manifest: Manifest) -> ReadCohort:
 def read_local_queue(manifest: Manifest) -> LocalQueue:
     spec = manifest.spec
     spec.only(_LOCAL)
+    spec.object("fairSharing").only(("weight",))
+    _check_status(manifest)
     spec.unsupported({"fairSharing": "fair sharing between local queues is not supported: not read"})
     target = spec.get("clusterQueue")
     if target is None:
         spec.at.warn("clusterQueue is missing: this queue leads nowhere")
+    stop = _stop(spec)
+    if manifest.meta.has("deletionTimestamp"):
+        manifest.meta.at.warn(_GOING)
+        stop = StopPolicy.HOLD if stop is StopPolicy.NONE else stop
     at = target or manifest.body.at
-    return LocalQueue(manifest.key, target.text() if target else "", _stop(spec), at)
+    return LocalQueue(manifest.key, target.text() if target else "", stop, at)
 
 
 def _renamed(manifest: Manifest, now: str, before: str) -> tuple[str, str]:
@@ -209,12 +218,19 @@ def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
         }
     )
     scope = spec.object("admissionScope")
+    scope.only(("admissionMode",))
     mode = scope.get("admissionMode")
     if mode is not None and mode.text() != "NoAdmissionFairSharing":
         mode.warn("fair sharing by usage between local queues is not supported: not read")
-    manifest.status.only(_STATUS)
+    _check_status(manifest)
     if manifest.meta.has("deletionTimestamp"):
-        manifest.meta.at.warn("it is being deleted: nothing new starts there")
+        manifest.meta.at.warn(_GOING)
+
+
+def _check_status(manifest: Manifest) -> None:
+    """Of a queue or a cohort.  What it counts there is counted here too."""
+    manifest.status.only(_STATUS)
+    manifest.status.object("fairSharing").only(_FAIR_STATUS)
 
 
 def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -1,5 +1,6 @@
 """Workload → a draft: its pod sets, its priority, and what its status says it holds."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
 from runrig.spec.kueue.manager import Manager
-from runrig.spec.kueue.marks import GATED, boost_of, warn_of_marks
+from runrig.spec.kueue.marks import boost_of, waits_for, warn_of_marks
 from runrig.spec.kueue.names import Manifest
+from runrig.spec.kueue.parts import ELSEWHERE
 from runrig.spec.kueue.pods import check_total, read_template
 from runrig.spec.kueue.surroundings import Surroundings
 from runrig.spec.kueue.topologies import check_count, read_assignment, read_request
@@ -17,7 +19,6 @@ from runrig.spec.kueue.tree import INT32, Object, Value
 
 MOST_POD_SETS = 18
 
-_ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
 _SPEC = (
     "podSets", "queueName", "priority", "priorityClassRef", "priorityClassName", "priorityClassSource", "active",
     "maximumExecutionTimeSeconds", "preemptionGates",
@@ -30,21 +31,25 @@ _POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
 _STATUS = (
     "conditions", "admission", "requeueState", "reclaimablePods", "admissionChecks", "resourceRequests", "schedulingStats",
     "accumulatedPastExecutionTimeSeconds",
+    "accumulatedPastExexcutionTimeSeconds",
 )  # fmt: skip
 _UNSUPPORTED_STATUS = {
     "unhealthyNodes": "replacing a node that failed is not supported: it keeps the place that it has",
-    "nominatedClusterNames": _ELSEWHERE,
-    "clusterName": _ELSEWHERE,
+    "nominatedClusterNames": ELSEWHERE,
+    "clusterName": ELSEWHERE,
     "preemptionGates": "preemption gates are not supported: treated as open",
     "topologyAssignmentRecovery": "replacing a node that failed is not supported: it keeps the place that it has",
 }
 READY = "Ready"
 _CHECK = ("name", "state", "message", "lastTransitionTime", "requeueAfterSeconds", "retryCount")
+_REQUEUE = ("count", "requeueAt")
 _UNSUPPORTED_CHECK = {
     "podSetUpdates": "what a check changes in the pods is not read: they keep their selectors and tolerations"
 }
 _HELD_BY = "WaitingForReplacementPods"
-_GIVEN_UP = ("Retry", "Rejected")
+_RETRY, _REJECTED = "Retry", "Rejected"
+_GIVEN_UP = (_RETRY, _REJECTED)
+_ENDING = "DeactivationTarget"
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
 _LATER = ("PodsReadyTimeout", "AdmissionCheck")
 """Evicted for one of these, it queues from the time of its eviction, also while it still holds quota; else from its creation."""
@@ -68,11 +73,9 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
     status.only((*_STATUS, *_UNSUPPORTED_STATUS))
     status.unsupported(_UNSUPPORTED_STATUS)
     states = dict(_states(status))
-    gate = manifest.meta.object("annotations").get(GATED)
     given_up = any(state in _GIVEN_UP for state in states.values())
     held = _held(manifest)
-    gated = not held and gate is not None and gate.text() != ""
-    again = status.object("requeueState").get("requeueAt")
+    gate = "" if held else waits_for(manifest)
     return Draft(
         name=manifest.key,
         namespace=manifest.namespace,
@@ -83,16 +86,16 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
         classes=_classes(spec),
         boost=boost_of(manifest),
         created_at=manifest.created,
-        queued_at=evicted.at if late and evicted else None,
-        not_before=again.time(note=False) if again is not None else None,
+        queued_at=evicted.at if late and evicted else math.inf if _RETRY in states.values() else None,
+        not_before=max(_again(status), default=None),
         preempting_since=_preempting_since(manifest),
         uid=manifest.meta.text("uid"),
         reservation=_reservation(manifest, admission, pod_sets, given_up=given_up) if admission else None,
         checks_open=any(state != READY for state in states.values()),
         checks_ready=tuple(sorted(name for name, state in states.items() if state == READY)),
-        held=f"it waits for {gate.text()} to open its gate" if gated and gate else held,
-        gated=gated,
-        active=spec.flag("active", True) and "Rejected" not in states.values(),
+        held=held or gate,
+        gated=bool(gate),
+        active=spec.flag("active", True) and not manifest.says(_ENDING) and _REJECTED not in states.values(),
         problem=problem,
         owners=manifest.owners(),
         near=tuple(near),
@@ -214,6 +217,19 @@ def _states(status: Object) -> Iterator[tuple[str, str]]:
         yield check.text("name"), check.text("state")
 
 
+def _again(status: Object) -> Iterator[float]:
+    """The times before which it may not queue again: a pause after its eviction, and those of the checks that try it again."""
+    pause = status.object("requeueState")
+    pause.only(_REQUEUE)
+    at = pause.get("requeueAt")
+    if at is not None:
+        yield at.time(note=False)
+    for check in status.objects("admissionChecks"):
+        since = check.get("lastTransitionTime")
+        if check.text("state") == _RETRY and since is not None and check.has("requeueAfterSeconds"):
+            yield since.time() + check.whole("requeueAfterSeconds", 0)
+
+
 def _held(manifest: Manifest) -> str:
     """Why its own status keeps it from being queued; "" if it does not."""
     reserved, requeued = manifest.condition("QuotaReserved"), manifest.condition("Requeued")
@@ -259,7 +275,9 @@ def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSe
 
 def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
     fields.only(_ASSIGNMENT)
-    fields.unsupported({"delayedTopologyRequest": "placing it later is not supported: it holds no nodes until then"})
+    later = fields.get("delayedTopologyRequest")
+    if later is not None and later.text() != READY:
+        later.warn("placing it later is not supported: it holds no nodes until then")
     stands = fields.get("topologyAssignment")
     placement = read_assignment(stands) if stands else ()
     name = fields.text("name") or "main"
