@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -15,7 +14,7 @@ from runrig.api.staying import Stays
 from runrig.api.waiting import changes, soon
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
-from runrig.service.queries.output import STDERR, STDOUT, Line, Tail, merged
+from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one
 from runrig.service.service import Service
 
 T = TypeVar("T")
@@ -27,7 +26,7 @@ LONGEST_POLL_S = 0.6
 
 READERS = 8
 """Threads of a server that read output, besides those that answer: whatever a disk or a task does, only readers wait for it."""
-LINES_AT_ONCE = 500
+BYTES_AT_ONCE = 256 * 1024
 
 _readers = CapacityLimiter(READERS)
 
@@ -65,14 +64,18 @@ class Follower:
 
     async def stream(self, stays: Stays) -> AsyncIterator[bytes]:
         with changes(self._service, self._id) as changed:
+            follows = self._request.follow
+            history = self._parts(tail.so_far() for tail in self._tails.values() if follows)
+            while stays() is not None and (data := await _read(partial(next, history, None))) is not None:
+                yield data
             pause_s = POLL_S
-            while self._request.follow and not self._ended:
+            while follows and not self._ended:
                 if stays() is None:
                     return
-                lines: list[Line] = []
+                lines: list[Lines] = []
                 for tail in tuple(self._tails.values()):
                     lines += await _read(partial(tail.more, time.monotonic()))
-                if data := self._told(sorted(lines, key=lambda line: line.time)):
+                if data := b"".join(map(self._told, sorted(lines, key=lambda each: each.time))):
                     yield data
                     changed.set()  # there may already be more of it
                 pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
@@ -84,9 +87,19 @@ class Follower:
 
     def written(self) -> Iterator[bytes]:
         """Yields all that is there now, without waiting."""
-        lines = merged(self._tails.values())
-        while some := list(islice(lines, LINES_AT_ONCE)):
-            yield self._told(some)
+        return self._parts(tail.rest() for tail in self._tails.values())
+
+    def _parts(self, attempts: Iterable[Iterable[Lines]]) -> Iterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        for lines in merged(attempts):
+            parts.append(self._told(lines))
+            size += len(parts[-1])
+            if size >= BYTES_AT_ONCE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        if size:
+            yield b"".join(parts)
 
     def _take_in(self, attempts: Sequence[Task]) -> None:
         self._alone = self._request.task is not None or _only_one(attempts)
@@ -96,19 +109,21 @@ class Follower:
                 self._tails[task.key] = Tail(task.key, find, request.streams, request.last_lines)
         self._ended = all(task.status.finished for task in attempts)
 
-    def _told(self, lines: Iterable[Line]) -> bytes:
-        told = _record if self._request.records else self._text
-        since = self._request.since
-        return b"".join(told(line) for line in lines if since is None or line.time >= since)
+    def _told(self, lines: Lines) -> bytes:
+        """Empty if they are older than was asked for."""
+        if self._request.since is not None and lines.time < self._request.since:
+            return b""
+        return b"".join(map(_record, one_by_one([lines]))) if self._request.records else self._text(lines)
 
-    def _text(self, line: Line) -> bytes:
+    def _text(self, lines: Lines) -> bytes:
         """A line that has not ended stays open where nothing but its own rest can follow."""
-        prefix = b"" if self._alone else f"[{line.key.task}] ".encode()
-        ends = line.whole or prefix or len(self._request.streams) > 1
-        return prefix + line.data + (b"\n" if ends else b"")
+        prefix = b"" if self._alone else f"[{lines.key.task}] ".encode()
+        data = lines.data.replace(b"\n", b"\n" + prefix) if prefix else lines.data
+        ends = lines.whole or prefix or len(self._request.streams) > 1
+        return prefix + data + (b"\n" if ends else b"")
 
 
-def _record(line: Line) -> bytes:
+def _record(line: Lines) -> bytes:
     """Of a line that was written over by carriage returns, as progress bars do, the last part."""
     text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
     at = datetime.fromtimestamp(round(line.time, 6), UTC).isoformat(timespec="microseconds")

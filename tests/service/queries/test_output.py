@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
 from runrig.service.queries import output
-from runrig.service.queries.output import OPEN_S, STDERR, STDOUT, Line, Tail, merged
+from runrig.service.queries.output import OPEN_S, STDERR, STDOUT, Lines, Tail, merged, one_by_one
 
 KEY = TaskKey("w-1", "main", 0)
 
@@ -49,8 +49,8 @@ class Writer:
         return Tail(key, lambda _: self.output, streams, last_lines)
 
 
-def texts(lines: Iterator[Line] | list[Line]) -> list[str]:
-    return [line.data.decode() for line in lines]
+def texts(lines: Iterable[Lines]) -> list[str]:
+    return [line.data.decode() for line in one_by_one(lines)]
 
 
 def test_lines_of_both_streams_come_as_they_were_written(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_lines_of_both_streams_come_as_they_were_written(tmp_path: Path) -> None
     ):
         task.write(out, err)
         task.note(at)
-    found = list(task.tail().rest())
+    found = list(one_by_one(task.tail().rest()))
     assert [(line.time, line.stream, line.data) for line in found] == [
         (1.0, STDOUT, b"step 1"),
         (2.0, STDERR, b"a warning"),
@@ -94,7 +94,7 @@ def test_several_tasks_are_merged_by_time_and_each_keeps_its_order(tmp_path: Pat
         tasks[at % 2].write(f"{at}\n")
         tasks[at % 2].note(at)
     keys = [TaskKey("w-1", name, 0) for name in ("a", "b")]
-    lines = list(merged(task.tail(key) for task, key in zip(tasks, keys, strict=True)))
+    lines = list(merged(task.tail(key).rest() for task, key in zip(tasks, keys, strict=True)))
     assert [(line.key.task, line.data) for line in lines] == [("ba"[at % 2 == 0], b"%d" % at) for at in range(1, 7)]
 
 
@@ -148,7 +148,7 @@ def test_no_line_is_lost_or_doubled_however_it_is_read(
     dice = random.Random(seed)
     task = Writer(tmp_path_factory.mktemp("task"))
     written: dict[str, str] = {STDOUT: "", STDERR: ""}
-    readers: list[tuple[Tail, list[Line]]] = []
+    readers: list[tuple[Tail, list[Lines]]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "CHUNK", chunk)
         for at in range(30):

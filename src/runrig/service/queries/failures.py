@@ -11,7 +11,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words
 from runrig.ports.store import StoredWorkflow
-from runrig.service.queries.output import STDERR, STDOUT, Line, Tail
+from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one
 from runrig.service.queries.sentences import first_failed
 from runrig.service.queries.sources import Says
 
@@ -88,7 +88,7 @@ class Failures:
         except RunrigError:
             return (False, task.end_time or 0.0), task, Cause(_NOT_SHOWN, -1, -1), []
         tail = Tail(task.key, self._backend.output, (STDOUT, STDERR), MOST_LINES)
-        written: list[Line] = list(deque(tail.rest(), MOST_LINES))
+        written = list(deque(one_by_one(tail.rest()), MOST_LINES))
         lines = [line.removesuffix("\n") for line in masked([_text(line) for line in written], secrets)]
         cause = cause_of(lines)
         at = written[cause.last].time if cause.last >= 0 else task.end_time or 0.0
@@ -103,7 +103,7 @@ class Failures:
         return self._handed(stored.workflow.submitted_by, uses, min(times))
 
 
-def _text(line: Line) -> str:
+def _text(line: Lines) -> str:
     """As it is shown, with its end if it has one."""
     text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
     return f"{text}\n" if line.whole else text

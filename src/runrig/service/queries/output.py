@@ -9,7 +9,9 @@ import heapq
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -28,14 +30,26 @@ _NOTE = re.compile(rb"([0-9]{1,17}) ([0-9]{1,17}) ([0-9]{1,17})")
 _STAMP = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]{1,9})?Z ")
 
 
-class Line(NamedTuple):
-    """*time*: when it was written, in seconds since the epoch.  *whole*: it has ended, else *data* is what was there of it."""
+class Lines(NamedTuple):
+    """What an attempt wrote to a stream at one time, in seconds since the epoch: about `CHUNK` bytes at most, so that many short
+    lines cost no more than a few long ones.
+
+    *data*: lines with line feeds between them and none behind the last.  *whole*: the last has ended, else it is what was there of it.
+    """
 
     time: float
     key: TaskKey
     stream: str
     data: bytes
     whole: bool
+
+
+def one_by_one(lines: Iterable[Lines]) -> Iterator[Lines]:
+    """The same, a line each."""
+    for some in lines:
+        *before, last = some.data.split(b"\n")
+        yield from (some._replace(data=data, whole=True) for data in before)
+        yield some._replace(data=last)
 
 
 class Tail:
@@ -50,7 +64,7 @@ class Tail:
         self._order = _Notes()
         self._time = 0.0
 
-    def more(self, now: float) -> list[Line]:
+    def more(self, now: float) -> list[Lines]:
         """What has come since the last call, in order, or a part of it; empty if there is nothing now.
 
         *now*: a line without an end is among it once nothing came to it for `OPEN_S`.
@@ -58,65 +72,88 @@ class Tail:
         output = self._find(self.key)
         if output is None:
             return []
-        found = list(self._read(output, ended=output.order is None))
+        found = self._some(output, ended=output.order is None)
         if not found:
             found = [line for name, stream in self._streams.items() for line in self._open(name, stream, now)]
         return found
 
-    def rest(self) -> Iterator[Line]:
+    def so_far(self) -> Iterator[Lines]:
+        """All lines that are there now and whose place in the order is known; `more` goes on behind them."""
+        return self._all(ended=False)
+
+    def rest(self) -> Iterator[Lines]:
         """All that is there now, to the last line, whether it has ended or not."""
-        before = None
-        while (output := self._find(self.key)) is not None and before != (before := self._read_so_far()):
-            yield from list(self._read(output, ended=True))
+        yield from self._all(ended=True)
         for name, stream in self._streams.items():
             if stream.line:
-                yield self._line(name, stream.taken(), whole=False)
+                yield self._lines(name, stream.taken(), whole=False)
+
+    def _all(self, *, ended: bool) -> Iterator[Lines]:
+        before = None
+        while (output := self._find(self.key)) is not None and before != (before := self._read_so_far()):
+            yield from self._some(output, ended=ended or output.order is None)
 
     def _read_so_far(self) -> tuple[int, ...]:
-        return self._order.position, *(stream.position for stream in self._streams.values())
+        return self._order.position, len(self._order.here), *(each.position for each in self._streams.values())
 
-    def _read(self, output: Output, *, ended: bool) -> Iterator[Line]:
-        """Some of what there is.  *ended*: what no note covers counts too, all of stdout before stderr."""
+    def _some(self, output: Output, *, ended: bool) -> list[Lines]:
+        """About `CHUNK` bytes of what there is, or less.  *ended*: what no note covers counts too, all of stdout before stderr."""
+        found: list[Lines] = []
+        size = 0
+        with closing(self._read(output, ended=ended)) as reading:
+            for lines in reading:
+                found.append(lines)
+                size += len(lines.data)
+                if size >= CHUNK:
+                    break
+        return found
+
+    def _read(self, output: Output, *, ended: bool) -> Generator[Lines]:
+        """Where it is left, it goes on the next time."""
         files = {STDOUT: output.stdout, STDERR: output.stderr}
         logs = [(name, stream, open_log(file)) for name, stream in self._streams.items() if (file := files[name])]
         there = [(name, stream, descriptor) for name, stream, descriptor in logs if descriptor is not None]
         try:
-            notes = [] if output.order is None else self._order.more(output.order)
-            for at, *sizes in notes:
+            notes = deque[tuple[float, int, int]]() if output.order is None else self._order.more(output.order)
+            noted = bool(notes)
+            while notes:
+                at, *sizes = notes[0]
                 self._time = max(self._time, at)
                 for name, stream, descriptor in there:
                     for data, whole in stream.upto(descriptor, sizes[name == STDERR]):
-                        yield self._line(name, data, whole=whole)
-            for name, stream, descriptor in there if ended and not notes else ():
+                        yield self._lines(name, data, whole=whole)
+                notes.popleft()
+            for name, stream, descriptor in there if ended and not noted else ():
                 self._time = self._time or os.fstat(descriptor).st_mtime
                 before = stream.position
                 for data, whole in stream.upto(descriptor, before + CHUNK):
-                    yield self._stamped(data, whole=whole) if output.stamped else self._line(name, data, whole=whole)
+                    lines = self._lines(name, data, whole=whole)
+                    yield from map(self._stamped, one_by_one([lines])) if output.stamped else [lines]
                 if stream.position != before:
                     break
         finally:
             for _, _, descriptor in there:
                 os.close(descriptor)
 
-    def _open(self, name: str, stream: "_Stream", now: float) -> Iterator[Line]:
+    def _open(self, name: str, stream: "_Stream", now: float) -> Iterator[Lines]:
         if not stream.line:
             stream.waits_since = None
         elif stream.waits_since is None or stream.waits_since[1] != len(stream.line):
             stream.waits_since = now, len(stream.line)
         elif now - stream.waits_since[0] >= OPEN_S:
-            yield self._line(name, stream.taken(), whole=False)
+            yield self._lines(name, stream.taken(), whole=False)
 
-    def _line(self, stream: str, data: bytes, *, whole: bool) -> Line:
-        return Line(self._time, self.key, stream, data, whole)
+    def _lines(self, stream: str, data: bytes, *, whole: bool) -> Lines:
+        return Lines(self._time, self.key, stream, data, whole)
 
-    def _stamped(self, data: bytes, *, whole: bool) -> Line:
+    def _stamped(self, line: Lines) -> Lines:
         """A line with its own time in front, as Kubernetes gives it."""
-        found = _STAMP.match(data)
-        if found is not None:
-            second = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC).timestamp()
-            self._time = max(self._time, second + float(found[2] or 0))
-            data = data[found.end() :]
-        return self._line(STDOUT, data, whole=whole)
+        found = _STAMP.match(line.data)
+        if found is None:
+            return line._replace(time=self._time)
+        second = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC).timestamp()
+        self._time = max(self._time, second + float(found[2] or 0))
+        return line._replace(time=self._time, data=line.data[found.end() :])
 
 
 class _Stream:
@@ -131,7 +168,7 @@ class _Stream:
         self._at = 0
 
     def upto(self, descriptor: int, size: int) -> Iterator[tuple[bytes, bool]]:
-        """Yields the lines up to the byte *size*, as far as the file has them, and whether each has ended."""
+        """Yields the lines up to the byte *size*, as far as the file has them, some at a time, and whether the last has ended."""
         if self.position < 0:
             self.position = start(descriptor, self._last_lines)
         while self.position < size:
@@ -142,8 +179,9 @@ class _Stream:
             data = self._ahead[self._at : self._at + size - self.position]
             self._at += len(data)
             self.position += len(data)
-            *lines, self.line = (self.line + data).split(b"\n")
-            yield from ((line, True) for line in lines)
+            lines, end, self.line = (self.line + data).rpartition(b"\n")
+            if end:
+                yield lines, True
             if len(self.line) > CHUNK:
                 yield self.taken(), False
 
@@ -156,12 +194,16 @@ class _Notes:
     def __init__(self) -> None:
         self.position = 0
         self._line = b""
+        self.here: deque[tuple[float, int, int]] = deque()
 
-    def more(self, file: LogFile) -> list[tuple[float, int, int]]:
-        """Notes that have come: (time, size of stdout, size of stderr).  What is no note is passed over: the task may have written it."""
-        descriptor = open_log(file)
+    def more(self, file: LogFile) -> deque[tuple[float, int, int]]:
+        """Notes that have come and that nobody has taken away: (time, size of stdout, size of stderr).
+
+        What is no note is passed over: the task may have written it.
+        """
+        descriptor = None if self.here else open_log(file)
         if descriptor is None:
-            return []
+            return self.here
         try:
             data = os.pread(descriptor, CHUNK, self.position)
         finally:
@@ -169,12 +211,13 @@ class _Notes:
         self.position += len(data)
         *lines, self._line = (self._line[-CHUNK:] + data).split(b"\n")
         found = [numbers for line in lines if (numbers := _NOTE.fullmatch(line)) is not None]
-        return [(int(each[1]) / 1e6, int(each[2]), int(each[3])) for each in found]
+        self.here.extend((int(each[1]) / 1e6, int(each[2]), int(each[3])) for each in found)
+        return self.here
 
 
-def merged(tails: Iterable[Tail]) -> Iterator[Line]:
-    """All that is there now, in the order of time; lines of one attempt keep theirs."""
-    return heapq.merge(*(tail.rest() for tail in tails), key=lambda line: line.time)
+def merged(attempts: Iterable[Iterable[Lines]]) -> Iterator[Lines]:
+    """What several attempts wrote, in the order of time; lines of one keep theirs."""
+    return heapq.merge(*attempts, key=lambda lines: lines.time)
 
 
 def start(descriptor: int, last_lines: int | None) -> int:
