@@ -154,7 +154,7 @@ TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong
         ),
         (
             f"{WORKFLOW}  tasks:\n  - {{{TASK}}}\n  - {{{TASK}}}",
-            "5:5: tasks[1]: task 'main' is here twice: choose another name",
+            "5:5: tasks[1]: task 'main' is here twice, first in line 4: choose another name",
         ),
     ],
 )

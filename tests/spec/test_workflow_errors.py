@@ -205,7 +205,9 @@ def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> N
         HEAD
         + "  tasks:\n  - {name: a, image: i, command: [x], count: 2}\n  - {name: a, image: i, command: [x], count: 2}\n"
     )
-    assert problems(read_workflow, twice) == [(5, 5, "tasks[1]: task 'a' is here twice: choose another name")]
+    assert problems(read_workflow, twice) == [
+        (5, 5, "tasks[1]: task 'a' is here twice, first in line 4: choose another name")
+    ]
     assert problems(read_workflow, lone.replace("a-group", "osmo_ctrl")) == [
         (5, 12, "name: 'osmo_ctrl' is reserved: choose another name")
     ]

@@ -76,17 +76,19 @@ def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[lis
 
 def _check_names(groups: Sequence[DraftGroup]) -> None:
     """Reports clashes: tasks, pods and groups share one namespace that ignores case and the difference of ``_`` and ``-``."""
-    taken: dict[str, tuple[str, str]] = {}
+    taken: dict[str, tuple[str, str, Field]] = {}
     told: set[str] = set()
     for what, name, field in _names(groups):
         key = normalised(name)
         if key not in taken:
-            taken[key] = what, name
+            taken[key] = what, name, field
         elif field.path not in told:  # the group and the pods of a task have its name in theirs, and clash with it
             told.add(field.path)
-            first, exact = taken[key]
+            first, exact, before = taken[key]
             alike = "" if name == exact else ", as Kubernetes sees it"
-            same = "is here twice" if what == first else f"has the same name as {first.rstrip(',')}{alike}"
+            place = before.node.place
+            twice = f"is here twice, first in line {place.line}" if place else "is here twice"
+            same = twice if what == first else f"has the same name as {first.rstrip(',')}{alike}"
             field.wrong(f"{what} {same}: choose another name")
 
 
