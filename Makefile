@@ -35,11 +35,11 @@ affected: .venv/.synced  ## of make test, what differs from main can break; BASE
 	@tests=$$($(BIN)/python -m tests.affected $(BASE)); test -n "$$tests" || { echo "no test can notice what changed"; exit 0; }; \
 		$(BIN)/pytest -n 3 -m "$(FAST)" $$tests
 
-# The last two alone: they measure times, and drive a browser.
+# Failover and load run alone, because they measure times.
 test-slow: .venv/.synced .chromium  ## the rest: servers, attacks, crashes, failover, packaging, examples, docs, fuzzing, browser
 	HYPOTHESIS_PROFILE=same $(BIN)/pytest -n 4 -m "$(SLOW)" --budget slow --ignore tests/failover --ignore tests/load --ignore tests/browser
 	$(BIN)/pytest -m "$(SLOW)" tests/failover tests/load
-	$(BIN)/pytest -m "$(SLOW)" -rs tests/browser
+	$(BIN)/pytest -n 3 -m "$(SLOW)" -rs tests/browser
 
 # Chromium comes from the system; where it is missing and cannot be installed the tests are left out, and say so.
 .PHONY: .chromium

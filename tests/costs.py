@@ -20,7 +20,7 @@ import pytest
 
 from bench import calibration
 
-BUDGETS = {"fast": 800, "slow": 1700}
+BUDGETS = {"fast": 750, "slow": 1100}
 """Calibrated processor seconds of each tier, collecting and all processes included."""
 MOST = 1.3
 _LISTED = 20
