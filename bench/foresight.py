@@ -23,7 +23,7 @@ from bench.racks import gang, node_name
 from bench.section import Rows, ms, verdict
 from bench.world import cycle
 from runrig.domain.blockers import Verdict
-from runrig.domain.changes import Change, Counterfactual, MoreBorrowing, MoreNominal, NodeBack, Who
+from runrig.domain.changes import Change, MoreBorrowing, MoreNominal, NodeBack, Who
 from runrig.domain.gangs import Gang, GangState, Priority
 from runrig.domain.plan import Admit, DropCohort, DropNode, Nominate, PutCohort, PutNode, PutPool, Queue, Submit
 from runrig.domain.pools import Quota
@@ -32,7 +32,7 @@ from runrig.domain.workflows import Group, GroupSpec, TaskSpec, Workflow, Workfl
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.branch import Edit, StateBranch
 from runrig.engine.foresight.consequences import consequences
-from runrig.engine.foresight.counterfactual import Search
+from runrig.engine.foresight.counterfactual import Counterfactual, Search
 from runrig.engine.foresight.dials import Reach, edits_of
 from runrig.engine.foresight.dry_run import dry_run
 from runrig.engine.foresight.outcome import Outcome

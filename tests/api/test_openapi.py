@@ -1,12 +1,18 @@
 """The OpenAPI document is complete: a summary, an example of success and of each error, on every route."""
 
+import re
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from runrig import wire
+from runrig.domain import shown
+from runrig.domain.value import example
 from runrig.wire import v1
 from runrig.wire.base import Model
+from runrig.wire.json import adapter, read, to_json, to_plain
 from tests.api.client import api
+from tests.docs.test_docs import ROOT
 
 OPEN = ("/healthz", "/readyz")
 
@@ -209,3 +215,29 @@ def test_every_example_is_one_of_its_model() -> None:
     for model in models:
         if isinstance(model, type) and issubclass(model, Model) and model not in (v1.Shown, v1.Page):
             model.model_validate(model.example())
+
+
+def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_inside() -> None:
+    """Also where a field that stays inside holds something."""
+    for name in shown.__all__:
+        kind = getattr(shown, name)
+        marked = replace(example(kind), **dict.fromkeys(kind.UNTOLD, "mark-of-the-inside"))
+        assert to_json(marked) == to_json(example(kind))
+        assert read(kind, to_plain(marked)) == read(kind, to_plain(example(kind)))
+        told = [each.name for each in fields(kind) if each.name not in kind.UNTOLD]
+        assert list(adapter(kind).json_schema(mode="serialization")["properties"]) == told
+        assert [each.name for each in fields(kind)] == [*told, *kind.UNTOLD]
+
+
+def test_no_page_shows_a_field_that_stays_inside() -> None:
+    """Of those whose names nothing else has."""
+    kinds = [getattr(shown, name) for name in shown.__all__]
+    told = {each.name for kind in kinds for each in fields(kind) if each.name not in kind.UNTOLD}
+    models = [getattr(v1, name) for name in v1.__all__]
+    told |= {
+        name for each in models if isinstance(each, type) and issubclass(each, Model) for name in each.model_fields
+    }
+    inside = {name for kind in kinds for name in kind.UNTOLD} - told - {"share"}  # a bar of the page has one
+    assert inside >= {"at_least", "older", "preempted_by", "unreachable"}
+    for page in (ROOT / "src/runrig/web/templates").iterdir():
+        assert set(re.findall(r"\.(\w+)", page.read_text(encoding="utf-8"))) & inside == set(), page.name

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from runrig.domain.shown import PoolWhy, TriedDial, WorkflowWhy, WouldStart
 from runrig.wire import v1
+from runrig.wire.base import example_of
 from tests.cli.canned_server import SUBMITTED, answered, at, entry, page, refused, serving, task, workflow
 from tests.worlds.command_line import Done, lines, runrig, written
 
 FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command: [sleep, '5']}]\n"
 SUBMIT, CHECK = "POST /api/v1/workflows", "POST /api/v1/workflows:check"
 CHECKED = v1.WorkflowChecked.example() | {"file": FILE}
-WHY = v1.WorkflowWhy.example()
+WHY = example_of(WorkflowWhy)
 TIMES = v1.WorkflowTimes.example()
 
 
@@ -453,10 +455,10 @@ CHANGES = {
     "revision": 7,
     "at_rest": True,
     "would_start": [
-        v1.WouldStart.example(),
-        v1.WouldStart.example() | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1"], "instead_of": []},
+        example_of(WouldStart),
+        example_of(WouldStart) | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1"], "instead_of": []},
     ],
-    "tried": [v1.TriedDial.example() | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
+    "tried": [example_of(TriedDial) | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
 }
 ASK_WHY = "GET /api/v1/workflows/train-3/why"
 
@@ -508,7 +510,7 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
 
 
 def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
-    answer = v1.PoolWhy.example()
+    answer = example_of(PoolWhy)
     with serving({"GET /api/v1/pools/vision/why": answer}) as server:
         assert at(server, "why", "--pool", "vision", "-t", "json").json == answer
         assert lines(at(server, "why", "--pool", "vision").out) == [
@@ -527,7 +529,7 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
     [(0, "vision  2 on hold, for 7 GPUs"), (1, "vision  1 waits, for 40 GPUs; 2 on hold, for 7 GPUs")],
 )
 def test_why_of_a_pool_counts_what_is_on_hold_apart(gangs: int, first: str) -> None:
-    example = v1.PoolWhy.example()
+    example = example_of(PoolWhy)
     (blocker,) = example["held"]
     on_hold = blocker | {"gangs": 2, "gpus": 7, "reason": blocker["reason"] | {"code": "Held", "law": "W3"}}
     answer = example | {"gangs": gangs, "held": [on_hold, blocker] if gangs else [on_hold]}

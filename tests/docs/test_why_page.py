@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.answers.changes import changes
 from runrig.cli.commands.queries import table_of
 from runrig.cli.commands.why import told, told_of_pool
 from runrig.cli.printed import workflows
@@ -18,6 +17,7 @@ from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.ports.store import WorkflowQuery
+from runrig.wire.json import to_plain
 from tests.worlds.service import Desk, desk
 
 PAGE = Path(__file__).parents[2] / "docs/why.md"
@@ -44,14 +44,14 @@ workflow:
 
 def asked(it: Desk, *ids: str) -> str:
     views = [it.service.workflow_queries.why(id) for id in ids]
-    answers = [workflows.why(as_answers.why(view).model_dump(mode="json")) for view in views]
+    answers = [workflows.why(to_plain(view)) for view in views]
     return f"$ runrig why {' '.join(ids)}\n" + "\n\n".join("\n".join(told(answer)) for answer in answers)
 
 
 def would_start_too(it: Desk, id: str) -> str:
     """As `-v` prints it."""
     view = it.service.change_queries.would_start(id, ADMIN, others=True, depth=1)
-    found = changes(view).model_dump(mode="json")
+    found = to_plain(view)
     return f"{asked(it, id)}\n\n" + "\n".join(would_start.section(found, verbose=True))
 
 
@@ -106,7 +106,7 @@ def pool(folder: Path) -> str:
             it.submit(f"eval{at}", gpus=1)
         it.submit("more", priority=LOW, gpus=2)
         it.later(0)
-        answer = as_answers.pool_why(it.service.workflow_queries.pool_why("pool1")).model_dump(mode="json")
+        answer = to_plain(it.service.workflow_queries.pool_why("pool1"))
         return "$ runrig why --pool pool1\n" + "\n".join(told_of_pool(answer))
 
 

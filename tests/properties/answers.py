@@ -7,12 +7,13 @@ from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.headlines import Headline, first_of, headlines
 from runrig.engine.explain.report import hold
-from runrig.engine.explain.why import GroupWhy, why
+from runrig.engine.explain.why import why
 from runrig.engine.foresight.next_cycle import why_next
 from runrig.engine.ledger.options import flavor_choices
 from runrig.engine.ledger.queue import Entry
@@ -151,7 +152,7 @@ def check_held(state: State, whys: Whys) -> None:
     for workflow, groups in whys.items():
         for group in groups:
             entry = state.ledger.entries.get(f"{workflow}/{group.group}")
-            outside = workflow in state.on_hold and group.status is Status.WAITING
+            outside = workflow in state.on_hold and group.state is Status.WAITING
             assert [each.code for each in group.reasons if each.code is Code.HELD] == [Code.HELD] * outside, group
             assert not (workflow in state.on_hold and entry is not None and entry.state in WAITING_STATES), group
 

@@ -130,7 +130,7 @@ class Player:
     def why(self, workflow: str) -> list[str]:
         """A line per group, for people."""
         return [
-            f"{each.group} {each.status.value} position {each.position}, {each.ahead} ahead, "
+            f"{each.group} {each.state.value} position {each.position}, {each.ahead} ahead, "
             f"waits for {', '.join(each.waits_for) or 'nobody'}, preempted by {each.preempted_by or 'nobody'}: "
             f"{' | '.join(f'{reason.law} {reason}' for reason in each.reasons) or 'nothing blocks it'}"
             for each in why(self.state, workflow).groups

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.engine.explain.pool_why import PoolWhy
+from runrig.domain.shown.why import PoolWhy
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.web import waiting
 from runrig.web.waiting import Reasons
@@ -72,7 +72,7 @@ def test_no_page_waits_for_an_answer_that_takes_long(tmp_path: Path, monkeypatch
         monkeypatch.setattr(waiting, "WAIT_S", 0.0)
         it.desk.submit("c", gpus=1)
         reasons: Reasons = it.app.state.reasons
-        assert [card.held.first for card in reasons.cards(["pool1"], ALL)] == [["b-1"]], "what was known before"
+        assert [card.held.first for card in reasons.cards(["pool1"], ALL)] == [("b-1",)], "what was known before"
         asked.free.set()
 
 

@@ -1,11 +1,13 @@
 """What goes to a server and comes back: the models of `/api/v1`, imported when the first of them is used.
 
-They and pydantic take three times as long to import as all the rest of the client.
+They take three times as long to import as all the rest of the client, because they need pydantic; the shown values among them need it
+when they are read.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runrig.domain.shown import *  # noqa: F403
     from runrig.wire import ApplyAnswer as ApplyAnswer
     from runrig.wire import ChangeAnswer as ChangeAnswer
     from runrig.wire import RenderAnswer as RenderAnswer
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    from runrig.domain import shown
+
+    if name in shown.__all__:
+        return getattr(shown, name)
+
     from runrig import wire
     from runrig.wire import v1
 

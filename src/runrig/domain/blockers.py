@@ -1,12 +1,12 @@
 """What stands between a gang and its start, and what the engine says of a changed state."""
 
-import enum
 from dataclasses import dataclass
 
 from runrig.domain.reasons import Reason
+from runrig.domain.value import Shown, Word, example, shown_as
 
 
-class Verdict(enum.Enum):
+class Verdict(Word):
     """What the next cycle does with a gang.
 
     STARTS: it is admitted.  STARTS_AFTER_STOPS: it is nominated, and starts once others have stopped.  WAITS: neither.
@@ -24,7 +24,7 @@ class Verdict(enum.Enum):
         return self in (Verdict.STARTS, Verdict.STARTS_AFTER_STOPS)
 
 
-class Tier(enum.Enum):
+class Tier(Word):
     """What kind of condition is not met.  They are told in this order; the first is the headline."""
 
     SUBMISSION = "submission"
@@ -36,11 +36,8 @@ class Tier(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """What *where* has left of *resource* (``flavor/resource``), whose quota is no blocker.
-
-    *of*: of so much that it was promised; None above the pool.
-    """
+class QuotaLeft(Shown):
+    """What *where* has left of *resource*, where no quota is in the way.  *of*: of so much that it was promised; null above the pool."""
 
     where: str
     resource: str
@@ -48,13 +45,18 @@ class Left:
     of: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """A condition that is not met, judged as if all others were.
+shown_as(QuotaLeft("pool vision", "default/gpu", 8, 32))
 
-    *flavors*: of its pod sets, if it concerns only this choice; empty: whatever they take.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Blocker(Shown):
+    """One condition that is not met, judged as if all others were.  *tier*: submission, order, quota, shape, preemption or waiting_for.
+
+    *flavors*: the choice of flavors, one for each pod set, that it blocks; empty: every choice."""
 
     tier: Tier
+    flavors: tuple[str, ...]
     reason: Reason
-    flavors: tuple[str, ...] = ()
+
+
+shown_as(Blocker(Tier.QUOTA, ("default",), example(Reason)))

@@ -3,15 +3,14 @@
 A *dial* is one thing that can be turned; a change is one value of it.  Each prints as a phrase that follows "would start if".
 """
 
-import enum
 from dataclasses import dataclass
 
-from runrig.domain.blockers import Verdict
-from runrig.domain.gangs import Placement, Priority
+from runrig.domain.gangs import Priority
 from runrig.domain.quantities import format_quantity
+from runrig.domain.value import Word
 
 
-class Who(enum.Enum):
+class Who(Word):
     """Who can turn a dial: the owner of the workflow, an administrator of the pools or nodes; or nobody, it takes waiting."""
 
     OWNER = "owner"
@@ -216,50 +215,10 @@ def _limit(key: str, amount: int | None) -> str:
 # ---------------------------------------------------------------- what they lead to
 
 
-class Fate(enum.Enum):
+class Fate(Word):
     """What another gang does in the next cycle."""
 
     STARTS = "starts"
     STOPS = "stops"
     WAITS = "waits"
     STAYS = "stays"
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What becomes of *gang* because of a change, and would not without it."""
-
-    gang: str
-    fate: Fate
-
-
-@dataclass(frozen=True, slots=True)
-class Counterfactual:
-    """What the engine does with a gang after *changes*: one, or a pair of the owner's.
-
-    *counts*: pods per pod set that start.  *stops*: gangs that are preempted for it.  *instead_of*: what else is different from the
-    next cycle without the changes.
-    """
-
-    who: Who
-    changes: tuple[Change, ...]
-    verdict: Verdict
-    counts: tuple[int, ...] = ()
-    placement: Placement = ()
-    stops: tuple[str, ...] = ()
-    instead_of: tuple[Effect, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A dial that was tried: of *values* as many were *refuted* by a condition that cannot hold, and as many *run*.
-
-    *verdict*: STARTS or STARTS_AFTER_STOPS if there is an answer; WAITS: none of the values starts it; NOT_PROVEN: the budget ended.
-    """
-
-    who: Who
-    dial: str
-    values: int
-    refuted: int
-    run: int
-    verdict: Verdict

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.spans import format_duration
+from runrig.domain.value import Word
 
 SUBPOOL_DELIMITER = "--"
 LONGEST_NAME = 63
@@ -36,7 +37,7 @@ class Queueing(enum.Enum):
     STRICT_FIFO = "STRICT_FIFO"
 
 
-class PoolState(enum.Enum):
+class PoolState(Word):
     ACTIVE = "ACTIVE"
     DELETING = "DELETING"
     ARCHIVED = "ARCHIVED"

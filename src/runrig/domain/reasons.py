@@ -1,14 +1,14 @@
 """Why a gang waits: the law that blocks it, where, and the numbers.  A Reason prints as a sentence."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
+from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
 
-class Code(enum.Enum):
+class Code(Word):
     """The kinds of reasons.  They are few, so that they can be metric labels; each belongs to a law."""
 
     HELD = "OnHold"
@@ -39,26 +39,28 @@ class Code(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DomainRoom:
-    """How much of a group a domain could hold.  *domain*: its label values, coarse to fine.  *have*: pods that would fit.
+class DomainRoom(Shown):
+    """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered.
 
-    *missing*: (resource, amount) that the whole domain lacks; empty if its sum is enough but spread over too many nodes.
-    *closed*: how many of its nodes of these flavors take no pods, because they are not ready or tainted.  *spoken*: (resource,
-    amount) on its nodes that is held for gangs that have a place and wait for others to stop (law R4).
+    *closed*: how many of its nodes take no pods, because they are not ready or tainted.  *spoken*: of what is missing, what is held
+    there for gangs that have a place and wait for others to stop.
     """
 
     domain: tuple[str, ...]
     have: int
-    missing: tuple[tuple[str, int], ...] = ()
+    missing: Amounts = NO_AMOUNTS
     closed: int = 0
-    spoken: tuple[tuple[str, int], ...] = ()
+    spoken: Amounts = NO_AMOUNTS
 
     def __str__(self) -> str:
-        lacks = " and ".join(amount_in_words(*each) for each in self.missing)
+        lacks = " and ".join(amount_in_words(*each) for each in self.missing.items())
         return f"{'/'.join(self.domain)} ({self.have} {'pod' if self.have == 1 else 'pods'}, {f'{lacks} short' if lacks else 'scattered'})"
 
 
-class Part(enum.Enum):
+shown_as(DomainRoom(("zone-a", "rack-3"), 6, Amounts({"gpu": 16}), closed=2, spoken=Amounts({"gpu": 8})))
+
+
+class Part(Word):
     """The part that a pool or cohort plays in a reason.
 
     HOLDS: so much of what is short.  KEEPS: so much of it idle, by its lending limit.  DRAINS: DELETING, and still holds so much.
@@ -72,12 +74,19 @@ class Part(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Concerned:
-    """A pool or cohort, *amount* in the unit of the reason's resource."""
+class Concerned(Shown):
+    """A pool or cohort that has to do with a reason, *amount* of its resource.
+
+    *part*: `holds` it; `keeps` it idle by its lending limit; `drains`, being DELETING; or `safe`: held by LOW work that nobody may stop.
+    *name* null: pools that you do not see, added up.
+    """
 
     part: Part
-    name: str
+    name: str | None
     amount: int
+
+
+shown_as(Concerned(Part.HOLDS, "vision", 4))
 
 
 class Share(enum.Enum):
@@ -119,33 +128,42 @@ class Older:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a gang waits.  *have* and *need*: amounts of *resource* (``flavor/resource``) at *where*.  *holders*: gang ids.
+class Reason(Shown):
+    """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
-    *domains*: the domains that come closest, if none of the level has enough room.  *shared*: (cohort, amount) that cohorts
-    promise *where* beyond *own*, its quota (law P2); empty if nothing is shared.  *at_least*: *need* is that of the smallest gang
-    that is accepted, which has fewer pods than asked (law A1).  *concerned*: other pools, the largest of each part first.
-
-    *share*, *older*: of QUOTA_FULL.  *gangs*: how many hold *have*, of NO_TARGETS.  *since*: of HELD and SET_ASIDE, in seconds since
-    the epoch, None: of several; *where* is who holds it.
+    *domains*: the best of the level, where no domain has enough.  *shared*: cohort → what it promises beyond *own*, the pool's quota.
+    *gangs*: how many hold *have*, where the reason is who could be preempted; else 0.
     """
+
+    UNTOLD = ("at_least", "since", "share", "older")
 
     code: Code
     law: str
     where: str = ""
+    """Who holds the workflow, of HELD and SET_ASIDE."""
     resource: str = ""
+    """``flavor/resource``."""
     have: int = 0
     need: int = 0
     holders: tuple[str, ...] = ()
+    """Gang ids."""
     domains: tuple[DomainRoom, ...] = ()
     own: int = 0
-    shared: tuple[tuple[str, int], ...] = ()
-    at_least: bool = False
+    shared: Amounts = NO_AMOUNTS
+    """Of QUOTA_FULL (law P2)."""
     concerned: tuple[Concerned, ...] = ()
+    """The largest of each part first."""
     gangs: int = 0
+    sentence: str = ""
+    """`str` of the reason as the asker may see it; empty until names are hidden (`service.queries.redaction`)."""
+    at_least: bool = False
+    """*need* is that of the smallest gang that is accepted, which has fewer pods than requested (law A1)."""
     since: float | None = None
+    """Of HELD and SET_ASIDE, in seconds since the epoch; None: of several workflows."""
     share: Share = Share.ALL
+    """Of QUOTA_FULL."""
     older: tuple[Older, ...] = ()
+    """Of QUOTA_FULL."""
 
     def __str__(self) -> str:
         if self.have < 0 and self.code in _OVER:
@@ -173,7 +191,7 @@ class Reason:
             holders=", ".join(self.holders) or "nobody",
             older="; ".join(map(str, self.older)),
             domains=", ".join(map(str, self.domains)),
-            promised=self._shown(self.own + sum(amount for _, amount in self.shared)),
+            promised=self._shown(self.own + sum(self.shared.values())),
             gangs=f"{self.gangs} {'gang' if self.gangs == 1 else 'gangs'}",
             since=_since(self.since),
             parts=own_and_shared(self.own, self.shared, self.resource),
@@ -201,14 +219,28 @@ class Reason:
         return amount_in_a_sentence(self.resource.partition("/")[2], amount)
 
 
-def _since(at: float | None) -> str:
-    return "" if at is None else f" since {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+shown_as(
+    Reason(
+        Code.QUOTA_FULL,
+        "P2",
+        "vision",
+        "default/gpu",
+        have=2,
+        need=4,
+        holders=("train-1",),
+        sentence="vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1",
+    )
+)
 
 
-def own_and_shared(own: int, shared: Sequence[tuple[str, int]], key: str, kind: str = "of its own") -> str:
+def _since(seconds: float | None) -> str:
+    return "" if seconds is None else f" since {utc(at(seconds))}"
+
+
+def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "of its own") -> str:
     """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``; *kind*: what the pool's own amount is called."""
     resource = key.partition("/")[2]
-    parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared]
+    parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared.items()]
     return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))
 
 

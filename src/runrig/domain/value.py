@@ -47,6 +47,8 @@ class Amounts(Mapping[str, int]):
         return f"Amounts({self._amounts!r})"
 
 
+NO_AMOUNTS = Amounts()
+
 S = TypeVar("S", bound=Shown)
 
 _EXAMPLES: dict[type[Shown], Shown] = {}
@@ -72,3 +74,8 @@ def at(seconds: float | None) -> datetime | None: ...
 def at(seconds: float | None) -> datetime | None:
     """Converts seconds since the epoch to a time in UTC, which JSON shows with a Z."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def utc(moment: datetime) -> str:
+    """``2026-01-31 12:00:00 UTC``."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,6 +1,6 @@
 """How far a workflow has come, apart from what it is: commands of the client know no more of it, and start without the rest."""
 
-import enum
+from runrig.domain.value import Word
 
 UNNUMBERED = "?"
 """In the place of the number of a workflow that is not submitted; no name of a workflow has it."""
@@ -11,7 +11,7 @@ def without_number(id: str) -> str:
     return id.removesuffix(f"-{UNNUMBERED}")
 
 
-class WorkflowStatus(enum.Enum):
+class WorkflowStatus(Word):
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"

@@ -10,6 +10,7 @@ from runrig.domain.credentials import CredentialUse
 from runrig.domain.gangs import Priority, Requirement
 from runrig.domain.quantities import Requests
 from runrig.domain.times import FOLLOWS, Times
+from runrig.domain.value import Word
 from runrig.domain.workflow_status import WorkflowStatus
 
 
@@ -28,7 +29,7 @@ class ExitCode:
     UNKNOWN = 4000
 
 
-class Status(enum.Enum):
+class Status(Word):
     """The status of a task or group.  A group WAITING has groups before it, or is on hold; SCHEDULING is pending in the queue."""
 
     WAITING = "WAITING"

@@ -10,6 +10,7 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.shown.why import Standstill
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot, monitor_snapshot
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
@@ -39,7 +40,7 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.queries.would_start import ChangeQueries
 from runrig.service.runtime import drain_sweep, logs, retention
 from runrig.service.runtime.metrics import Metrics
-from runrig.service.runtime.reconciler import Reconciler, Standstill
+from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import APPLY, Listener, Transactor
 from runrig.spec.serve_settings import OidcSpec
 

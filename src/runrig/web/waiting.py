@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from runrig.api.v1.answers.workflows import pool_why
 from runrig.domain.errors import NotFound, RunrigError
+from runrig.domain.shown.why import Held, PoolWhy
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
-from runrig.wire import v1
 
 FIRST_S, WAIT_S = 2.0, 0.25
 """How long a page waits for what nobody has asked before, and for what is out of date."""
@@ -36,7 +35,7 @@ class Card:
     """One blocker of a pool, and who waits for it.  *age_s*: of what was found out before the last change; 0 if it is up to date."""
 
     pool: str
-    held: v1.Held
+    held: Held
     age_s: int = 0
 
     @property
@@ -57,13 +56,13 @@ class Card:
 class _Known(NamedTuple):
     """*found* None: the pool is gone.  *revision*: the last that was stored when it was asked for, *at*: when that was."""
 
-    found: v1.PoolWhy | None
+    found: PoolWhy | None
     revision: int
     at: float
 
 
 class Explains(Protocol):
-    def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
         """None: the pool is gone by now, or nobody knows yet."""
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
@@ -76,7 +75,7 @@ class ReasonsThen:
     def __init__(self, then: Then) -> None:
         self._then = then
 
-    def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
         return _asked(self._then, pool, visibility)
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
@@ -84,9 +83,9 @@ class ReasonsThen:
         return [Card(pool, held) for pool, why in found if why is not None for held in why.held]
 
 
-def _asked(views: Service | Then, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+def _asked(views: Service | Then, pool: str, visibility: Visibility) -> PoolWhy | None:
     try:
-        return pool_why(views.workflow_queries.pool_why(pool, visibility))
+        return views.workflow_queries.pool_why(pool, visibility)
     except NotFound:
         return None
 
@@ -105,7 +104,7 @@ class Reasons:
         self._wanted: OrderedDict[_Key, Visibility] = OrderedDict()
         self._at_work = False
 
-    def of(self, pool: str, visibility: Visibility) -> v1.PoolWhy | None:
+    def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
         """None: the pool is gone by now, or nobody knows yet."""
         (known,) = self._known([pool], visibility)
         return None if known is None else known.found

@@ -102,11 +102,6 @@ from runrig.wire.topology import (
     TopologyAnswer,
     TopologyMapAnswer,
 )
-from runrig.wire.why import (
-    ConcernedAnswer,
-    DomainRoomAnswer,
-    ReasonAnswer,
-)
 from runrig.wire.workflows import (
     AppsAnswer,
     CancelAnswer,
@@ -140,7 +135,6 @@ __all__ = [
     "CancelAnswer",
     "ChangeAnswer",
     "CohortEditRequest",
-    "ConcernedAnswer",
     "ConfigDiffAnswer",
     "ConfigHistoryAnswer",
     "ConfigRevision",
@@ -156,7 +150,6 @@ __all__ = [
     "DomainAnswer",
     "DomainGangsAnswer",
     "DomainGpusAnswer",
-    "DomainRoomAnswer",
     "ErrorAnswer",
     "ExchangeAnswer",
     "ExchangeRequest",
@@ -189,7 +182,6 @@ __all__ = [
     "ProfileAnswer",
     "ProfileRequest",
     "QuotaAnswer",
-    "ReasonAnswer",
     "RenderAnswer",
     "ResourceAnswer",
     "ResourceUsageAnswer",

@@ -17,8 +17,8 @@ from runrig.domain.plan import Action, MoveTask, Nominate, Preempt, Submit
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.workflows import Status, TaskKey
-from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.mirror.leaving import Leaving
@@ -377,9 +377,11 @@ def test_a_name_is_not_taken_for_a_part_of_another() -> None:
 
 def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
     upstream = GroupWhy("g", Status.WAITING, reasons=(Reason(Code.UPSTREAM, "W1", holders=("first",)),))
-    assert _names().why(upstream) == upstream
+    (told,) = _names().why(upstream).reasons
+    assert (told.holders, told.sentence) == (("first",), "first must complete first")
     full = Reason(Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, ("a-1/g", "b-1/g"))
-    found = _names().why(GroupWhy("g", Status.SCHEDULING, 1, 0, (full,), ("b-1/g",), "c-1/g"))
+    waiting = GroupWhy("g", Status.SCHEDULING, 1, 0, reasons=(full,), waits_for=("b-1/g",), preempted_by="c-1/g")
+    found = _names().why(waiting)
     assert (found.reasons[0].holders, found.waits_for, found.preempted_by) == (
         ("a-1/g", "work of another pool"),
         ("work of another pool",),
@@ -395,8 +397,8 @@ def test_no_pool_and_no_gang_of_others_is_named_by_any_blocker(data: st.DataObje
     gangs = data.draw(st.lists(st.sampled_from(["a-1/g", "b-1/g", "c-1/g"]), max_size=4, unique=True))
     parts = tuple(data.draw(st.lists(concerned, max_size=6)))
     reason = Reason(Code.NO_TARGETS, "R2", "pool team", "default/gpu", 1, 2, tuple(gangs), concerned=parts)
-    blocked = (Blocker(Tier.PREEMPTION, reason, ("default",)),)
-    group = GroupWhy("g", Status.SCHEDULING, 1, 0, (reason,), stops=tuple(gangs), blockers=blocked)
+    blocked = (Blocker(Tier.PREEMPTION, ("default",), reason),)
+    group = GroupWhy("g", Status.SCHEDULING, 1, 0, stops=tuple(gangs), reasons=(reason,), blockers=blocked)
     found = _names().why(group)
     told = repr(found)
     assert [name for name in ("'team2'", "'secret'", "'t'", "b-1", "c-1") if name in told] == []

@@ -8,6 +8,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.value import Amounts
 from runrig.engine.explain.why import why
 from tests.worlds.engine import World, gpu_quota
 
@@ -65,14 +66,15 @@ def test_a_pool_beyond_its_quota_is_told_by_how_much() -> None:
 @pytest.mark.parametrize(
     ("resource", "have", "shown"), [("h/gpu", -3, "3"), ("h/memory", -(2**30), "1Gi"), ("h/cpu", -500, "0.5")]
 )
-@pytest.mark.parametrize("shared", [(), (("k", 2),)])
-def test_no_rest_is_ever_negative(
-    code: Code, resource: str, have: int, shown: str, shared: tuple[tuple[str, int], ...]
-) -> None:
+@pytest.mark.parametrize("shared", [{}, {"k": 2}])
+def test_no_rest_is_ever_negative(code: Code, resource: str, have: int, shown: str, shared: dict[str, int]) -> None:
     """In the unit of any resource, and where cohorts share what is over."""
-    reason = Reason(code, "Q3", "pool a", resource, have, 1, shared=shared)
+    reason = Reason(code, "Q3", "pool a", resource, have, 1, shared=Amounts(shared))
     for said in (str(reason), reason.headline):
         assert re.search(r"-\d", said) is None
         assert f"is {shown} over" in said
     for there in (0, 1):
-        assert "over" not in str(Reason(code, "Q3", "pool a", resource, there, 2, shared=shared)).partition(" ")[0]
+        assert (
+            "over"
+            not in str(Reason(code, "Q3", "pool a", resource, there, 2, shared=Amounts(shared))).partition(" ")[0]
+        )

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.blockers import Blocker, Left, Tier, Verdict
+from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.gangs import Requirement
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode
 from runrig.domain.pools import Cohort, Pool, Quota, TopologyKey
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.shown.why import GroupWhy
+from runrig.domain.value import Amounts
 from runrig.domain.workflows import Status
-from runrig.engine.explain.why import GroupWhy, Why, why
+from runrig.engine.explain.why import Why, why
 from runrig.engine.placement import best_fit, exact_search
 from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, task, workflow
 
@@ -29,7 +31,7 @@ def blocked(world: World, name: str) -> list[tuple[str, str, str, int, int]]:
     return [(tier, reason.code.value, reason.where, reason.have, reason.need) for tier, reason in told]
 
 
-def concerned(world: World, name: str) -> list[list[tuple[str, str, int]]]:
+def concerned(world: World, name: str) -> list[list[tuple[str, str | None, int]]]:
     """Per blocker, the pools that have to do with it."""
     found = why(world.state, f"{name}-1").groups[0].blockers
     return [[(each.part.value, each.name, each.amount) for each in blocker.reason.concerned] for blocker in found]
@@ -187,11 +189,12 @@ def test_a_nominated_workflow_names_its_targets() -> None:
     world.submit("w", "a", NORMAL)
     world.cycle()
     waits = Reason(Code.WAITS_FOR_TARGETS, "R4", holders=("low-1/t-group",))
-    blocks = (Blocker(Tier.WAITING_FOR, waits),)
+    blocks = (Blocker(Tier.WAITING_FOR, (), waits),)
     low = ("low-1/t-group",)
-    assert why(world.state, "w-1") == Why(
-        "w-1", (GroupWhy("t-group", Status.SCHEDULING, 0, 0, (waits,), low, verdict=Verdict.WAITS, blockers=blocks),)
+    found = GroupWhy(
+        "t-group", Status.SCHEDULING, 0, 0, Verdict.WAITS, reasons=(waits,), blockers=blocks, waits_for=low
     )
+    assert why(world.state, "w-1") == Why("w-1", (found,))
     assert str(waits) == "it has a place, and low-1/t-group must stop first"
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
@@ -446,8 +449,8 @@ def test_where_no_quota_is_in_the_way_it_is_told_what_they_leave() -> None:
     world.submit("low", "a", LOW, 2)
     world.cycle()
     left = [why(world.state, f"{name}-1").groups[0].left for name in ("wide", "low")]
-    cluster = Left("the cluster", "default/gpu", 6)
-    assert left == [(Left("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
+    cluster = QuotaLeft("the cluster", "default/gpu", 6)
+    assert left == [(QuotaLeft("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
 
 
 def test_room_that_is_held_for_others_that_start_there_is_told_with_what_may_be_stopped() -> None:
@@ -465,6 +468,6 @@ def test_room_that_is_held_for_others_that_start_there_is_told_with_what_may_be_
     (found,) = why(world.state, "w-1").groups
     (shape,) = [each.reason for each in found.blockers if each.reason.code is Code.NO_DOMAIN_FITS]
     assert {room.domain: (room.have, room.missing, room.spoken) for room in shape.domains} == {
-        ("n1",): (2, ((GPU, 1),), ()),
-        ("n0",): (1, ((GPU, 2),), ((GPU, 3),)),
+        ("n1",): (2, Amounts({GPU: 1}), Amounts()),
+        ("n0",): (1, Amounts({GPU: 2}), Amounts({GPU: 3})),
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.changes import Change, Counterfactual, Ended, Fate, FewerPods, MoreNominal, MoveToPool, Tried
+from runrig.domain.changes import Change, Ended, Fate, FewerPods, MoreNominal, MoveToPool
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import (
     Admit,
@@ -24,7 +24,8 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import PoolState
-from runrig.engine.foresight.counterfactual import Foreseen, Search
+from runrig.domain.shown.changes import TriedDial
+from runrig.engine.foresight.counterfactual import Counterfactual, Foreseen, Search
 from runrig.engine.foresight.dials import Dial, Reach, dials, edits_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
@@ -150,11 +151,11 @@ def check(ledger: Ledger, entry: Entry) -> int:
 
 
 def check_dial(
-    ledger: Ledger, gang: str, reach: Reach, dial: Dial, tried: Tried, answer: Counterfactual | None
+    ledger: Ledger, gang: str, reach: Reach, dial: Dial, tried: TriedDial, answer: Counterfactual | None
 ) -> None:
     if answer is not None:
         assert decided(ledger, gang, answer.changes) == (answer.verdict, answer.counts, answer.stops)
-        assert {effect.gang: effect.fate for effect in answer.instead_of} == instead(ledger, gang, answer)
+        assert {effect.gang: effect.becomes for effect in answer.instead_of} == instead(ledger, gang, answer)
     if answer is not None and isinstance(answer.changes[0], Ended) and len(answer.changes[0].workflows) > 1:
         check_irreducible(ledger, gang, answer.changes[0])
         return

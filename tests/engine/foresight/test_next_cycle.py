@@ -1,8 +1,9 @@
 """What `why` says of a gang behind somebody who starts: the next cycle, run on trial."""
 
 from runrig.domain.blockers import Verdict
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import drained
-from runrig.engine.explain.why import GroupWhy, why
+from runrig.engine.explain.why import why
 from runrig.engine.foresight.next_cycle import why_next
 from tests.worlds.engine import LOW, NORMAL, World
 

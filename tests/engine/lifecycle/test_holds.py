@@ -8,9 +8,10 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import EndHold, Hold, Queue, Unqueue
 from runrig.domain.pools import Pool
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.shown.why import Held
 from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
-from runrig.engine.explain.pool_why import Held, pool_why
+from runrig.engine.explain.pool_why import pool_why
 from runrig.engine.explain.why import why
 from runrig.engine.lifecycle import holds
 from tests.worlds.engine import LOW, NORMAL, STRICT, World, gpu_quota, task, workflow

@@ -12,6 +12,7 @@ from runrig.domain.plan import Action, DropNode, Preempt, PutNode
 from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, DomainRoom, Reason
+from runrig.domain.value import Amounts
 from runrig.domain.workflows import TaskSpec
 from runrig.engine import cycle
 from runrig.engine.state.state import State
@@ -143,8 +144,8 @@ def test_the_best_racks_are_named_with_what_each_of_them_lacks() -> None:
     enter(world, group("w", pods("t", 3, 4, "rack")), "team", NORMAL)
     world.cycle()
     best = (
-        DomainRoom(("a", "r1"), 2, ((GPU, 2),)),
-        DomainRoom(("a", "r2"), 1, ((GPU, 8),)),
+        DomainRoom(("a", "r1"), 2, Amounts({GPU: 2})),
+        DomainRoom(("a", "r2"), 1, Amounts({GPU: 8})),
         DomainRoom(("a", "r0"), 0),
     )
     assert reasons(world, "w") == (Reason(Code.NO_DOMAIN_FITS, "T1", "rack", have=2, need=3, domains=best),)
@@ -161,7 +162,7 @@ def test_unlike_pods_of_one_group_say_what_their_rack_lacks() -> None:
     world.cycle()
     (reason,) = reasons(world, "w")
     assert (reason.code, reason.where, reason.need) == (Code.NO_DOMAIN_FITS, "rack", 4)
-    assert (reason.domains[0].domain, reason.domains[0].missing) == (("a", "r1"), ((GPU, 4),))
+    assert (reason.domains[0].domain, reason.domains[0].missing) == (("a", "r1"), Amounts({GPU: 4}))
 
 
 def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone() -> None:
@@ -172,7 +173,7 @@ def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone() -> No
     world.cycle()
     (reason,) = reasons(world, "w")
     assert (reason.code, reason.where, reason.need) == (Code.NO_DOMAIN_FITS, "zone", 6)
-    assert (reason.domains[0].domain, reason.domains[0].missing) == (("a",), ((GPU, 4),))
+    assert (reason.domains[0].domain, reason.domains[0].missing) == (("a",), Amounts({GPU: 4}))
 
 
 def groups_alone(tasks: Sequence[TaskSpec]) -> dict[tuple[str, str], list[TaskSpec]]:

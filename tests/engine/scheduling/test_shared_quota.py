@@ -9,6 +9,7 @@ from runrig.domain.gangs import GangState, Priority
 from runrig.domain.plan import Nominate, PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.value import Amounts
 from runrig.engine import cycle
 from runrig.engine.explain.quota_report import tree_rows
 from runrig.engine.explain.report import pool_balance
@@ -111,7 +112,7 @@ def test_why_names_what_is_left_of_both_and_who_draws_on_it() -> None:
     world.submit("in", "a", NORMAL, 4)
     world.cycle()
     holders = ("big-1/t-group", "w-1/t-group")
-    reason = Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 3, 4, holders, own=2, shared=(("research", 6),))
+    reason = Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 3, 4, holders, own=2, shared=Amounts({"research": 6}))
     assert why(world.state, "in-1").groups[0].reasons == (reason,)
     assert str(reason) == (
         "a has 3 left of the 8 of default/gpu that it was promised (2 of its own, 6 shared by research), "

@@ -87,4 +87,4 @@ def test_a_name_that_is_taken_meanwhile_changes_nothing(tmp_path: Path) -> None:
         it.submit("a")
         found = it.service.dry_runs.of(accepted.gangs, ALL)
         assert found is not None
-        assert (found.gangs[0].gang, found.sentence) == ("a-?/main-group", "would start now on n0")
+        assert (found.groups[0].group, found.sentence) == ("main-group", "would start now on n0")

@@ -11,6 +11,7 @@ from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.reasons import Reason
+from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.steps import Steps
 from runrig.engine.explain import pool_why, why
 from runrig.engine.foresight.dry_run import dry_run
@@ -25,7 +26,6 @@ from runrig.service.mirror import asker
 from runrig.service.mirror.asker import NoBranches
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.visibility import ALL
-from runrig.service.queries.would_start import ForeseenView
 from tests.worlds.service import Desk, desk, one_task
 
 ADMIN = Identity("ann", (Grant(Kind.ADMIN),))
@@ -42,7 +42,7 @@ def it(tmp_path: Path) -> Iterator[Desk]:
         yield it
 
 
-def would_start(it: Desk, *, others: bool = False, depth: int = 1) -> ForeseenView:
+def would_start(it: Desk, *, others: bool = False, depth: int = 1) -> WorkflowChanges:
     return it.service.change_queries.would_start("b-1", ADMIN, others=others, depth=depth)
 
 
@@ -52,7 +52,7 @@ def plan(it: Desk) -> object:
 
 def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     by_copy, stored = would_start(it), it.store.load()
-    assert by_copy.answers
+    assert by_copy.would_start
     assert by_copy.at_rest
     monkeypatch.setattr(asker, "SMALL", 0)
     monkeypatch.setattr(it.service._transactor, "copies", None)

@@ -71,7 +71,7 @@ def test_a_traceback_of_a_pod_is_found_below_the_times_of_its_lines(tmp_path: Pa
     failures, workflow = failures_in(kept), stored(failed("main", 5.0))
     found = failures.of(workflow)
     assert found is not None
-    assert (found.task.name, found.sentence, found.ending) == ("main", "KeyError: 'lr'", "exit code 1")
+    assert (found.task, found.sentence, found.ending) == ("main", "KeyError: 'lr'", "exit code 1")
     assert (found.lines, found.first, found.last) == (tuple(lines), 1, 3)
     asked = len(kept.read)
     assert failures.of(workflow) is found
@@ -87,7 +87,7 @@ def test_of_several_the_one_counts_that_failed_first_and_not_of_another(tmp_path
     }
     found = failures_in(Kept(tmp_path, wrote)).of(stored(failed("a", 5.0), failed("b", 6.0), failed("c", 7.0)))
     assert found is not None
-    assert (found.task.name, found.sentence) == ("b", "ValueError: bad shard")
+    assert (found.task, found.sentence) == ("b", "ValueError: bad shard")
 
 
 @pytest.mark.parametrize("behind", [0, 5, 100, 150])

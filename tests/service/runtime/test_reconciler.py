@@ -8,10 +8,11 @@ import pytest
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.plan import Admit, MoveTask, Preempt
+from runrig.domain.shown.why import Standstill
+from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status
 from runrig.service.runtime import reconciler
-from runrig.service.runtime.reconciler import Standstill
 from runrig.store import SqlStore
 from tests.patience import until
 from tests.worlds.service import TWO_POOLS, desk
@@ -88,7 +89,7 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         it.service.start()
         until(lambda: it.service.standstill is not None)
         it.time[0] += 60
-        assert it.service.standstill == Standstill(began, it.backend.failure.message, unreachable=True)
+        assert it.service.standstill == Standstill(at(began), it.backend.failure.message, unreachable=True)
         for id in (running, waiting):
             assert it.service.workflow_queries.why(id).sentence.endswith(
                 "; nothing is decided since 2027-01-15 08:00:05 UTC: "
@@ -219,7 +220,7 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         it.later(2)
         why = it.service.workflow_queries.why("wf3-1")
         assert why.sentence.startswith("wf3-1 waits: ")
-        assert [each.sentence for each in why.preempted] == [
+        assert [each.sentence for group in why.groups for each in group.preempted] == [
             "was preempted by wf5-1, whose pool takes back what was borrowed (law R2)"
         ]
         it.later(10)

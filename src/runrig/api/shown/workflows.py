@@ -1,4 +1,4 @@
-"""Workflows, what happened to them, and the reasons why they wait."""
+"""Workflows, and what happened to them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,6 @@ from runrig import wire
 from runrig.domain.gangs import Gang
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import Admit, Queue, Submit
-from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
 from runrig.domain.workflows import Group, Task, Workflow
 from runrig.service.queries.events import granted_in_words, in_words
@@ -89,33 +88,3 @@ def _noted(event: ClusterEvent) -> str:
     reason = "" if event.text.startswith(event.reason) else event.reason
     words = ": ".join(part for part in (event.source, about, reason, event.text) if part)
     return words if event.count == 1 else f"{words} (x{event.count})"
-
-
-def reason_shown(reason: Reason) -> wire.ReasonAnswer:
-    return wire.ReasonAnswer(
-        code=reason.code.value,
-        law=reason.law,
-        where=reason.where,
-        resource=reason.resource,
-        have=reason.have,
-        need=reason.need,
-        holders=list(reason.holders),
-        domains=[
-            wire.DomainRoomAnswer(
-                domain=list(domain.domain),
-                have=domain.have,
-                missing=dict(domain.missing),
-                closed=domain.closed,
-                spoken=dict(domain.spoken),
-            )
-            for domain in reason.domains
-        ],
-        own=reason.own,
-        shared=dict(reason.shared),
-        concerned=[
-            wire.ConcernedAnswer(part=each.part.value, name=each.name or None, amount=each.amount)
-            for each in reason.concerned
-        ],
-        gangs=reason.gangs,
-        sentence=str(reason),
-    )

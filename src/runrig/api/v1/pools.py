@@ -10,11 +10,11 @@ from runrig.api.permissions import Asking, Seeing, Sent, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.api.times import At
 from runrig.api.v1.answers import pools as as_answers
-from runrig.api.v1.answers import workflows as as_workflows
 from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
 from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
@@ -227,10 +227,10 @@ def list_pool_changes(
     "/api/v1/pools/{name}/why",
     summary="Why everything waits that waits in a pool, by what it waits for",
     dependencies=_READ,
-    responses=shows(v1.PoolWhy, 404),
+    responses=shows(PoolWhy, 404),
 )
-def explain_pool(service: Serving, visibility: Seeing, name: str) -> v1.PoolWhy:
-    return as_workflows.pool_why(service.workflow_queries.pool_why(name, visibility))
+def explain_pool(service: Serving, visibility: Seeing, name: str) -> PoolWhy:
+    return service.workflow_queries.pool_why(name, visibility)
 
 
 @router.get(

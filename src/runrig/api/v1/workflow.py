@@ -1,5 +1,6 @@
 """One workflow: what it is, why it waits, what happened, its file and its output."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -14,12 +15,12 @@ from runrig.api.staying import Staying, present, staying
 from runrig.api.times import At
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.answers.changes import changes as changes_shown
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
+from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.queries.visibility import Visibility
@@ -57,7 +58,7 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
     description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
     "The search takes longer than the rest, and may be refused with 503.",
     dependencies=_READ,
-    responses=shows(v1.WorkflowWhy, 404),
+    responses=shows(WorkflowWhy, 404),
 )
 def explain_workflow(
     service: Serving,
@@ -69,15 +70,15 @@ def explain_workflow(
         Query(description="Look also for changes with which it would start: the owner's, or those of others too"),
     ] = "none",
     depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
-) -> v1.WorkflowWhy:
+) -> WorkflowWhy:
     if changes == "none" and depth > 1:
         raise InvalidInput.one("depth is about changes: ask with changes=own or changes=all too", "depth")
-    why = as_answers.why(service.workflow_queries.why(id, asker.visibility))
+    why = service.workflow_queries.why(id, asker.visibility)
     if changes == "none" or not any(group.position for group in why.groups):
         return why
     others, leaving = changes == "all", leaving_of(request)
     found = service.change_queries.would_start(id, asker.identity, others=others, depth=depth, leaving=leaving)
-    return why.model_copy(update={"changes": changes_shown(found)})
+    return replace(why, changes=found)
 
 
 @router.get(

@@ -16,6 +16,7 @@ from runrig.backends.kubernetes import objects
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Accepted, Submission, filled_in
@@ -106,7 +107,7 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
     if body.template_only:
         return v1.WorkflowChecked(id=None, file=filled_in(submission), warnings=[], verdict=None)
     found = service.submissions.check(submission)
-    verdict = as_answers.dry_run(service.dry_runs.of(found.gangs, visibility))
+    verdict = service.dry_runs.of(found.gangs, visibility)
     return v1.WorkflowChecked(id=found.id, file=found.text, warnings=list(found.warnings), verdict=verdict)
 
 
@@ -187,9 +188,9 @@ async def reassign_workflow(
         name = await service.arrivals.reassign(id, user=user, pool=body.pool, priority=priority)
         return v1.WorkflowReassigned(id=name, verdict=None)
 
-    def verdict() -> v1.WorkflowDryRun | None:
+    def verdict() -> WorkflowDryRun | None:
         gangs = service.submissions.check_reassignment(id, user=user, pool=body.pool, priority=priority)
-        return as_answers.dry_run(service.dry_runs.of(gangs, asker.visibility)) if gangs else None
+        return service.dry_runs.of(gangs, asker.visibility) if gangs else None
 
     return v1.WorkflowReassigned(id=id, verdict=await run_in_threadpool(verdict))
 

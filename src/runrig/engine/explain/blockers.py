@@ -40,7 +40,7 @@ def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
     found = [*behind_head(ledger, entry), *_of_waiting(entry)]
     leaf = ledger.leaf(entry)
     if not leaf.active:
-        found.append(Blocker(Tier.QUOTA, Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
+        found.append(Blocker(Tier.QUOTA, (), Reason(Code.COHORT_CYCLE, "Q5", where=name_of(leaf))))
     else:
         found += yield from _of_choices(ledger, entry, least_counts(entry.gang.pod_sets))
     tiers = list(Tier)
@@ -78,12 +78,12 @@ def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
     head = strict_head(ledger, entry.gang.pool)
     if head is None or head is entry:
         return ()
-    return (Blocker(Tier.ORDER, Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
+    return (Blocker(Tier.ORDER, (), Reason(Code.BEHIND_HEAD, "P4", where=entry.gang.pool, holders=(head.gang.id,))),)
 
 
 def _of_waiting(entry: Entry) -> Iterator[Blocker]:
     if entry.gang.refused:
-        yield Blocker(Tier.WAITING_FOR, Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused))
+        yield Blocker(Tier.WAITING_FOR, (), Reason(Code.KAI_NOT_PLACED, "T7", where=entry.gang.refused))
 
 
 # ---------------------------------------------------------------- per choice of flavors
@@ -94,7 +94,7 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
     if not choices:
         platforms = ", ".join(sorted({each.platform or "" for each in entry.gang.pod_sets}))
         none = Reason(Code.NO_MATCHING_FLAVOR, "P3", f"pool {entry.gang.pool}", platforms)
-        return [Blocker(Tier.SUBMISSION, none)]
+        return [Blocker(Tier.SUBMISSION, (), none)]
     judged = []
     for choice in choices:
         judged.append((yield from _of_choice(ledger, entry, choice)))
@@ -108,7 +108,7 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
         for blocker in each_found
     ]
     if choices_left_out(ledger, entry):
-        found.append(Blocker(Tier.SHAPE, Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(counts)), ("",)))
+        found.append(Blocker(Tier.SHAPE, ("",), Reason(Code.PLACEMENT_NOT_PROVEN, "T1", need=sum(counts))))
     return found
 
 
@@ -120,18 +120,18 @@ def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:
     """Some choice has room beside what is decided: what stops for others still holds it (law R4)."""
     leaving = tuple(sorted(name for name, stopping in ledger.stopping.items() if not stopping.charged))
     if leaving:
-        yield Blocker(Tier.WAITING_FOR, Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving))
+        yield Blocker(Tier.WAITING_FOR, (), Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving))
 
 
 def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Steps[list[Blocker]]:
     leaf, request = ledger.leaf(entry), ledger.request_of(entry, choice)
     never = [never_allowed(ledger, leaf, index, amount) for index, amount in request]
-    found = [Blocker(Tier.SUBMISSION, reason) for reason in never if reason is not None]
+    found = [Blocker(Tier.SUBMISSION, (), reason) for reason in never if reason is not None]
     refused = len(found)
     for index, amount in request:
         yield
         for reason in quota_reasons(ledger, leaf, index, amount):
-            found.append(Blocker(Tier.QUOTA, reason))
+            found.append(Blocker(Tier.QUOTA, (), reason))
             yield
     yield from counts_for(ledger, entry, choice)
     yield
@@ -141,10 +141,10 @@ def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Steps[list[Bl
             yield
             for reason in reasons(ledger, entry, choice):
                 tier = Tier.SUBMISSION if reason.code is Code.KEYS_CHANGED else Tier.SHAPE
-                found.append(Blocker(tier, reason))
+                found.append(Blocker(tier, (), reason))
     if len(found) > refused and request and entry.bucket.firm and within_promise(leaf, request):
         yield
-        found.append(Blocker(Tier.PREEMPTION, _no_targets(ledger, entry, choice, request)))
+        found.append(Blocker(Tier.PREEMPTION, (), _no_targets(ledger, entry, choice, request)))
     return found
 
 

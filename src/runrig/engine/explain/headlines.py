@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from runrig.domain.blockers import Blocker, Verdict
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
 from runrig.engine.explain.report import hold
-from runrig.engine.explain.why import GroupWhy, reason_set_aside, why_of
+from runrig.engine.explain.why import reason_set_aside, why_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.state.state import State

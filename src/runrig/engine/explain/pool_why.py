@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.shown.why import Held, PoolWhy
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
@@ -23,29 +24,6 @@ MOST_ASKED = 64
 
 MOST_NAMED = 3
 """How many gangs of each blocker are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """*gangs* that wait for the same, with *gpus* at their full size.  *first*: ids of the first in the queue."""
-
-    reason: Reason
-    gangs: int
-    gpus: int
-    first: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolWhy:
-    """*gangs* wait in the queue, with *gpus* at their full size.  *held* also has groups on hold (law W3), which are not in the queue.
-
-    *unasked*: gangs that wait, and were not asked about, because there are too many kinds of them."""
-
-    pool: str
-    gangs: int
-    gpus: int
-    held: tuple[Held, ...]
-    unasked: int
 
 
 @dataclass

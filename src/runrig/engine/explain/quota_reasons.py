@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 
-from runrig.domain.blockers import Left
+from runrig.domain.blockers import QuotaLeft
 from runrig.domain.pools import PoolState
 from runrig.domain.reasons import Code, Concerned, Older, Part, Reason, Share
+from runrig.domain.value import Amounts
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import left_at
@@ -42,15 +43,15 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
         yield Reason(code, "Q3", name_of(node), key, have, amount, concerned=concerned)
 
 
-def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Left]:
+def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[QuotaLeft]:
     """Yields what the own pool has left of its promise, for firm work; then the node above that has the least left."""
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
-        yield Left(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
+        yield QuotaLeft(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
     root = leaf.path[-1]
     above = [node for node in dict.fromkeys((*leaf.limits[index], root)) if node.kind is not Kind.FIRM]
     tightest = min(above, key=lambda node: left_at(leaf, node, index))
-    yield Left(name_of(tightest), key, left_at(leaf, tightest, index))
+    yield QuotaLeft(name_of(tightest), key, left_at(leaf, tightest, index))
 
 
 def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
@@ -72,7 +73,7 @@ def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) ->
                 amount,
                 _firm_holders(ledger, pool, index),
                 own=leaf.nominal[index] if shared else 0,
-                shared=shared,
+                shared=Amounts(shared),
                 concerned=tuple(_draining(ledger, leaf, index)),
                 share=of_leaf if pool is leaf else Share.SUBTREE,
                 older=tuple(_older(ledger, pool, index)),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from runrig.domain.gangs import Placement
 from runrig.domain.reasons import Code, DomainRoom, Reason
+from runrig.domain.value import Amounts
 from runrig.engine.explain.shortage import shortages
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import pod_requests
@@ -48,7 +49,7 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
 
 def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> DomainRoom:
     """*room* with what nominated gangs have on its nodes, of what it lacks."""
-    held = {resource: 0 for resource, _ in room.missing}
+    held = dict.fromkeys(room.missing, 0)
     for nominated in ledger.nominated.values():
         for pod_set, assignment in zip(nominated.gang.pod_sets, nominated.placement, strict=True):
             for share in assignment.shares:
@@ -58,7 +59,7 @@ def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> Doma
                     for resource, amount in pod_set.requests:
                         if resource in held:
                             held[resource] += amount * share.count
-    return replace(room, spoken=tuple((resource, amount) for resource, amount in held.items() if amount))
+    return replace(room, spoken=Amounts({resource: amount for resource, amount in held.items() if amount}))
 
 
 def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:

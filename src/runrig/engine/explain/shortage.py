@@ -11,6 +11,7 @@ import numpy as np
 
 from runrig.domain.natural_order import natural
 from runrig.domain.reasons import DomainRoom
+from runrig.domain.value import Amounts
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
 from runrig.engine.placement.constraint_tree import PlacementConstraints
@@ -98,7 +99,7 @@ def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -
     rooms.sort(
         key=lambda room: (
             -room.have,
-            max((Fraction(lack, asked[kind]) for kind, lack in room.missing), default=0),
+            max((Fraction(lack, asked[kind]) for kind, lack in room.missing.items()), default=0),
             tuple(map(natural, room.domain)),
         )
     )
@@ -125,7 +126,5 @@ def _room(capacity: TrialCapacity, need: Demand, domain: Domain, have: int) -> D
                 free[resource] += max(0, capacity.free(node).get(resource, asked[resource]))
         else:
             closed += capacity.topology.nodes[node].node.flavor in flavors
-    missing = tuple(
-        (resource, asked[resource] - free[resource]) for resource in asked if asked[resource] > free[resource]
-    )
+    missing = Amounts({each: asked[each] - free[each] for each in asked if asked[each] > free[each]})
     return DomainRoom(capacity.topology.path(domain), have, missing, closed)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from runrig.domain.blockers import Blocker, Left, Tier, Verdict
+from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps, drained
 from runrig.domain.workflows import Group, Status, Workflow
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
@@ -24,37 +25,6 @@ from runrig.engine.scheduling.queue_order import ahead_of
 from runrig.engine.scheduling.verdicts import next_turn
 from runrig.engine.state.state import State
 from runrig.engine.state.upstream import groups_before
-
-
-@dataclass(frozen=True, slots=True)
-class GroupWhy:
-    """Why one group waits.
-
-    *verdict*: what the next cycle does with it; None if it is not queued, or somebody before it has not been looked at yet.
-    *stops*: the gangs that it starts after, with that verdict.
-    *position*: in its pool's queue, 1 for the head, 0 if nominated; None if it is not queued.  *ahead*: gangs before it in all pools.
-    *blockers*: everything that blocks it, by tier, for the smallest size that it accepts; *reasons*: the first, per choice of
-    flavors.  Both are empty if it starts.
-    *in_full*: what blocks it with all of its pods, if it accepts fewer.  *left*: what the quotas leave, if none of them blocks it, of
-    the first choice of flavors.  *passed*: how many that were submitted later have started since; the engine does not know it.
-    *queued_time*: of one that is queued.
-    *waits_for*: gangs that must stop first.  *preempted_by*: the gang that preempted it; None if it was not preempted.
-    """
-
-    group: str
-    status: Status
-    position: int | None = None
-    ahead: int | None = None
-    reasons: tuple[Reason, ...] = ()
-    waits_for: tuple[str, ...] = ()
-    preempted_by: str | None = None
-    verdict: Verdict | None = None
-    stops: tuple[str, ...] = ()
-    blockers: tuple[Blocker, ...] = ()
-    in_full: tuple[Blocker, ...] = ()
-    left: tuple[Left, ...] = ()
-    passed: int = 0
-    queued_time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +60,7 @@ def _group(state: State, group: Group) -> Steps[GroupWhy]:
     return replace(found, in_full=in_full, left=left)
 
 
-def _left(ledger: Ledger, entry: Entry) -> Iterator[Left]:
+def _left(ledger: Ledger, entry: Entry) -> Iterator[QuotaLeft]:
     leaf = ledger.leaf(entry)
     for choice in islice(flavor_choices(ledger, entry, least_counts(entry.gang.pod_sets)), 1):
         for index, _ in ledger.request_of(entry, choice):
@@ -141,7 +111,7 @@ def reason_set_aside(workflow: Workflow) -> Reason:
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:
-    blockers = tuple(Blocker(Tier.WAITING_FOR, reason) for reason in reasons)
+    blockers = tuple(Blocker(Tier.WAITING_FOR, (), reason) for reason in reasons)
     return replace(group, verdict=Verdict.WAITS, reasons=reasons[:1], blockers=blockers)
 
 

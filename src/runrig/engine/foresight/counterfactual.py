@@ -12,10 +12,11 @@ from functools import cached_property
 from itertools import combinations
 
 from runrig.domain.blockers import Verdict
-from runrig.domain.changes import Change, Counterfactual, Effect, Ended, Fate, Tried, Who
+from runrig.domain.changes import Change, Ended, Fate, Who
 from runrig.domain.gangs import Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Withdraw
 from runrig.domain.pools import PoolState, Queueing
+from runrig.domain.shown.changes import ForeseenEffect, TriedDial
 from runrig.engine.foresight.dials import Dial, Reach, changed_gang, dials, edits_of, holders, own_dials
 from runrig.engine.foresight.ended_work import EndedWork
 from runrig.engine.foresight.on_trial import OnTrial
@@ -38,12 +39,29 @@ MOST_PAIRS = 2500
 
 
 @dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """What the engine does with a gang after *changes*: one, or a pair of the owner's.
+
+    *counts*: pods per pod set that start.  *stops*: gangs that are preempted for it.  *instead_of*: what else is different from the
+    next cycle without the changes.
+    """
+
+    who: Who
+    changes: tuple[Change, ...]
+    verdict: Verdict
+    counts: tuple[int, ...] = ()
+    placement: Placement = ()
+    stops: tuple[str, ...] = ()
+    instead_of: tuple[ForeseenEffect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Foreseen:
     """*at_rest* False: the next cycle does something even without a change.  *answers*: at most one per dial."""
 
     at_rest: bool
     answers: tuple[Counterfactual, ...]
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedDial, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +79,7 @@ class Search:
 
     def __init__(self, ledger: Ledger, entry: Entry, reach: Reach, now: float, looks: int | None = None) -> None:
         self._ledger, self._reach, self._now, self._looks = ledger, reach, now, looks
-        self._gang = entry.gang
+        self._gang, self._group = entry.gang, entry.gang.id.partition("/")[2]
         self._baseline = self._cycle(())
         self._at_rest = not self._baseline.fates and self._baseline.verdict is Verdict.WAITS
 
@@ -73,7 +91,7 @@ class Search:
         """Yields after each value that was run: between them the ledger is as it was, and may be left alone for a while."""
         yield from counts_asked(self._ledger, self._entry)
         answers: list[Counterfactual] = []
-        tried: list[Tried] = []
+        tried: list[TriedDial] = []
         for dial in dials(self._ledger, self._entry, self._reach) if not self._baseline.verdict.starts else ():
             ends = dial.size > 0 and isinstance(dial.at(0), Ended)
             answer = yield from (self._work_that_ends if ends else self._turn)(dial, tried)
@@ -84,7 +102,7 @@ class Search:
             answers += [] if pair is None else [pair]
         return Foreseen(self._at_rest, tuple(answers), tuple(tried))
 
-    def _turn(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+    def _turn(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
         """The first value of *dial* that starts it at once, else the first that starts it after others have stopped."""
         second: Counterfactual | None = None
         refuted = refutations = runs = number = 0
@@ -109,13 +127,16 @@ class Search:
             yield None
             proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
-                tried.append(Tried(dial.who, dial.name, dial.size, refuted, runs, found.verdict))
+                tried.append(self._told(dial, refuted, runs, found.verdict))
                 return found
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(Tried(dial.who, dial.name, dial.size, refuted, runs, verdict))
+        tried.append(self._told(dial, refuted, runs, verdict))
         return second
+
+    def _told(self, dial: Dial, refuted: int, runs: int, verdict: Verdict) -> TriedDial:
+        return TriedDial(self._group, dial.who, dial.name, dial.size, refuted, runs, verdict)
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
         """Returns what the next cycle does with the gang after *changes*."""
@@ -213,7 +234,7 @@ class Search:
 
     # ------------------------------------------------------------ several changes
 
-    def _work_that_ends(self, dial: Dial, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+    def _work_that_ends(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
         """As `_turn`, whose values are single workflows; if none of these will do, several of them."""
         work = EndedWork(self._ledger, self._entry, holders(self._ledger, self._entry, self._reach))
         may: list[int] = work.alone().nonzero()[0].tolist()
@@ -224,14 +245,14 @@ class Search:
             yield None
             proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
-                tried.append(Tried(dial.who, dial.name, dial.size, number + 1 - runs, runs, found.verdict))
+                tried.append(self._told(dial, number + 1 - runs, runs, found.verdict))
                 return found
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
         if second is None and dial.size > 1:
             second = yield from self._set(work, dial)
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(Tried(dial.who, dial.name, dial.size, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
+        tried.append(self._told(dial, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
         return second
 
     def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
@@ -283,7 +304,7 @@ class Search:
         found = self.try_out((Ended(names),), dial.who)
         return found if found.verdict.starts else None
 
-    def _pairs(self, tried: list[Tried]) -> Generator[None, None, Counterfactual | None]:
+    def _pairs(self, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
         """The first pair of the owner's changes, of two dials, that starts it."""
         looked = runs = 0
         second: Counterfactual | None = None
@@ -298,12 +319,14 @@ class Search:
                 found = self.try_out(changes, Who.OWNER)
                 proven = proven and found.verdict is not Verdict.NOT_PROVEN
                 if found.verdict is Verdict.STARTS:
-                    tried.append(Tried(Who.OWNER, "two changes", looked, looked - runs, runs, found.verdict))
+                    tried.append(
+                        TriedDial(self._group, Who.OWNER, "two changes", looked, looked - runs, runs, found.verdict)
+                    )
                     return found
                 second = second or (found if found.verdict.starts else None)
             yield None
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(Tried(Who.OWNER, "two changes", looked, looked - runs, runs, verdict))
+        tried.append(TriedDial(self._group, Who.OWNER, "two changes", looked, looked - runs, runs, verdict))
         return second
 
     def _every_pair(self) -> Iterator[tuple[Change, Change]]:
@@ -325,11 +348,11 @@ def _ended(change: Change) -> tuple[str, ...]:
     return change.workflows
 
 
-def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[Effect]:
+def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[ForeseenEffect]:
     """Yields what differs from the cycle without a change, by gang."""
     for gang in sorted({*baseline.fates, *found.fates}):
         before, after = baseline.fates.get(gang), found.fates.get(gang)
         if after is not None and after is not before:
-            yield Effect(gang, after)
+            yield ForeseenEffect(gang, after)
         elif after is None:
-            yield Effect(gang, Fate.WAITS if before is Fate.STARTS else Fate.STAYS)
+            yield ForeseenEffect(gang, Fate.WAITS if before is Fate.STARTS else Fate.STAYS)

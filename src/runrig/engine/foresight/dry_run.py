@@ -1,12 +1,11 @@
 """Dry runs: what the next cycle would do with a workflow that is not submitted yet, or not so.  Its gangs are queued on trial."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang, GangState, Placement
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Unqueue
-from runrig.domain.reasons import Reason
+from runrig.domain.shown.dry_run import GroupDryRun
 from runrig.domain.steps import drained
 from runrig.engine.explain.why import explain
 from runrig.engine.foresight.on_trial import OnTrial
@@ -19,24 +18,17 @@ MOST_LOOKS = 2_000
 _WAITS = (GangState.PENDING, GangState.NOMINATED)
 
 
-class DryRun(NamedTuple):
-    """The verdict on one gang.  *nodes*: where it starts, by name; *stops*: the gangs that have to stop for it; *reasons*: why it waits."""
-
-    gang: str
-    verdict: Verdict
-    nodes: tuple[str, ...] = ()
-    stops: tuple[str, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-
-
-def dry_run(state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS) -> tuple[DryRun, ...]:
+def dry_run(
+    state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS
+) -> tuple[GroupDryRun, ...]:
     """One for each of *gangs*, of one workflow; what waits of it now is queued so instead.  Empty if it has started meanwhile, or another
     one of that name has come.  *state* is afterwards what it was."""
     ledger = state.ledger
     there = [ledger.entries[gang.id] for gang in gangs if gang.id in ledger.entries]
     if any(entry.gang.submitted_at != gangs[0].submitted_at or entry.state not in _WAITS for entry in there):
         return ()
-    found = {gang.id: DryRun(gang.id, Verdict.NOT_PROVEN) for gang in gangs}
+    groups = {gang.id: gang.id.partition("/")[2] for gang in gangs}
+    found = {gang.id: GroupDryRun(groups[gang.id], Verdict.NOT_PROVEN) for gang in gangs}
     looks = 0
     with OnTrial(ledger, now) as trial:
         for entry in there:
@@ -48,16 +40,18 @@ def dry_run(state: State, gangs: Sequence[Gang], now: float, *, most_looks: int 
                 case None:
                     looks += 1
                 case Admit(name, placement) if name in found:
-                    found[name] = DryRun(name, Verdict.STARTS, _nodes(placement))
+                    found[name] = GroupDryRun(groups[name], Verdict.STARTS, _nodes(placement))
                 case Nominate(name, placement, stops) if name in found:
-                    found[name] = DryRun(name, Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
+                    found[name] = GroupDryRun(groups[name], Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
                 case Preempt(name) if name in found:  # by its own sibling: it is as if it had not started
-                    found[name] = DryRun(name, Verdict.NOT_PROVEN)
+                    found[name] = GroupDryRun(groups[name], Verdict.NOT_PROVEN)
             if looks > most_looks or all(each.verdict.starts for each in found.values()):
                 break
         else:
             for name in [name for name, each in found.items() if each.verdict is Verdict.NOT_PROVEN]:
-                found[name] = DryRun(name, Verdict.WAITS, reasons=drained(explain(ledger, ledger.entries[name])))
+                found[name] = GroupDryRun(
+                    groups[name], Verdict.WAITS, reasons=drained(explain(ledger, ledger.entries[name]))
+                )
     return tuple(found.values())
 
 

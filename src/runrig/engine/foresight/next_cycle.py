@@ -5,8 +5,9 @@ from dataclasses import replace
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Admit, Nominate
+from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps, drained
-from runrig.engine.explain.why import GroupWhy, Why, explain, why_in_steps
+from runrig.engine.explain.why import Why, explain, why_in_steps
 from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry

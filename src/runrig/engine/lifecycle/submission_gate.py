@@ -247,8 +247,8 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
             details,
         )
     node = state.ledger.tree.pools[leaf.name]
-    shared = shared_by(leaf, index)
-    details |= {"shared": dict(shared)} if shared else {}
+    shared = dict(shared_by(leaf, index))
+    details |= {"shared": shared} if shared else {}
     own = max(0, leaf.nominal[index])
     subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
     ways = _ways_out(state, entry, index, amount)

@@ -132,13 +132,13 @@ def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:
     if leaf.twin is None:
         return ()
     left = potential(leaf.twin, index) - leaf.twin.local[index]
-    shared = []
+    shared: dict[str, int] = {}
     for node in leaf.twin.path[1:]:
         part = min(left, node.local[index])
         if part > 0:
-            shared.append((node.name, part))
+            shared[node.name] = shared.get(node.name, 0) + part
             left -= part
-    return tuple(shared)
+    return tuple(shared.items())
 
 
 def overdrawn(node: QuotaNode, index: int) -> int:

@@ -7,10 +7,10 @@ from runrig.domain.errors import Conflict
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event
+from runrig.domain.value import at, utc
 from runrig.ports.store import EventLog
 from runrig.service.commands.differences import Difference
 from runrig.service.queries.history import edits
-from runrig.service.queries.pool_deletions import utc
 from runrig.service.runtime.transactor import APPLY, ENGINE
 
 MOST_TOLD = 5
@@ -57,7 +57,7 @@ def _undone(events: Iterable[Event], before: Pool | Cohort, after: Pool | Cohort
         return ""
     lost = _places(applied, before) & _places(before, after)
     names = ", ".join(sorted({"quota" if field == "nominal" else field.replace("_", " ") for field, _ in lost}))
-    return f"was changed by {by_hand.actor} at {utc(by_hand.time)} ({names})" if lost else ""
+    return f"was changed by {by_hand.actor} at {utc(at(by_hand.time))} ({names})" if lost else ""
 
 
 def _places(before: Pool | Cohort, after: Pool | Cohort) -> set[tuple[str, str]]:

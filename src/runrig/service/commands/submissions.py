@@ -10,6 +10,7 @@ from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.plan import Plan, Queue, Submit
 from runrig.domain.tags import Expected
+from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow, WorkflowSpec
 from runrig.engine.lifecycle import holds, submission_gate, workflows
@@ -20,7 +21,7 @@ from runrig.ports.store import SpecText, Store
 from runrig.service.access.credentials import Credentials
 from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, without_inputs
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
-from runrig.service.queries.pool_deletions import pool_deletions, utc
+from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.template_queue import TemplateQueue

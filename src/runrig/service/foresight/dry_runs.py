@@ -1,12 +1,13 @@
 """What would become of a submission: asked of the mirror, told as far as the one who asks may see."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.gangs import Gang
-from runrig.engine.foresight.dry_run import DryRun, dry_run
+from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
+from runrig.engine.foresight.dry_run import dry_run
 from runrig.ports.clock import Clock
 from runrig.service.mirror.asker import Asker
 from runrig.service.queries.visibility import Visibility
@@ -23,41 +24,32 @@ _DRY_RUN_HERE = partial(dry_run, most_looks=MOST_LOOKS_HERE)
 _GRAVEST = (Verdict.WAITS, Verdict.NOT_PROVEN, Verdict.STARTS_AFTER_STOPS, Verdict.STARTS)
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunView:
-    """*verdict*: the gravest of its gangs', which *sentence* tells."""
-
-    verdict: Verdict
-    sentence: str
-    gangs: tuple[DryRun, ...]
-
-
 class DryRuns:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
 
-    def of(self, gangs: Sequence[Gang], visibility: Visibility) -> DryRunView | None:
+    def of(self, gangs: Sequence[Gang], visibility: Visibility) -> WorkflowDryRun | None:
         """What the next cycle would do with *gangs*; None if that is not known."""
         found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None
         names = self._workflows.names(visibility)
         shown = tuple(
-            each._replace(stops=names.several(each.stops), reasons=tuple(map(names.reason, each.reasons)))
+            replace(each, stops=names.several(each.stops), reasons=tuple(map(names.reason, each.reasons)))
             for each in found
         )
         gravest = min(shown, key=lambda each: _GRAVEST.index(each.verdict))
-        return DryRunView(gravest.verdict, _sentence(gravest), shown)
+        return WorkflowDryRun(gravest.verdict, _sentence(gravest), shown)
 
 
-def _sentence(found: DryRun) -> str:
+def _sentence(found: GroupDryRun) -> str:
     match found.verdict:
         case Verdict.STARTS:
             return f"would start now on {_listed(found.nodes)}" if found.nodes else "would start now"
         case Verdict.STARTS_AFTER_STOPS:
             return f"would start once {_listed(found.stops)} {'has' if len(found.stops) == 1 else 'have'} stopped"
         case Verdict.WAITS:
-            return f"would wait: {found.reasons[0]}"
+            return f"would wait: {found.reasons[0].sentence}"
     return "not known yet: too much is before it that nobody has looked at"
 
 

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from runrig.domain import value
 from runrig.domain.errors import InvalidInput
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Loaded
 from runrig.domain.steps import Steps, drained
+from runrig.domain.value import utc
 from runrig.domain.workflows import TaskKey
 from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Output
@@ -29,7 +31,6 @@ from runrig.service.past.work import StoreThen
 from runrig.service.queries.board import Boards
 from runrig.service.queries.feed import Feed, FeedEvent
 from runrig.service.queries.history import SLACK_S, ChangePage, History, HistoryQuery
-from runrig.service.queries.pool_deletions import utc
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
 from runrig.service.queries.visibility import Visibility
@@ -80,7 +81,7 @@ class Past:
             shown, begin, end = f"revision {at}", str(span.first.revision), str(span.last.revision)
         else:
             found, kept = self._store.past.at_time(at), span.first.time <= at
-            shown, begin, end = utc(at), utc(span.first.time), utc(span.last.time)
+            shown, begin, end = (utc(value.at(each)) for each in (at, span.first.time, span.last.time))
             kept = kept and at <= self._clock.now() + SLACK_S
         if found is None or not kept:
             raise InvalidInput.one(f"of {shown} nothing is told: everything is kept from {begin} to {end}", "at")

@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import RunrigError
 from runrig.domain.secrets import masked
+from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words
@@ -30,22 +30,6 @@ Handed = Callable[[str, Iterable[CredentialUse], float], Collection[str]]
 """As `Credentials.handed`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """*task*: the attempt that failed first.  *sentence*: of what; *ending*: its exit code in words.
-
-    *lines*: the last ones that it wrote, or those to the end of the cause; *first* to *last* of them tell it, -1 if none do.
-    Neither they nor *sentence* hold a secret that it was handed.
-    """
-
-    task: Task
-    sentence: str
-    ending: str
-    lines: tuple[str, ...]
-    first: int
-    last: int
-
-
 class Failures:
     """Reads files, so not to be asked in the event loop.  What has ended is read once."""
 
@@ -53,9 +37,9 @@ class Failures:
         self._backend = backend
         self._specs = specs
         self._handed = handed
-        self._known: dict[str, Failure] = {}
+        self._known: dict[str, WorkflowCause] = {}
 
-    def of(self, stored: StoredWorkflow) -> Failure | None:
+    def of(self, stored: StoredWorkflow) -> WorkflowCause | None:
         """None if the workflow has not failed by a program of its own, or nothing is kept of what that wrote."""
         workflow = stored.workflow
         if not workflow.status.finished or workflow.status is WorkflowStatus.COMPLETED:
@@ -109,9 +93,10 @@ def _text(line: Lines) -> str:
     return f"{text}\n" if line.whole else text
 
 
-def _shown(task: Task, cause: Cause, lines: list[str]) -> Failure:
+def _shown(task: Task, cause: Cause, lines: list[str]) -> WorkflowCause:
     end = len(lines) if len(lines) - cause.first <= SHOWN or cause.last < 0 else cause.last + 1
     begin = max(0, end - SHOWN)
     first, last = (max(-1, max(at, begin) - begin) if cause.last >= 0 else -1 for at in (cause.first, cause.last))
     ending = in_words(task.exit_code or 0, task.failure_message)
-    return Failure(task, cause.sentence, ending, tuple(lines[begin:end]), first, last)
+    shown = tuple(lines[begin:end])
+    return WorkflowCause(task.name, task.retry_id, task.exit_code, ending, cause.sentence, shown, first, last)

@@ -1,50 +1,32 @@
 """Tells who deleted a pool, when, and what happened then; read from the event log (laws S3, S6)."""
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 
 from runrig.domain.plan import MoveWorkflow, PutPool
 from runrig.domain.pools import PoolState
+from runrig.domain.shown.why import PoolEnding
+from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 from runrig.ports.store import WorkflowReads
 
 
-@dataclass(frozen=True, slots=True)
-class PoolDeletion:
-    """*by*: who deleted the pool, at *at*; *then*: the state it entered; *state*: the state it has reached since."""
-
-    pool: str
-    by: str
-    at: float
-    revision: int
-    then: PoolState
-    state: PoolState
-
-    def __str__(self) -> str:
-        return f"it was deleted by {self.by} at {utc(self.at)}"
-
-
-def utc(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
-
-
-def pool_deletions(store: WorkflowReads, pool: str) -> tuple[PoolDeletion, ...]:
+def pool_deletions(store: WorkflowReads, pool: str) -> tuple[PoolEnding, ...]:
     """Every deletion of *pool*, oldest first.  O(changes of the pool)."""
-    found: list[PoolDeletion] = []
+    found: list[PoolEnding] = []
     for event in store.log.events(pool=pool):
         action = event.action
         if not isinstance(action, PutPool) or action.before is None or action.before.state is action.pool.state:
             continue
         if action.before.state is PoolState.ACTIVE:
             state = action.pool.state
-            found.append(PoolDeletion(pool, event.actor, event.time, event.revision, state, state))
+            found.append(PoolEnding(pool, event.actor, at(event.time), state, state, event.revision))
         elif found and action.before.state is PoolState.DELETING:
             found[-1] = replace(found[-1], state=action.pool.state)
     return tuple(found)
 
 
-def deletion_of(store: WorkflowReads, workflow: Workflow, *, draining: bool) -> PoolDeletion | None:
+def deletion_of(store: WorkflowReads, workflow: Workflow, *, draining: bool) -> PoolEnding | None:
     """The deletion of the pool that cancelled *workflow*, or through which it still runs.  *draining*: the pool is DELETING."""
     if not workflow.status.finished:
         deletions = pool_deletions(store, workflow.pool) if draining else ()

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from runrig.domain.errors import NotFound
+from runrig.domain.shown.why import PoolWhy
 from runrig.domain.steps import Steps
-from runrig.engine.explain.pool_why import Known, PoolWhy, pool_why
+from runrig.engine.explain.pool_why import Known, pool_why
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.redaction import Names

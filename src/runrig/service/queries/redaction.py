@@ -9,9 +9,9 @@ from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Pree
 from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
+from runrig.domain.shown.why import GroupWhy
 from runrig.engine.explain.headlines import Headline
 from runrig.engine.explain.topology_values import DomainReport, TopologyReport
-from runrig.engine.explain.why import GroupWhy
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.visibility import Visibility
 
@@ -91,21 +91,27 @@ class Names:
         return event
 
     def why(self, group: GroupWhy) -> GroupWhy:
+        of_blockers = {id(each.reason): self.reason(each.reason) for each in (*group.blockers, *group.in_full)}
         return replace(
             group,
-            reasons=tuple(self.reason(reason) for reason in group.reasons),
-            blockers=tuple(replace(each, reason=self.reason(each.reason)) for each in group.blockers),
-            in_full=tuple(replace(each, reason=self.reason(each.reason)) for each in group.in_full),
+            reasons=tuple(of_blockers.get(id(reason)) or self.reason(reason) for reason in group.reasons),
+            blockers=tuple(replace(each, reason=of_blockers[id(each.reason)]) for each in group.blockers),
+            in_full=tuple(replace(each, reason=of_blockers[id(each.reason)]) for each in group.in_full),
             waits_for=self.several(group.waits_for),
             stops=self.several(group.stops),
             preempted_by=None if group.preempted_by is None else self.one(group.preempted_by),
         )
 
     def headline(self, found: Headline) -> Headline:
-        reason = None if found.reason is None else self.reason(found.reason)
+        reason = None if found.reason is None else self._hidden(found.reason)
         return Headline(found.verdict, reason, self.several(found.stops))
 
     def reason(self, reason: Reason) -> Reason:
+        """*reason* without names that are not seen.  The sentence comes last, so it has none of them either."""
+        hidden = self._hidden(reason)
+        return replace(hidden, sentence=str(hidden))
+
+    def _hidden(self, reason: Reason) -> Reason:
         """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
         if reason.code is Code.UPSTREAM:
             return reason
@@ -121,11 +127,11 @@ class Names:
         """Yields the ones that are seen, then, for each part, the sum of the others without a name."""
         others: dict[Part, int] = {}
         for each in concerned:
-            if self._visibility.sees(each.name):
+            if each.name is not None and self._visibility.sees(each.name):
                 yield each
             else:
                 others[each.part] = others.get(each.part, 0) + each.amount
-        yield from (Concerned(part, "", amount) for part, amount in others.items())
+        yield from (Concerned(part, None, amount) for part, amount in others.items())
 
     def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
         """The workflow, also without the name of the one it repeats if that ran in a pool that is not seen."""

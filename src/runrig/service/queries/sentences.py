@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from runrig.domain.gangs import Priority
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
 from runrig.domain.reasons import Code
+from runrig.domain.shown.why import GroupWhy, PoolEnding, WorkflowCause
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, Workflow
 from runrig.engine.explain.headlines import first_of, starts
 from runrig.engine.explain.report import Hold
-from runrig.engine.explain.why import GroupWhy, reason_set_aside
-from runrig.service.queries.pool_deletions import PoolDeletion
+from runrig.engine.explain.why import reason_set_aside
 
 MOST_NODES = 4
 """How many nodes a sentence names."""
@@ -32,7 +32,7 @@ def sentence_of(
         where = f" ({who}number {group.position} in the queue)" if group.position else ""
         full = group.reasons[0].code is Code.QUOTA_FULL and workflow.priority is Priority.HIGH
         never = "; HIGH never borrows" if full else ""
-        return f"{workflow.id} waits: {group.reasons[0]}{never}{where}"
+        return f"{workflow.id} waits: {group.reasons[0].sentence}{never}{where}"
     if group is not None:
         return f"{workflow.id} {starts(group.stops)}"
     preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
@@ -62,13 +62,13 @@ def first_failed(tasks: Iterable[Task]) -> list[Task]:
     return sorted(failed, key=lambda task: (task.end_time, task.key))
 
 
-def failure_of(task: Task, cause: str, ending: str) -> str:
-    """*cause*: by what it wrote."""
-    attempt = f" --attempt {task.retry_id + 1}" if task.retry_id else ""
-    return f"; {task.name} failed: {cause} ({ending}); all it wrote: `runrig workflow logs {task.workflow} --task {task.name}{attempt}`"
+def failure_of(id: str, cause: WorkflowCause) -> str:
+    attempt = f" --attempt {cause.attempt + 1}" if cause.attempt else ""
+    logs = f"`runrig workflow logs {id} --task {cause.task}{attempt}`"
+    return f"; {cause.task} failed: {cause.sentence} ({cause.ending}); all it wrote: {logs}"
 
 
-def deletion_in_words(workflow: Workflow, deletion: PoolDeletion) -> str:
+def deletion_in_words(workflow: Workflow, deletion: PoolEnding) -> str:
     """Law S3: who deleted its pool, and what that means for the workflow."""
     if not workflow.status.finished:
         return f"; pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from runrig.domain.observed import ClusterEvent
+from runrig.domain.shown.why import Standstill
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Output
-from runrig.service.runtime.reconciler import Standstill
 
 T = TypeVar("T")
 

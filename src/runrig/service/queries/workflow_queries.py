@@ -11,26 +11,26 @@ from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
+from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
+from runrig.domain.value import at, utc
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain.headlines import Headline, headlines
-from runrig.engine.explain.pool_why import MOST_ASKED, PoolWhy
-from runrig.engine.explain.why import GroupWhy as GroupWhy
+from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
 from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
-from runrig.service.queries.failures import Failure, Failures, Handed
+from runrig.service.queries.failures import Failures, Handed
 from runrig.service.queries.lookup import no_workflow
 from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
-from runrig.service.queries.pool_deletions import PoolDeletion, deletion_of, utc
+from runrig.service.queries.pool_deletions import deletion_of
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sentences import deletion_in_words, failure_of, sentence_of
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.spreads import latest_in_words, noted, prefers, spreads
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.service.runtime.reconciler import Standstill
 from runrig.spec.fields import likely
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class WorkflowView:
     spec: WorkflowSpec | None
     tags: tuple[str, ...]
     now: float
-    failure: Failure | None = None
+    failure: WorkflowCause | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -85,33 +85,6 @@ class Place:
     id: str
     pool: str
     owner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Preempted:
-    """One preemption of the gang, or a drain of a node that stopped it: then *by* is empty."""
-
-    at: float
-    gang: str
-    by: str
-    law: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class WhyView:
-    """*groups* is empty for a workflow that has ended.  *deletion*: the deletion of its pool that concerns it.
-
-    *standstill*: why no workflow at all is decided about at present; None for a workflow that has ended.
-    """
-
-    workflow: Workflow
-    groups: tuple[GroupWhy, ...]
-    preempted: tuple[Preempted, ...]
-    sentence: str
-    deletion: PoolDeletion | None = None
-    standstill: Standstill | None = None
-    failure: Failure | None = None
 
 
 class WorkflowQueries:
@@ -217,8 +190,8 @@ class WorkflowQueries:
         """
         alive = [each.workflow.id for each in page if each.workflow.status in _MAY_WAIT]
         found: dict[str, Headline] = {}
-        for at in range(0, len(alive), HEADLINES_AT_ONCE):
-            found |= self._asker.ask_steps(headlines, tuple(alive[at : at + HEADLINES_AT_ONCE]))[0]
+        for first in range(0, len(alive), HEADLINES_AT_ONCE):
+            found |= self._asker.ask_steps(headlines, tuple(alive[first : first + HEADLINES_AT_ONCE]))[0]
         names = self.names(visibility)
         shown = {id: names.headline(each) for id, each in found.items()}
         return tuple(replace(each, headline=shown.get(each.workflow.id)) for each in page)
@@ -295,7 +268,7 @@ class WorkflowQueries:
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
 
-    def why(self, id: str, visibility: Visibility = ALL) -> WhyView:
+    def why(self, id: str, visibility: Visibility = ALL) -> WorkflowWhy:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self._head(id, visibility)
         alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
@@ -305,14 +278,13 @@ class WorkflowQueries:
         names, events = self._events(workflow.id, partial(self.names, visibility, gpus=gpus))
         groups = tuple(names.why(group) for group in groups)
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
-        preempted = tuple(_preemptions(events))
         deletion = deletion_of(self._store, workflow, draining=draining)
         failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
-        code = None if failure is None else failure.task.exit_code
+        code = None if failure is None else failure.exit_code
         split = () if hold is None else latest_in_words(spreads(self._asker, events))
         sentence = "; ".join((sentence_of(workflow, groups, hold, code), *split, *self._backend.says(workflow.id)))
         if failure is not None:
-            sentence += failure_of(failure.task, failure.sentence, failure.ending)
+            sentence += failure_of(workflow.id, failure)
         if deletion is not None:
             sentence += deletion_in_words(workflow, deletion)
         standstill = None if workflow.status.finished else self._reconciler.standstill
@@ -320,7 +292,8 @@ class WorkflowQueries:
             sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
         if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
             sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
-        return WhyView(workflow, groups, preempted, sentence, deletion, standstill, failure)
+        shown = _with_preemptions(workflow, groups, tuple(_preemptions(events)))
+        return WorkflowWhy(workflow.id, workflow.status, sentence, failure, shown, deletion, standstill)
 
     def _passed(self, workflow: Workflow, group: GroupWhy) -> GroupWhy:
         if not group.position or group.queued_time is None:
@@ -379,14 +352,33 @@ def _when(event: Event | ClusterEvent) -> float:
     return event.latest if isinstance(event, ClusterEvent) else event.time
 
 
-def _preemptions(events: tuple[Event, ...]) -> Iterator[Preempted]:
+def _with_preemptions(
+    workflow: Workflow, groups: Sequence[GroupWhy], preempted: Sequence[Preemption]
+) -> tuple[GroupWhy, ...]:
+    """*groups* with their preemptions; those that had any, if *workflow* has ended."""
+    if not groups:
+        state = Status.__members__.get(workflow.status.name, Status.SCHEDULING)
+        groups = [GroupWhy(name, state) for name in sorted({each.gang.partition("/")[2] for each in preempted})]
+    of_group = {each.group: f"{workflow.id}/{each.group}" for each in groups if not _runs_on(each)}
+    return tuple(
+        replace(group, preempted=tuple(each for each in preempted if each.gang == of_group.get(group.group)))
+        for group in groups
+    )
+
+
+def _runs_on(group: GroupWhy) -> bool:
+    """True if it runs, and nobody has preempted this attempt: what became of earlier ones stands among the events."""
+    return group.state in (Status.INITIALIZING, Status.RUNNING) and group.preempted_by is None
+
+
+def _preemptions(events: Iterable[Event]) -> Iterator[Preemption]:
     for event in events:
         action = event.action
         if isinstance(action, Preempt):
-            yield Preempted(event.time, action.gang, action.by, action.law.value, preempted_in_words(action))
+            yield Preemption(at(event.time), action.by, action.law.value, preempted_in_words(action), action.gang)
         elif isinstance(action, MoveGroup) and action.stopping is Status.FAILED_EVICTED:
             gang = f"{action.workflow}/{action.group}"
-            yield Preempted(event.time, gang, "", "DRAIN", f"was stopped, because {action.message} (law N2)")
+            yield Preemption(at(event.time), "", "DRAIN", f"was stopped, because {action.message} (law N2)", gang)
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:

@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from runrig.domain.access import Identity, Permission, allows
-from runrig.domain.changes import BestEffort, Change, Counterfactual, Effect, Ended, Fate, MoreNominal, Tried, Who
+from runrig.domain.changes import BestEffort, Change, Ended, Fate, MoreNominal, Who
 from runrig.domain.errors import Unavailable
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart
 from runrig.domain.steps import drained
+from runrig.engine.foresight.counterfactual import Counterfactual
 from runrig.engine.foresight.outcome import Party
 from runrig.engine.foresight.would_start import Foresight, starting_changes
 from runrig.engine.ledger.queue import Entry
@@ -36,17 +37,6 @@ Searched = tuple[Foresight, dict[str, int]]
 """The answers, and the GPUs of the work that they mention, by the name of a workflow or gang."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeseenView:
-    """*answers*, *tried*: each with its group.  *at_rest*: the next cycle does nothing without a change."""
-
-    workflow: str
-    revision: int
-    at_rest: bool
-    answers: tuple[tuple[str, Counterfactual], ...]
-    tried: tuple[tuple[str, Tried], ...]
-
-
 class ChangeQueries:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
@@ -55,7 +45,7 @@ class ChangeQueries:
 
     def would_start(
         self, id: str, identity: Identity, *, others: bool, depth: int, leaving: Leaving | None = None
-    ) -> ForeseenView:
+    ) -> WorkflowChanges:
         """*others* False: only what the owner can change.  Of administrators' changes only those that *identity* may make.
 
         Without a mirror, in a large cluster, only the owner's changes are looked at, and only while the cluster is at rest.
@@ -74,7 +64,7 @@ class ChangeQueries:
                 f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
             ) from error
         found, gpus = answer
-        return _told(workflow, revision, found, self._workflows.names(visibility, gpus=gpus))
+        return _shown(revision, found, self._workflows.names(visibility, gpus=gpus))
 
     def _search(
         self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int, leaving: Leaving
@@ -145,27 +135,30 @@ def _gpus(entry: Entry) -> int:
     return Party.of(entry.gang, entry.placement).gpus
 
 
-def _told(workflow: str, revision: int, found: Foresight, names: Names) -> ForeseenView:
-    return ForeseenView(
-        workflow,
+def _shown(revision: int, found: Foresight, names: Names) -> WorkflowChanges:
+    return WorkflowChanges(
         revision,
         all(foreseen.at_rest for _, foreseen in found),
-        tuple((group, _shown(answer, names)) for group, foreseen in found for answer in foreseen.answers),
-        tuple((group, tried) for group, foreseen in found for tried in foreseen.tried),
+        tuple(_answer(group, answer, names) for group, foreseen in found for answer in foreseen.answers),
+        tuple(tried for _, foreseen in found for tried in foreseen.tried),
     )
 
 
-def _shown(answer: Counterfactual, names: Names) -> Counterfactual:
+def _answer(group: str, answer: Counterfactual, names: Names) -> WouldStart:
     by_fate: dict[Fate, list[str]] = {}
     for effect in answer.instead_of:
-        by_fate.setdefault(effect.fate, []).append(effect.gang)
-    effects = [Effect(name, fate) for fate, gangs in by_fate.items() for name in names.several(gangs)]
-    return replace(
-        answer,
-        changes=tuple(_change(each, names) for each in answer.changes),
+        by_fate.setdefault(effect.becomes, []).append(effect.gang)
+    return WouldStart(
+        group,
+        answer.who,
+        kinds=tuple(type(change).__name__ for change in answer.changes),
+        changes=tuple(str(_change(change, names)) for change in answer.changes),
+        verdict=answer.verdict,
+        pods=answer.counts,
         stops=names.several(answer.stops),
-        instead_of=tuple(effects),
-        placement=(),
+        instead_of=tuple(
+            ForeseenEffect(name, fate) for fate, gangs in by_fate.items() for name in names.several(gangs)
+        ),
     )
 
 

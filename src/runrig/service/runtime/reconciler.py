@@ -7,11 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from runrig.domain.errors import FailedAt, Unavailable
 from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation
+from runrig.domain.shown.why import Standstill
+from runrig.domain.value import at
 from runrig.engine.lifecycle import workflows
 from runrig.ports.backend import Backend, Desired
 from runrig.ports.clock import Clock
@@ -39,18 +41,6 @@ LONGEST_PART_S = 15.0
 FAULT = "the server made a mistake, which its log has"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Standstill:
-    """Nothing has been decided *since* then.  *why*: in words for everybody who may ask about work.
-
-    *unreachable*: the server cannot reach its database or its cluster; otherwise the fault is its own.
-    """
-
-    since: float
-    why: str
-    unreachable: bool
 
 
 class Reconciler:
@@ -218,7 +208,7 @@ class Reconciler:
 
     def _failed(self, error: Exception, back_off_s: float) -> None:
         unreachable = isinstance(error, Unavailable)
-        since = self._clock.now() if self.standstill is None else self.standstill.since
+        since = at(self._clock.now()) if self.standstill is None else self.standstill.since
         self.standstill = Standstill(since, str(error) if unreachable else FAULT, unreachable)
         self.failure = f"{type(error).__name__}: {error}"
         self._metrics.round_failed()

@@ -15,6 +15,7 @@ from runrig.api.v1.answers import workflows as as_answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.service.commands.submissions import Accepted, Submission
 from runrig.service.service import Service
 from runrig.web.asking import Look, answered, form, form_shown
@@ -131,7 +132,7 @@ def _verdict(service: Service, asker: Asker, check: Callable[[], Accepted]) -> L
 
     def found() -> Mapping[str, Any]:
         accepted = check()
-        verdict = as_answers.dry_run(service.dry_runs.of(accepted.gangs, asker.visibility))
+        verdict = service.dry_runs.of(accepted.gangs, asker.visibility)
         return {"accepted": accepted, "verdict": verdict}
 
     return partial(run_in_threadpool, found)
@@ -145,7 +146,7 @@ def _submission(
     of: v1.Workflow | None,
     *,
     accepted: Accepted | None = None,
-    verdict: v1.WorkflowDryRun | None = None,
+    verdict: WorkflowDryRun | None = None,
     file: str = "",
     **more: Any,
 ) -> Response:
@@ -307,7 +308,7 @@ async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> 
 
     def verdict() -> Mapping[str, Any]:
         gangs = service.submissions.check_reassignment(id, **wanted())
-        found = as_answers.dry_run(service.dry_runs.of(gangs, asker.visibility)) if gangs else None
+        found = service.dry_runs.of(gangs, asker.visibility) if gangs else None
         return {"verdict": found}
 
     async def do() -> str:
@@ -324,7 +325,7 @@ def _reassign(
     id: str,
     fields: Fields,
     *,
-    verdict: v1.WorkflowDryRun | None = None,
+    verdict: WorkflowDryRun | None = None,
     **more: Any,
 ) -> Response:
     of = shown_workflow(service, asker, id)

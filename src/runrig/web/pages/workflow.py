@@ -13,15 +13,17 @@ from runrig.api.routing import Route, Serving
 from runrig.api.staying import Staying
 from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.answers import workflows as as_answers
-from runrig.api.v1.answers.changes import changes as as_changes
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.quantities import amount_in_a_sentence, amount_in_words
+from runrig.domain.reasons import Reason
 from runrig.domain.records import Event
+from runrig.domain.shown.changes import WorkflowChanges
+from runrig.domain.shown.why import WorkflowWhy
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import WhyView, WorkflowView
+from runrig.service.queries.workflow_queries import WorkflowView
 from runrig.service.service import Service
 from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
@@ -32,7 +34,6 @@ from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import html, kind_of, printable
 from runrig.wire import v1
-from runrig.wire.why import ReasonAnswer
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -76,8 +77,8 @@ def workflow(
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
-        view, told, found = _seen(views, id, asker.visibility)
-    shown, why, past = as_answers.workflow(view, service.backend_name), as_answers.why(told), isinstance(views, Then)
+        view, why, found = _seen(views, id, asker.visibility)
+    shown, past = as_answers.workflow(view, service.backend_name), isinstance(views, Then)
     events = [each for _, each in as_events.placed(found)]
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
@@ -112,7 +113,7 @@ def workflow(
 
 def _seen(
     views: Views, id: str, visibility: Visibility
-) -> tuple[WorkflowView, WhyView, tuple[Event | ClusterEvent, ...]]:
+) -> tuple[WorkflowView, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
     """The workflow, its why, and its events."""
     view = views.workflow_queries.workflow(id, visibility)
     workflow = view.stored.workflow
@@ -128,7 +129,7 @@ def _box(group: v1.TaskGroup) -> Box:
     return Box(group.name, kind_of(group.status), group.status, line, tuple(group.upstream))
 
 
-def details(reason: ReasonAnswer) -> list[str]:
+def details(reason: Reason) -> list[str]:
     """Lines that belong to a reason besides its sentence: who holds what is short, and the domains that come closest."""
     kind = str(reason.resource).rpartition("/")[2]
     found = []
@@ -148,13 +149,11 @@ def details(reason: ReasonAnswer) -> list[str]:
     return found
 
 
-def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: str) -> v1.WorkflowChanges | str:
+def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: str) -> WorkflowChanges | str:
     """A sentence where there is no answer in time."""
     try:
         others, leaving = search == "all", leaving_of(request)
-        return as_changes(
-            service.change_queries.would_start(id, asker.identity, others=others, depth=1, leaving=leaving)
-        )
+        return service.change_queries.would_start(id, asker.identity, others=others, depth=1, leaving=leaving)
     except Unavailable as error:
         return error.message
 

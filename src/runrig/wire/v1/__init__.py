@@ -15,9 +15,7 @@ from runrig.wire.v1.access import (
     UserPage,
 )
 from runrig.wire.v1.base import Page, Shown, at
-from runrig.wire.v1.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.wire.v1.credentials import Credential, CredentialPage, CredentialRequest, Resealed
-from runrig.wire.v1.dry_run import GroupDryRun, WorkflowDryRun
 from runrig.wire.v1.events import (
     ClusterEvent,
     ClusterEventPage,
@@ -35,7 +33,7 @@ from runrig.wire.v1.nodes import (
     NodesDrained,
     NodesMarked,
 )
-from runrig.wire.v1.output import LogRecord, WorkflowCause
+from runrig.wire.v1.output import LogRecord
 from runrig.wire.v1.plans import (
     Plan,
     PlanDrain,
@@ -83,17 +81,6 @@ from runrig.wire.v1.sign_in import (
     SignInRenewal,
 )
 from runrig.wire.v1.times import WorkflowTimes
-from runrig.wire.v1.why import (
-    Blocker,
-    GroupWhy,
-    Held,
-    PoolEnding,
-    PoolWhy,
-    Preemption,
-    QuotaLeft,
-    Standstill,
-    WorkflowWhy,
-)
 from runrig.wire.v1.workflows import (
     PriorityName,
     TaskAttempt,
@@ -125,7 +112,6 @@ from runrig.wire.v1.workflows import (
 __all__ = [
     "AccessEvent",
     "AccessEventPage",
-    "Blocker",
     "BrowserCode",
     "ClockAccepted",
     "ClusterEvent",
@@ -142,11 +128,7 @@ __all__ = [
     "ExecStart",
     "Flavor",
     "FlavorPage",
-    "ForeseenEffect",
     "GpuHolder",
-    "GroupDryRun",
-    "GroupWhy",
-    "Held",
     "LogRecord",
     "Me",
     "MyToken",
@@ -177,19 +159,15 @@ __all__ = [
     "PoolCreate",
     "PoolDeleted",
     "PoolEdit",
-    "PoolEnding",
     "PoolFieldEdit",
     "PoolGpus",
     "PoolPage",
     "PoolPast",
     "PoolThen",
-    "PoolWhy",
     "PortForwardStart",
-    "Preemption",
     "PriorityName",
     "ProblemDetails",
     "ProblemPart",
-    "QuotaLeft",
     "QuotaTree",
     "Resealed",
     "Role",
@@ -201,7 +179,6 @@ __all__ = [
     "SignInOffer",
     "SignInRenewal",
     "SignedIn",
-    "Standstill",
     "TaskAttempt",
     "TaskGroup",
     "Terminal",
@@ -209,7 +186,6 @@ __all__ = [
     "TokenEdit",
     "TokenMade",
     "TokenPage",
-    "TriedDial",
     "User",
     "UserPage",
     "Version",
@@ -217,11 +193,8 @@ __all__ = [
     "WorkflowBatch",
     "WorkflowCancel",
     "WorkflowCancelled",
-    "WorkflowCause",
-    "WorkflowChanges",
     "WorkflowCheck",
     "WorkflowChecked",
-    "WorkflowDryRun",
     "WorkflowEntry",
     "WorkflowEvent",
     "WorkflowEventPage",
@@ -241,7 +214,5 @@ __all__ = [
     "WorkflowTagEdit",
     "WorkflowTags",
     "WorkflowTimes",
-    "WorkflowWhy",
-    "WouldStart",
     "at",
 ]

@@ -5,10 +5,10 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.wire.base import Request, Whole, example
 from runrig.wire.meta import ChangeAnswer
 from runrig.wire.v1.base import Shown
-from runrig.wire.v1.dry_run import WorkflowDryRun
 from runrig.wire.v1.workflows import WorkflowSubmit
 
 MOST_NODES = 10_000

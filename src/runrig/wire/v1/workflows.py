@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from runrig.wire.base import Request, example
+from runrig.domain.shown.dry_run import WorkflowDryRun
+from runrig.domain.shown.why import WorkflowCause
+from runrig.wire.base import Request, example, example_of
 from runrig.wire.v1.base import Page, Shown, Tagged
-from runrig.wire.v1.dry_run import WorkflowDryRun
-from runrig.wire.v1.output import WorkflowCause
 from runrig.wire.v1.problems import ProblemDetails
 from runrig.wire.v1.times import WorkflowTimes
 from runrig.wire.workflows import PodsAnswer
@@ -97,7 +97,7 @@ class WorkflowChecked(Shown):
 
     *verdict*: what the next cycle would do with it; null if that is not known."""
 
-    model_config = example({"id": "train-?", "file": _FILE, "warnings": [], "verdict": WorkflowDryRun.example()})
+    model_config = example({"id": "train-?", "file": _FILE, "warnings": [], "verdict": example_of(WorkflowDryRun)})
 
     id: str | None
     file: str

@@ -3,20 +3,19 @@
 from typing import Any
 
 from runrig.api.v1.answers.declared import change
-from runrig.api.v1.answers.workflows import dry_run
+from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.engine.foresight.consequences import Loss, Never, Preempted, Start
 from runrig.engine.foresight.outcome import Party, PoolRow
-from runrig.service.foresight.dry_runs import DryRunView
 from runrig.service.foresight.plans import Planned
 from runrig.wire import v1
 
 
-def plan(planned: Planned, verdict: DryRunView | None) -> v1.Plan:
+def plan(planned: Planned, verdict: WorkflowDryRun | None) -> v1.Plan:
     found = planned.seen.consequences
     return v1.Plan.model_validate(
         {
             "revision": found.revision,
-            "verdict": dry_run(verdict),
+            "verdict": verdict,
             "rests": found.rests,
             "cycles": found.cycles,
             "changes": [change(each) for each in planned.changes],
