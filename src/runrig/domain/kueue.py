@@ -278,7 +278,8 @@ FAIR = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
 class Settings:
     """Settings of the whole Kueue manager.  *strategies* None: classical preemption; else fair sharing.  *gates*: by Kueue's names.
 
-    *as_peer*: preemptors are treated as in Kueue, without law R5.  What is evicted already holds its quota to the end.
+    *as_peer*: preemptors are treated as in Kueue, without law R5.  What is evicted already holds its quota to the end.  Flavors are
+    chosen by quota alone, and nodes are looked at afterwards.
     """
 
     strategies: tuple[Strategy, ...] | None = None

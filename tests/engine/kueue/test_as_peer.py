@@ -4,12 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue import Policies, Policy, QueueCohort, Settings, Workload
-from runrig.domain.kueue_decisions import CycleReport
+from runrig.domain.kueue import Fungibility, Policies, Policy, QueueCohort, Settings, Workload
+from runrig.domain.kueue_decisions import CycleReport, PendingReason
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.simulator import Simulator
-from tests.engine.kueue.clusters import LOWER, cluster, decided, outcome, pods, queue, runs, waits
+from tests.engine.kueue.clusters import (
+    LOWER,
+    ONE_HOST,
+    cluster,
+    decided,
+    flavor,
+    machine,
+    outcome,
+    pods,
+    queue,
+    runs,
+    waits,
+)
 
 AS_PEER = Settings(as_peer=True)
 BOTH = pytest.mark.parametrize("settings", [Settings(), AS_PEER], ids=["law R5", "as the peer"])
@@ -168,3 +180,75 @@ def test_while_targets_take_their_time_nothing_is_decided_twice() -> None:
     )
     assert told(made, 3, slow=True) == [["low goes for high"], [], []]
     assert decided(made) == outcome()
+
+
+# ---------------------------------------------------------------- nodes of several flavors
+
+TWO = ("f", "g")
+
+
+def two_flavors(settings: Settings, *work: Workload, rules: Fungibility = Fungibility()) -> Simulator:  # noqa: B008
+    """A node of four cores in each, and quota for everything."""
+    return cluster(
+        [machine("f1", kind="f", cpu=4), machine("g1", kind="g", cpu=4)],
+        [queue("q", flavors=TWO, rules=rules, cpu=99), queue("p", flavors=TWO, cpu=99)],
+        *work,
+        flavors=[flavor(each) for each in TWO],
+        settings=settings,
+    )
+
+
+FOUR = waits("w", "q", pods(4, ONE_HOST, cpu=1), priority=9)
+ON_G = {"w": {"main": {"g1": 4}}}
+
+
+def test_as_the_peer_nodes_of_one_flavor_are_looked_at_in_each_cycle() -> None:
+    full = runs("full", "p", pods(1, ONE_HOST, cpu=4), {"f1": 1})
+    assert decided(two_flavors(Settings(), full, FOUR)) == outcome(ON_G)
+    made = two_flavors(AS_PEER, full, FOUR)
+    assert decided(made) == outcome()
+    assert decided(made) == outcome(ON_G)
+
+
+@pytest.mark.parametrize("next_if_preempts", [True, False])
+def test_as_the_peer_the_flavor_that_has_quota_is_preempted_in_whatever_its_queue_says(next_if_preempts: bool) -> None:
+    """Nobody would have to stop on g1, and `whenCanPreempt: TryNextFlavor` asks for it."""
+    rules = Fungibility(next_if_preempts=next_if_preempts)
+    low = runs("low", "q", pods(1, ONE_HOST, cpu=4), {"f1": 1}, priority=1)
+    stops = outcome(stops={"low": ("w", "InClusterQueue")})
+    assert decided(two_flavors(Settings(), low, FOUR, rules=rules)) == (outcome(ON_G) if next_if_preempts else stops)
+    assert decided(two_flavors(AS_PEER, low, FOUR, rules=rules)) == stops
+
+
+def test_as_the_peer_pods_that_can_never_stand_in_a_flavor_try_the_next_one_a_cycle_later() -> None:
+    six = waits("w", "q", pods(1, ONE_HOST, cpu=6), priority=9)
+    made = cluster(
+        [machine("f1", kind="f", cpu=4), machine("g1", kind="g", cpu=6)],
+        [queue("q", flavors=TWO, cpu=99)],
+        six,
+        flavors=[flavor(each) for each in TWO],
+        settings=AS_PEER,
+    )
+    (waiting,) = made.cycle(1.0).pending
+    assert (waiting.parked, waiting.pending_reason) == (False, PendingReason.TOPOLOGY)
+    assert [str(reason) for reason in waiting.reasons] == [
+        "no nodes have room for all pods at once: 0 of 1 pods would fit"
+    ]
+    assert decided(made) == outcome({"w": {"main": {"g1": 1}}})
+
+
+@BOTH
+def test_with_one_flavor_both_decide_alike(settings: Settings) -> None:
+    low = runs("low", "q", pods(1, ONE_HOST, cpu=4), {"f1": 1}, priority=1)
+    fewer = waits("fewer", "p", pods(4, ONE_HOST, least=2, cpu=1), at=20)
+    made = cluster(
+        [machine("f1", cpu=4), machine("f2", cpu=2)],
+        [queue("q", cpu=99), queue("p", cpu=99)],
+        low,
+        FOUR,
+        fewer,
+        settings=settings,
+    )
+    assert decided(made) == outcome({"fewer": {"main": {"f2": 2}}}, {"low": ("w", "InClusterQueue")})
+    made.carry_out()
+    assert decided(made)["starts"] == {"w": {"main": {"f1": 4}}}

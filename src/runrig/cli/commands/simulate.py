@@ -74,7 +74,8 @@ class _OptionalValue(click.Command):
 @click.option(
     "--as-peer",
     is_flag=True,
-    help="Treat preemptors as Kueue does, also where that never comes to rest; what is evicted keeps its quota.",
+    help="Treat preemptors, and nodes of several flavors, as Kueue does, also where that never comes to rest; what is evicted keeps "
+    "its quota.",
 )
 @click.option(
     "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."

@@ -22,6 +22,7 @@ from runrig.engine.kueue.workload import (
     FlavorAssignment,
     FlavorOption,
     GroupRequest,
+    WorkloadShape,
     WorkloadState,
     WorkloadTarget,
 )
@@ -128,7 +129,8 @@ class _Scan:
         self._workload = workload
         self._queue: QueueState = context.queues[workload.queue]
         self._used: dict[int, int] = {}
-        self._placed = workload.shape.placed
+        # As the peer, nodes are looked at once all flavors are chosen (`nomination`).
+        self._placed = workload.shape.placed and not context.as_peer
         self._found: dict[str, WorkloadPlacement] = {} if self._placed else NONE_FOUND
         self._severity = NOTHING
         self.result = FlavorAssignment(counts)
@@ -186,19 +188,8 @@ class _Scan:
         result.tried = result.tried[:known] + (-1,) * (len(shape.group_requests) - known)
         result.pending_reason = PENDING_REASONS[self._severity]
         if self._placed and NOFIT < result.mode < FIT:
-            result.contested |= self._on_nodes()
+            result.contested |= asked_on_nodes(shape, result)
         return result
-
-    def _on_nodes(self) -> frozenset[int]:
-        """What the pods that have to be placed ask.  A place may be held by work that uses only resources with idle quota."""
-        shape = self._workload.shape
-        return frozenset(
-            index
-            for group_request, option in zip(shape.group_requests, self.result.chosen, strict=False)
-            if option is not None and any(shape.topology[member] is not None for member in group_request.members)
-            for index in option.indices
-            if index >= 0
-        )
 
     def _record(self, best: _Verdict, chosen: FlavorOption | None, amounts: Sequence[int]) -> None:
         result = self.result
@@ -339,6 +330,17 @@ class _Scan:
         if targets:
             mode = PREEMPT if any(each.workload.queue == self._workload.queue for each in targets) else RECLAIM
         return _Verdict(mode, quota.level, mode, quota.highest, contested, NO_PLACE)
+
+
+def asked_on_nodes(shape: WorkloadShape, assigned: FlavorAssignment) -> frozenset[int]:
+    """What the pods that have to be placed ask.  A place may be held by work that uses only resources with idle quota."""
+    return frozenset(
+        index
+        for group_request, option in zip(shape.group_requests, assigned.chosen, strict=False)
+        if option is not None and any(shape.topology[member] is not None for member in group_request.members)
+        for index in option.indices
+        if index >= 0
+    )
 
 
 def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:

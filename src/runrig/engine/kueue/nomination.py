@@ -6,14 +6,24 @@ The full counts, now or by preemption; else, if its pod sets may be smaller, the
 from collections.abc import Sequence
 from dataclasses import replace
 
+from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.at_once import at_once
 from runrig.engine.kueue.classical import find_classical
 from runrig.engine.kueue.fair import find_fair
-from runrig.engine.kueue.flavors import FindTargets, Searched, assign
+from runrig.engine.kueue.flavors import FindTargets, Searched, asked_on_nodes, assign
 from runrig.engine.kueue.head_order import Nomination
 from runrig.engine.kueue.node_tree import can_reserve, release, reserve
 from runrig.engine.kueue.scheduler_context import DECIDED, SchedulerContext, level_of
-from runrig.engine.kueue.workload import FIT, NOFIT, FlavorAssignment, FlavorOption, WorkloadState, WorkloadTarget
+from runrig.engine.kueue.workload import (
+    FIT,
+    NO_CANDIDATES,
+    NOFIT,
+    FlavorAssignment,
+    FlavorOption,
+    WorkloadState,
+    WorkloadTarget,
+)
 from runrig.engine.kueue.workload_placement import NOWHERE, WorkloadPlacement
 from runrig.engine.placement.kueue_fit import Misfit
 from runrig.engine.placement.partial import bisected, largest
@@ -45,6 +55,8 @@ def nominate(
 
     def attempt(counts: tuple[int, ...]) -> Nomination:
         assigned = assign(context, find, workload, counts, searched, after=after, only=only)
+        if shape.placed and context.as_peer and assigned.mode > NOFIT:
+            _put_on_nodes(context, workload, assigned)
         return Nomination(workload, assigned, _targets(context, find, workload, assigned, searched))
 
     entry = latest = attempt(shape.counts)
@@ -62,6 +74,27 @@ def nominate(
     if smaller is None and latest is not entry:  # the latest attempt was the smallest
         entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
     return smaller or entry
+
+
+def _put_on_nodes(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """As in Kueue: the flavors of *assigned* were chosen by quota, and only now are nodes looked at, in those flavors alone."""
+    found = placement_now(context, workload, assigned) if assigned.mode == FIT else None
+    if isinstance(found, WorkloadPlacement):
+        assigned.placement = found
+        return
+    ever = placement_now(context, workload, assigned, empty=True)
+    short = ever if isinstance(ever, Misfit) else found
+    if short is not None:
+        assigned.pending_reason = PendingReason.TOPOLOGY
+        flavors = {option.flavor for option in assigned.chosen if option is not None}
+        name = ", ".join(sorted(flavors))
+        assigned.short = (Reason(Code.NO_ROOM_ON_NODES, "T1", workload.queue, name, short.have, short.need),)
+    if isinstance(ever, Misfit):
+        assigned.mode = NOFIT
+        return
+    if assigned.mode == FIT:
+        assigned.mode = NO_CANDIDATES
+    assigned.contested |= asked_on_nodes(workload.shape, assigned)
 
 
 def _works(entry: Nomination) -> bool:

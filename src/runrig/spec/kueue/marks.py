@@ -56,7 +56,7 @@ def made_for(manifest: Manifest) -> str:
 
 def waits_for(manifest: Manifest) -> str:
     """Whose gate keeps it from being queued, as people are told; empty: nobody's."""
-    gate = manifest.annotations.get(GATED, "")
+    gate = manifest.meta.object("annotations").text(GATED)
     return f"it waits for {gate} to open its gate" if gate else ""
 
 
