@@ -128,6 +128,7 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
         "GET /api/v1/workflow-tags",
         "GET /api/v1/workflows",
         "GET /api/v1/workflows/{id}",
+        "GET /api/v1/workflows/{id}/changes",
         "GET /api/v1/workflows/{id}/events",
         "GET /api/v1/workflows/{id}/logs",
         "GET /api/v1/workflows/{id}/spec",

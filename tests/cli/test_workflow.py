@@ -460,30 +460,46 @@ CHANGES = {
     ],
     "tried": [example_of(TriedDial) | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
 }
-ASK_WHY = "GET /api/v1/workflows/train-3/why"
+ASK_WHY, ASK_CHANGES = "GET /api/v1/workflows/train-3/why", "GET /api/v1/workflows/train-3/changes"
 
 
 def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
     """In JSON as in text."""
     busy = 503, {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
-    alone = WHY | {"changes": None}
+    answers = {ASK_WHY: WHY, ASK_CHANGES: busy}
     told = "what would start it is not known now: 4 searches are under way\n"
-    done = answered({ASK_WHY: [(200, alone), busy]}, "workflow", "why", "train-3")
+    done = answered(answers, "workflow", "why", "train-3")
     assert (done.code, lines(done.out)[0], done.err) == (0, "train-3  PENDING", told)
     assert "WOULD START" not in done.out
-    done = answered({ASK_WHY: [busy, (200, alone)]}, "why", "train-3", "-t", "json")
+    done = answered(answers, "why", "train-3", "-t", "json")
     assert (done.code, done.json["sentence"], done.json["changes"], done.err) == (0, WHY["sentence"], None, told)
 
 
 def test_the_json_of_why_has_all_that_its_text_says() -> None:
-    with serving({ASK_WHY: WHY | {"changes": CHANGES}}) as server:
+    with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
         found = at(server, "why", "train-3", "-v", "--depth", "2", "-t", "json").json
     assert found["changes"] == CHANGES
-    assert [query for _, query, _ in server.asked] == [[("changes", "all"), ("depth", "2")]], "in one question"
+
+
+@pytest.mark.parametrize("as_json", [(), ("-t", "json")])
+def test_each_question_is_asked_once(as_json: tuple[str, ...]) -> None:
+    with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
+        at(server, "why", "train-3", "-v", "--depth", "2", *as_json)
+    assert [(asked, query) for asked, query, _ in server.asked] == [
+        (ASK_WHY, []),
+        (ASK_CHANGES, [("by", "all"), ("depth", "2")]),
+    ]
+
+
+def test_what_is_not_in_the_queue_is_not_searched_for() -> None:
+    runs = WHY | {"groups": [group | {"position": None} for group in WHY["groups"]]}
+    with serving({ASK_WHY: runs}) as server:
+        assert at(server, "why", "train-3", "-t", "json").json["changes"] is None
+    assert [asked for asked, _, _ in server.asked] == [ASK_WHY]
 
 
 def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
-    with serving({ASK_WHY: WHY | {"changes": CHANGES}}) as server:
+    with serving({ASK_WHY: WHY, ASK_CHANGES: CHANGES}) as server:
         done = at(server, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
         "train-3  PENDING",
@@ -538,7 +554,8 @@ def test_why_of_a_pool_counts_what_is_on_hold_apart(gangs: int, first: str) -> N
 
 
 def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
-    with serving({f"GET /api/v1/workflows/{id}/why": WHY | {"id": id} for id in ("a", "b")}) as server:
+    whys = {f"GET /api/v1/workflows/{id}/why": WHY | {"id": id} for id in ("a", "b")}
+    with serving(whys | {f"GET /api/v1/workflows/{id}/changes": CHANGES for id in ("a", "b")}) as server:
         assert [each["workflow"] for each in at(server, "why", "a", "b", "-t", "json").json] == ["a", "b"]
     for wrong in ([], ["a", "--pool", "vision"]):
         done = runrig("why", *wrong)

@@ -7,11 +7,12 @@ from runrig.domain.gangs import GangState, Placement, Priority
 from runrig.domain.plan import Admit, Nominate
 from runrig.domain.pools import Queueing
 from runrig.domain.reasons import Code
+from runrig.domain.shown.sentence import first_of
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
 from runrig.engine.explain.blockers import BEST_CHOICES
-from runrig.engine.explain.headlines import Headline, first_of, headlines
+from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.report import hold
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.next_cycle import why_next

@@ -9,8 +9,8 @@ from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import Status, Task
 from runrig.ports.store import WorkflowQuery
+from runrig.service.queries.failures import first_failed
 from runrig.service.queries.pod_counts import PodCount, pod_counts
-from runrig.service.queries.sentences import first_failed
 from tests.worlds.service import Desk, desk, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW

@@ -20,6 +20,7 @@ from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
+from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
@@ -76,9 +77,28 @@ def explain_workflow(
     why = service.workflow_queries.why(id, asker.visibility)
     if changes == "none" or not any(group.position for group in why.groups):
         return why
-    others, leaving = changes == "all", leaving_of(request)
-    found = service.change_queries.would_start(id, asker.identity, others=others, depth=depth, leaving=leaving)
-    return replace(why, changes=found)
+    return replace(why, changes=list_starting_changes(service, asker, request, id, changes, depth))
+
+
+@router.get(
+    "/api/v1/workflows/{id}/changes",
+    summary="With which changes it would start",
+    description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
+    "The search may take seconds, and may be refused with 503.  Empty if nothing of it is in the queue.",
+    dependencies=_READ,
+    responses=shows(WorkflowChanges, 404),
+)
+def list_starting_changes(
+    service: Serving,
+    asker: Asking,
+    request: Asked,
+    id: str,
+    by: Annotated[Literal["own", "all"], Query(description="Changes of the owner, or of others too")] = "own",
+    depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
+) -> WorkflowChanges:
+    return service.change_queries.would_start(
+        id, asker.identity, others=by == "all", depth=depth, leaving=leaving_of(request)
+    )
 
 
 @router.get(

@@ -95,27 +95,26 @@ def workflow_why(session: Session, ids: Sequence[str], *, verbose: bool, depth: 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
     """As text why it waits is printed before what would start it is looked for."""
-    routes = [path("workflows", id, "why") for id in ids]
     # What others could change takes long to find where much runs; the owner's changes do not.
-    search = {"changes": "all" if verbose else "own", "depth": str(depth)}
+    search = {"by": "all" if verbose else "own", "depth": str(depth)}
+    answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
     if session.as_json:
-        whole = [_with_changes(session, each, search) or session.client.get(each) for each in routes]
-        session.show([*map(workflows.why, whole)] if len(whole) > 1 else workflows.why(whole[0]))
+        whole = [answer | {"changes": _changes(session, answer, search)} for answer in answers]
+        session.show(whole if len(whole) > 1 else whole[0])
         return
-    answers = [workflows.why(session.client.get(each)) for each in routes]
-    for number, (route, answer) in enumerate(zip(routes, answers, strict=True)):
+    for number, answer in enumerate(answers):
         say(("\n" if number else "") + "\n".join(told(answer)))
-        if any(group["position"] for group in answer["groups"]):
-            found = _with_changes(session, route, search)
-            if found is not None and found["changes"] is not None:
-                say("\n".join(("", *would_start.section(found["changes"], verbose=verbose))))
+        if (found := _changes(session, answer, search)) is not None:
+            say("\n".join(("", *would_start.section(found, verbose=verbose))))
         say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
 
 
-def _with_changes(session: Session, route: str, search: Mapping[str, str]) -> Answer | None:
-    """The answer with what would start it, or a warning and None: why it waits stays an answer if the rest is not to be had."""
+def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer | None:
+    """What would start it; None if nothing of it is in the queue, or with a warning: why it waits stays an answer without the rest."""
+    if not any(group["position"] for group in why["groups"]):
+        return None
     try:
-        found: Answer = session.client.get(route, search)
+        found: Answer = session.client.get(path("workflows", why["workflow"], "changes"), search)
     except Unavailable as error:
         warn(f"what would start it is not known now: {error.message}")
         return None

@@ -215,6 +215,18 @@ class WorkflowCalls(Calls):
         return await self._get(models.WorkflowWhy, path("workflows", id, "why"), asked)
 
     @call
+    async def changes(
+        self, id: str, *, by: "Literal['own', 'all']" = "own", depth: int = 1
+    ) -> "models.WorkflowChanges":
+        """With which changes the next cycle starts the workflow *id*: its owner's, or those of others too.
+
+        *depth* 2: also two of the owner's together.  Raises Unavailable if they are not to be had now.
+        """
+        return await self._get(
+            models.WorkflowChanges, path("workflows", id, "changes"), {"by": by, "depth": str(depth)}
+        )
+
+    @call
     async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":
         """The workflow *id* once it has *status* or has ended; None: once it has ended.
 

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from runrig.domain.blockers import Blocker, QuotaLeft, Verdict
 from runrig.domain.pools import PoolState
-from runrig.domain.reasons import Reason
+from runrig.domain.reasons import Code, Reason
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.value import Shown, at, example, shown_as, utc
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status
+from runrig.domain.workflows import Status, Workflow
 
 _SUBMITTED, _STARTED = at(1769860800.25), at(1769860800.31)
 
@@ -219,3 +219,8 @@ class PoolWhy(Shown):
 
 
 shown_as(PoolWhy("vision", 14, 40, (example(Held),), 0))
+
+
+def reason_set_aside(workflow: Workflow) -> Reason:
+    """Why *workflow*, which the server set aside, goes no further, wherever it is."""
+    return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runrig.domain.blockers import Blocker, Verdict
-from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import GroupWhy
+from runrig.domain.reasons import Reason
+from runrig.domain.shown.sentence import first_of, starts
+from runrig.domain.shown.why import reason_set_aside
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
 from runrig.engine.explain.report import hold
-from runrig.engine.explain.why import reason_set_aside, why_of
+from runrig.engine.explain.why import why_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.state.state import State
@@ -34,13 +35,6 @@ class Headline(NamedTuple):
     @property
     def sentence(self) -> str:
         return starts(self.stops) if self.reason is None else str(self.reason)
-
-
-def starts(stops: Sequence[str]) -> str:
-    """Says that a gang starts, after *stops* have stopped."""
-    if not stops:
-        return "starts in the next cycle"
-    return f"starts once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
 
 
 def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headline]]:
@@ -69,11 +63,3 @@ def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headlin
             if first is not None:
                 found[id] = Headline(first.verdict, next(iter(first.reasons), None), first.stops)
     return found
-
-
-def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
-    """The group that a sentence about the workflow is about: one that waits in the queue, one that starts, one that waits for others."""
-    queued = [group for group in groups if group.reasons and group.reasons[0].code is not Code.UPSTREAM]
-    starting = [group for group in groups if group.verdict is not None and group.verdict.starts]
-    upstream = [group for group in groups if group.reasons and group not in queued]
-    return next(iter((*queued, *starting, *upstream)), None)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Node
 from runrig.domain.pools import PoolState
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.quantities import GPU
+from runrig.domain.shown.sentence import Hold
 from runrig.domain.workflows import Task
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
@@ -180,23 +181,6 @@ def remaining(state: State, name: str) -> Remaining:
         for leaf in (tree.firm[name], tree.low[name])
     )
     return Remaining(gpus, state.alive[name])
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """The holding of the admitted gangs of a workflow, and whether law R2 (reclaim) can stop them.
-
-    *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
-    of a resource that the workflow uses, so that its LOW work may be reclaimed; None if no pool does.  *borrowed*: that excess by
-    resource.  *subpools*: True if its pool's own work holds more than is unallocated, which the pool's subpools may take back.
-    """
-
-    gpus: int
-    nodes: tuple[str, ...]
-    preemptible: bool
-    borrower: str | None
-    borrowed: Mapping[FlavorResource, int]
-    subpools: bool
 
 
 def hold(state: State, workflow: str) -> Hold | None:

@@ -10,9 +10,9 @@ from itertools import islice
 from runrig.domain.blockers import Blocker, QuotaLeft, Tier, Verdict
 from runrig.domain.gangs import GangState
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import GroupWhy
+from runrig.domain.shown.why import GroupWhy, reason_set_aside
 from runrig.domain.steps import Steps, drained
-from runrig.domain.workflows import Group, Status, Workflow
+from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import blockers, blockers_in_full, first_reasons
 from runrig.engine.explain.quota_reasons import quota_left
 from runrig.engine.ledger.ledger import Ledger
@@ -103,11 +103,6 @@ def _outside(state: State, group: Group) -> Iterator[Reason]:
         yield Reason(Code.HELD, "W3", where=workflow.held_by, since=workflow.held_since)
     if before := groups_before(state, group):
         yield Reason(Code.UPSTREAM, "W1", holders=before)
-
-
-def reason_set_aside(workflow: Workflow) -> Reason:
-    """Why *workflow*, which the server set aside, goes no further, wherever it is."""
-    return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)
 
 
 def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:

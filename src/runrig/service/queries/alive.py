@@ -5,11 +5,11 @@ from functools import partial
 from typing import NamedTuple
 
 from runrig.domain.pools import PoolState, Queueing
+from runrig.domain.shown.sentence import Hold
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Workflow
 from runrig.engine.explain import report
-from runrig.engine.explain.report import Hold
 from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
 from runrig.engine.foresight.outcome import Party
 from runrig.engine.state.state import State

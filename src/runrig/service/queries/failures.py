@@ -8,11 +8,10 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.secrets import masked
 from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Task, WorkflowSpec
+from runrig.domain.workflows import Status, Task, WorkflowSpec
 from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one
-from runrig.service.queries.sentences import first_failed
 from runrig.service.queries.sources import Says
 
 MOST_TASKS = 16
@@ -23,6 +22,7 @@ _MOST_REMEMBERED = 1_000
 _NOT_SHOWN = "its last lines are not shown, as they may hold values of a credential that was changed or deleted after it was queued"
 _LAST_CODE = 255
 """Codes above it are ours: such an attempt did not end by its program."""
+_TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 
 Specs = Callable[[Collection[str]], Mapping[str, WorkflowSpec]]
 """As `WorkflowReads.specs`."""
@@ -100,3 +100,16 @@ def _shown(task: Task, cause: Cause, lines: list[str]) -> WorkflowCause:
     ending = in_words(task.exit_code or 0, task.failure_message)
     shown = tuple(lines[begin:end])
     return WorkflowCause(task.name, task.retry_id, task.exit_code, ending, cause.sentence, shown, first, last)
+
+
+def first_failed(tasks: Iterable[Task]) -> list[Task]:
+    """The attempts that failed, the first to end first, without those that were told to stop."""
+    failed = [
+        task
+        for task in tasks
+        if task.status.failed
+        and task.status not in _TOLD_TO_STOP
+        and task.exit_code is not None
+        and task.end_time is not None
+    ]
+    return sorted(failed, key=lambda task: (task.end_time, task.key))

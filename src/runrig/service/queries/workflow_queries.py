@@ -11,8 +11,9 @@ from runrig.domain.errors import NotFound
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
+from runrig.domain.shown.sentence import Facts, sentence
 from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
-from runrig.domain.value import at, utc
+from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
 from runrig.engine.explain.headlines import Headline, headlines
@@ -27,7 +28,6 @@ from runrig.service.queries.pod_counts import GpusAsked, gpus_asked
 from runrig.service.queries.pool_deletions import deletion_of
 from runrig.service.queries.pool_why import seen, waiting_in
 from runrig.service.queries.redaction import Names, preemptors
-from runrig.service.queries.sentences import deletion_in_words, failure_of, sentence_of
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.spreads import latest_in_words, noted, prefers, spreads
 from runrig.service.queries.visibility import ALL, Visibility
@@ -280,20 +280,13 @@ class WorkflowQueries:
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         deletion = deletion_of(self._store, workflow, draining=draining)
         failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
-        code = None if failure is None else failure.exit_code
-        split = () if hold is None else latest_in_words(spreads(self._asker, events))
-        sentence = "; ".join((sentence_of(workflow, groups, hold, code), *split, *self._backend.says(workflow.id)))
-        if failure is not None:
-            sentence += failure_of(workflow.id, failure)
-        if deletion is not None:
-            sentence += deletion_in_words(workflow, deletion)
-        standstill = None if workflow.status.finished else self._reconciler.standstill
-        if standstill is not None:
-            sentence += f"; nothing is decided since {utc(standstill.since)}: {standstill.why}"
-        if not workflow.status.finished and (doubt := self._clock.doubt) is not None:
-            sentence += f"; {doubt}: limits count only what has passed until `runrig admin accept-clock`"
+        spread = () if hold is None else latest_in_words(spreads(self._asker, events))
+        said = tuple(self._backend.says(workflow.id))
+        live = not workflow.status.finished
+        standstill, doubt = (self._reconciler.standstill, self._clock.doubt) if live else (None, None)
+        facts = Facts(workflow, groups, hold, spread, said, failure, deletion, standstill, doubt)
         shown = _with_preemptions(workflow, groups, tuple(_preemptions(events)))
-        return WorkflowWhy(workflow.id, workflow.status, sentence, failure, shown, deletion, standstill)
+        return WorkflowWhy(workflow.id, workflow.status, sentence(facts), failure, shown, deletion, standstill)
 
     def _passed(self, workflow: Workflow, group: GroupWhy) -> GroupWhy:
         if not group.position or group.queued_time is None:
