@@ -50,4 +50,4 @@ def test_a_reader_who_types_the_session_sees_what_is_printed(tmp_path: Path) -> 
                 told, shown = (_TIME.sub("TIME", text).replace("─", "-") for text in (done.out + done.err, printed))
                 assert told[: len(shown)] == shown  # the address of its page is left out there
                 seen.append(args[:2])
-    assert seen == [["pool", "list"], ["workflow", "why"], ["workflow", "submit"]]
+    assert seen == [["pool", "list"], ["why", "train-3"], ["workflow", "submit"]]
