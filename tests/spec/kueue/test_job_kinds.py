@@ -51,6 +51,7 @@ def wrapped(kind: str, spec: dict[str, Any], **beside: Any) -> dict[str, Any]:
     return {"components": [{"template": template, **beside}]}
 
 
+SUBMITS = {"rayClusterSpec": workers(), "shutdownAfterJobFinishes": True}
 AUTOSCALED = {"enableInTreeAutoscaling": True, "autoscalerOptions": {"resources": {"requests": {"cpu": 3}}}}
 GROUP = {"workerTemplate": pod({"cpu": 2})}
 LED = {**GROUP, "leaderTemplate": pod({"cpu": 1})}
@@ -65,10 +66,12 @@ VARIATIONS: list[tuple[str, dict[str, Any], list[dict[str, tuple[int, int]]]]] =
     ("RayCluster", workers(), [{"head": (1, 2000), "w": (1, 1000)}]),
     ("RayCluster", workers(replicas=0), [{"head": (1, 2000), "w": (0, 1000)}]),
     ("RayCluster", workers(replicas=3, numOfHosts=4), [{"head": (1, 2000), "w": (12, 1000)}]),
-    ("RayCluster", {**workers(), **AUTOSCALED}, [{"head": (1, 5000), "w": (1, 1000)}]),
     ("RayCluster", {"headGroupSpec": of_cpu(2)}, [{"head": (1, 2000)}]),
-    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "HTTPMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
-    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "InteractiveMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("RayCluster", {**workers(), "gcsFaultToleranceOptions": {}}, [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("RayCluster", {"headGroupSpec": of_cpu("100m"), "gcsFaultToleranceOptions": {}}, [{"head": (1, 200)}]),
+    ("RayCluster", {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, "gcsFaultToleranceOptions": {}}, [{"head": (1, 200)}]),
+    ("RayJob", {**SUBMITS, "submissionMode": "HTTPMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
+    ("RayJob", {**SUBMITS, "submissionMode": "InteractiveMode"}, [{"head": (1, 2000), "w": (1, 1000)}]),
     ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": of_cpu(1)}}, [{"worker": (1, 1000)}]),
     ("PyTorchJob", {"pytorchReplicaSpecs": {"Master": {"replicas": 2, **of_cpu(1)}}}, [{"master": (2, 1000)}]),
     (
@@ -102,6 +105,46 @@ def test_what_a_job_asks_for(kind: str, spec: dict[str, Any], workloads: list[di
         {each.name: (each.count, dict(each.requests).get("cpu", 0)) for each in one.pod_sets}
         for one in found.system.workloads
     ] == workloads
+
+
+def test_a_head_that_keeps_its_state_in_redis_asks_for_what_cleans_up_there() -> None:
+    """Of memory too, and where an annotation says it, and beside another container; more than that it may ask for already."""
+    pods = pod({"cpu": 1, "memory": "1Mi"})
+    pods["spec"]["containers"].append({"name": "d", "resources": {"requests": {"memory": "1Mi"}}})
+    cluster = made("RayCluster", {"headGroupSpec": {"template": pods}})
+    cluster["metadata"]["annotations"] = {"ray.io/ft-enabled": "True"}
+    (found,) = read(*home(), cluster).system.workloads
+    assert dict(found.pod_sets[0].requests) == {"cpu": 1000, "memory": 257 * 1024**2}
+
+
+REFUSED = [
+    ("RayCluster", {**workers(), **AUTOSCALED}, "accepted there only in a job that grows and shrinks, which is not simulated: it has the pods that it says", [5000, 1000]),
+    ("RayCluster", workers(groupName="head"), "two of its pod sets are called head: such a job is refused", [2000, 1000]),
+    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "HTTPMode"}, "without shutdownAfterJobFinishes such a job is refused: it would keep its quota", [2000, 1000]),
+    ("SparkApplication", {**SPARK, "mode": "client"}, "in another mode than cluster such a job is refused", [1000, 500]),
+    ("SparkApplication", {**SPARK, "dynamicAllocation": {"enabled": True}}, "accepted there only in a job that grows and shrinks, which is not simulated: it has the pods that it says", [1000, 500]),
+    ("JobSet", {"replicatedJobs": [{**replicated(), "name": f"w{at}"} for at in range(19)]}, "19 pod sets: such a job is refused, at most 18 are accepted", [1000] * 19),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "says", "cpu"), REFUSED)
+def test_a_job_that_would_be_refused_is_warned_of_and_counts(
+    kind: str, spec: dict[str, Any], says: str, cpu: list[int]
+) -> None:
+    found = read(*home(), made(kind, spec))
+    assert [each.message for each in found.warnings] == [says]
+    assert [dict(each.requests)["cpu"] for each in found.system.workloads[0].pod_sets] == cpu
+
+
+def test_dynamic_allocation_that_is_off_is_not_warned_of() -> None:
+    assert warnings(*home(), made("SparkApplication", {**SPARK, "dynamicAllocation": {"enabled": False}})) == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"entrypoint": "python a.py"}])
+def test_a_ray_job_without_a_cluster_has_no_pods(spec: dict[str, Any]) -> None:
+    found = read(*home(), made("RayJob", spec))
+    assert found.system.workloads == ()
+    assert "rayClusterSpec is missing: such a job is refused" in [each.message for each in found.warnings]
 
 
 def test_a_ray_job_on_a_cluster_that_is_there_already_has_no_pods() -> None:
@@ -149,7 +192,7 @@ ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran h
     [
         ("Job", "spec.managedBy", of_cpu(1)),
         ("JobSet", "spec.managedBy", {"replicatedJobs": [replicated()]}),
-        ("RayJob", "spec.managedBy", {"rayClusterSpec": workers()}),
+        ("RayJob", "spec.managedBy", SUBMITS),
         ("RayCluster", "spec.managedBy", workers()),
         ("MPIJob", "spec.runPolicy.managedBy", {"mpiReplicaSpecs": {"Worker": of_cpu(1)}}),
         ("PyTorchJob", "spec.runPolicy.managedBy", {"pytorchReplicaSpecs": {"Worker": of_cpu(1)}}),

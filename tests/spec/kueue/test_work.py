@@ -13,7 +13,8 @@ HEAD = {"headGroupSpec": {"template": pod()}}
 
 
 def ray_job(**meta: Any) -> dict[str, Any]:
-    return manifest("RayJob", "tune", {"rayClusterSpec": HEAD}, "ray.io/v1", meta={"labels": LABEL, **meta})
+    spec = {"rayClusterSpec": HEAD, "shutdownAfterJobFinishes": True}
+    return manifest("RayJob", "tune", spec, "ray.io/v1", meta={"labels": LABEL, **meta})
 
 
 def owner(kind: str, name: str) -> dict[str, Any]:

@@ -5,18 +5,17 @@ adds to that (a sidecar, a submitter), and the kinds that hold other kinds, are 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from runrig.spec.kueue.parts import JOB_FIELDS, Beside, Part, Parts, Place, at_places, below, parts_at
+from runrig.spec.kueue.ray import CLUSTER_FIELDS, ray_cluster, ray_job
 from runrig.spec.kueue.spark import FIELDS, spark_pods
-from runrig.spec.kueue.surroundings import Amounts
 from runrig.spec.kueue.tree import Object, Value
 from runrig.spec.yamltree import Node
 
 MAIN, LEADER, WORKER = "main", "leader", "worker"
 CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
 TRAINER = "trainer.kubeflow.org"
-MIB = 1024 * 1024
 
 _NODE = "node"
 _JOB_SET = (
@@ -46,60 +45,6 @@ class JobKind:
     over: tuple[str, ...] = ()
     copies: str = ""
     priority_class: str = ""
-
-
-# ---------------------------------------------------------------- Ray
-
-_HEAD = Place(
-    "headGroupSpec",
-    "head",
-    known=("template", "rayStartParams", "serviceType", "enableIngress", "headService", "resources", "labels"),
-)
-_WORKERS = Place(
-    "workerGroupSpecs",
-    ".groupName",
-    times=("replicas", "numOfHosts"),
-    known=(
-        "groupName", "replicas", "minReplicas", "maxReplicas", "numOfHosts", "rayStartParams", "template", "scaleStrategy",
-        "idleTimeoutSeconds", "suspend", "resources", "labels",
-    ),
-)  # fmt: skip
-_AUTOSCALER: Amounts = {"cpu": 500, "memory": 512 * MIB}
-_SUBMITTER: Amounts = {"cpu": 500, "memory": 200 * MIB}
-_RAY = (
-    "managedBy", "headGroupSpec", "workerGroupSpecs", "enableInTreeAutoscaling", "autoscalerOptions", "rayVersion", "suspend",
-    "headServiceAnnotations", "authOptions", "upgradeStrategy",
-)  # fmt: skip
-_REDIS = "the job that cleans Redis up is not known here: the head counts without it"
-_RAY_UNSUPPORTED = {"gcsFaultToleranceOptions": _REDIS}
-
-
-def _cluster(spec: Object, head: Sequence[Amounts] = ()) -> list[Part]:
-    """The head, with what is put beside it, and the worker groups."""
-    spec.only((*_RAY, *_RAY_UNSUPPORTED))
-    spec.unsupported(_RAY_UNSUPPORTED)
-    more = list(head)
-    if spec.flag("enableInTreeAutoscaling", False):
-        resources = spec.object("autoscalerOptions").get("resources")
-        more.append(_requests(resources.object()) if resources else _AUTOSCALER)
-    heads = [replace(part, more=tuple(more)) for part in parts_at(spec, _HEAD)]
-    return [*heads, *parts_at(spec, _WORKERS)]
-
-
-def _requests(resources: Object) -> Amounts:
-    return {name: at.amount(name) for kind in ("limits", "requests") for name, at in resources.object(kind).pairs()}
-
-
-def _ray_job(spec: Object, _beside: Beside) -> list[Part]:
-    """A cluster, and a pod that submits to it; none of its own where it runs on a cluster that is there already."""
-    if spec.has("clusterSelector"):
-        return []
-    mode = spec.text("submissionMode", "K8sJobMode")
-    cluster = _cluster(spec.object("rayClusterSpec"), [_SUBMITTER] if mode == "SidecarMode" else [])
-    if mode != "K8sJobMode":
-        return cluster
-    more = () if spec.has("submitterPodTemplate") else (_SUBMITTER,)
-    return [*cluster, Part("submitter", 1, spec, "submitterPodTemplate", more)]
 
 
 # ---------------------------------------------------------------- leader and workers
@@ -293,12 +238,12 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "PaddleJob": _training("paddleReplicaSpecs", "Master", "Worker"),
     "PyTorchJob": _training("pytorchReplicaSpecs", "Master", "Worker"),
     "RayCluster": JobKind(
-        "ray.io", ("v1",), lambda spec, _beside: _cluster(spec), _RAY, _RAY_UNSUPPORTED
+        "ray.io", ("v1",), ray_cluster, CLUSTER_FIELDS
     ),
     "RayJob": JobKind(
         "ray.io",
         ("v1",),
-        _ray_job,
+        ray_job,
         ("rayClusterSpec", "clusterSelector", "submissionMode", "submitterPodTemplate", "submitterConfig", "entrypoint",
          "entrypointNumCpus", "entrypointNumGpus", "entrypointMemory", "entrypointResources", "jobId", "metadata", "runtimeEnvYAML",
          "shutdownAfterJobFinishes", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend",
@@ -309,7 +254,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "RayService": JobKind(
         "ray.io",
         ("v1",),
-        lambda spec, _beside: _cluster(spec.object("rayClusterConfig")),
+        lambda spec, beside: ray_cluster(spec.object("rayClusterConfig"), beside),
         ("rayClusterConfig", "serveConfigV2", "serveService", "serviceUnhealthySecondThreshold", "excludeHeadPodFromServeSvc",
          "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend", "managedBy"),
         {"upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
@@ -319,7 +264,6 @@ JOB_KINDS: Mapping[str, JobKind] = {
         ("v1beta2",),
         spark_pods,
         FIELDS,
-        {"dynamicAllocation": "executors that come and go are not simulated: it has the instances that it says"},
         phase="applicationState.state",
         over=("COMPLETED", "FAILED", "SUBMISSION_FAILED"),
     ),

@@ -55,9 +55,13 @@ class Place(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What a job refers to.  *runtimes*: (namespace, name) → the spec of a training runtime; one of the cluster has no namespace."""
+    """What stands beside the spec of a job, and what it refers to.
+
+    *runtimes*: (namespace, name) → the spec of a training runtime; one of the cluster has no namespace.
+    """
 
     namespace: str
+    annotations: Mapping[str, str]
     runtimes: Mapping[tuple[str, str], Object]
 
 

@@ -12,6 +12,7 @@ from runrig.spec.kueue.surroundings import DEFAULT_QUEUE, Surroundings
 from runrig.spec.kueue.topologies import check_count
 from runrig.spec.kueue.tree import Object, Value
 
+MOST_POD_SETS = 18
 _NO_LABEL = f"not read: it has no label {marks.QUEUE}, and its namespace no LocalQueue {DEFAULT_QUEUE!r}"
 
 
@@ -57,9 +58,20 @@ def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[Clas
     return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
 
 
+def _check_pod_sets(pod_sets: Sequence[WorkloadPodSet], at: Value) -> None:
+    names = [each.name for each in pod_sets]
+    if len(set(names)) < len(names):
+        at.warn(
+            f"two of its pod sets are called {next(name for name in names if names.count(name) > 1)}: such a job is refused"
+        )
+    if len(names) > MOST_POD_SETS:
+        at.warn(f"{len(names)} pod sets: such a job is refused, at most {MOST_POD_SETS} are accepted")
+
+
 def draft_of(
     manifest: Manifest, queue: Queue, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
 ) -> Draft:
+    _check_pod_sets(pod_sets, manifest.spec.at)
     gate = marks.waits_for(manifest)
     return Draft(
         name=manifest.key,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from runrig.spec.kueue.parts import Beside, Part
+from runrig.spec.kueue.ray import ELASTIC
 from runrig.spec.kueue.tree import Object, Value
 from runrig.spec.yamltree import Entry, Node
 
@@ -11,7 +12,7 @@ FIELDS = (
     "type", "sparkVersion", "mode", "suspend", "proxyUser", "image", "imagePullPolicy", "imagePullSecrets", "mainClass",
     "mainApplicationFile", "arguments", "sparkConf", "hadoopConf", "sparkConfigMap", "hadoopConfigMap", "volumes", "driver", "executor",
     "deps", "restartPolicy", "nodeSelector", "failureRetries", "retryInterval", "pythonVersion", "memoryOverheadFactor", "monitoring",
-    "batchScheduler", "batchSchedulerOptions", "timeToLiveSeconds", "sparkUIOptions", "driverIngressOptions",
+    "batchScheduler", "batchSchedulerOptions", "timeToLiveSeconds", "sparkUIOptions", "driverIngressOptions", "dynamicAllocation",
 )  # fmt: skip
 _COPIED = ("initContainers", "nodeSelector", "affinity", "tolerations", "priorityClassName")
 _READ = ("coreRequest", "coreLimit", "memory", "memoryLimit", "gpu", "sidecars", "annotations", "template", "instances")
@@ -21,6 +22,9 @@ _NO_BEARING = (
     "serviceAccount", "hostAliases", "shareProcessNamespace", "podName", "javaOptions", "lifecycle", "kubernetesMaster",
     "serviceAnnotations", "serviceLabels", "ports", "deleteOnTermination",
 )  # fmt: skip
+_DYNAMIC = (
+    "enabled", "initialExecutors", "minExecutors", "maxExecutors", "shuffleTrackingEnabled", "shuffleTrackingTimeout",
+)  # fmt: skip
 _JAVA = re.compile(r"([0-9.]+)([kmgtp])b?", re.IGNORECASE | re.ASCII)
 
 Made = Mapping[str, Entry]
@@ -28,6 +32,12 @@ Made = Mapping[str, Entry]
 
 def spark_pods(spec: Object, _beside: Beside) -> list[Part]:
     """One driver, and as many executors as it starts with."""
+    mode, dynamic = spec.get("mode"), spec.object("dynamicAllocation")
+    if mode is not None and mode.text() != "cluster":
+        mode.warn("in another mode than cluster such a job is refused")
+    dynamic.only(_DYNAMIC)
+    if dynamic.flag("enabled", False):
+        dynamic.at.warn(ELASTIC)
     driver, executor = spec.object("driver"), spec.object("executor")
     return [
         Part("driver", 1, _with_template(driver)),

@@ -31,7 +31,7 @@ def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tu
     spec.unsupported(kind.unsupported)
     warn_if_elsewhere(spec, spec.object("runPolicy"))
     marks.warn_of_marks(manifest)
-    parts = list(kind.parts(spec, Beside(manifest.namespace, runtimes)))
+    parts = list(kind.parts(spec, Beside(manifest.namespace, manifest.annotations, runtimes)))
     if not parts:
         spec.at.warn("it has no pods of its own: nothing of it queues")
         return []

@@ -13,11 +13,10 @@ from runrig.spec.kueue.marks import boost_of, waits_for, warn_of_marks
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.parts import ELSEWHERE
 from runrig.spec.kueue.pods import check_total, read_template
+from runrig.spec.kueue.podsets import MOST_POD_SETS
 from runrig.spec.kueue.surroundings import Surroundings
 from runrig.spec.kueue.topologies import check_count, read_assignment, read_request
 from runrig.spec.kueue.tree import INT32, Object, Value
-
-MOST_POD_SETS = 18
 
 _SPEC = (
     "podSets", "queueName", "priority", "priorityClassRef", "priorityClassName", "priorityClassSource", "active",
