@@ -58,16 +58,18 @@ def same(found: Sequence[str]) -> bool:
 
 def test_the_traceback_is_on_the_first_screen_of_logs_why_query_and_the_page(tmp_path: Path) -> None:
     with local(tmp_path) as (service, http):
-        id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]
-        until(lambda: service.workflow_queries.status(id).value == "FAILED")
         with listening(lambda port: create_app(service, token=TOKEN, port=port, user="ann")) as port:
 
             def told(*args: str) -> Done:
                 env = {"RUNRIG_SERVER": f"http://127.0.0.1:{port}", "RUNRIG_TOKEN": TOKEN}
                 return runrig("workflow", *args, env=env, width=80)
 
+            id = http.post("/api/v1/workflows", json={"file": FAILS, "pool": "default"}).json()["id"]
+            followed = told("logs", "--follow", id)
+            until(lambda: service.workflow_queries.status(id).value == "FAILED")
             logs, why, query = told("logs", id), told("why", id), told("query", id)
         assert same(lines(logs.out)), logs.out
+        assert followed.out == logs.out
         assert logs.err == f"{id} FAILED: KeyError: 'state_dict' (main, exit code 1)\n"
         assert lines(why.out)[:3] == [
             f"{id}  FAILED",
