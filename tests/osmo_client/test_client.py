@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ def terminal() -> Iterator[int]:
 
 
 def test_the_client_asks_what_was_recorded_and_ends_as_it_did(tmp_path: Path) -> None:
+    shutil.copytree(FILES, tmp_path / "files")  # where the client leaves files of its own
     with up(tmp_path / "data", *OPTIONS) as server, proxy(urlsplit(url_of(server)).port or 0) as between:
         names: dict[str, Any] = {"url": f"http://127.0.0.1:{between.server_port}", "token": token_of(server)}
         for name in (LOGIN, *sorted(each for part in PARTS.values() for each in part)):  # the last one logs out
@@ -81,7 +83,7 @@ def _client(line: str, home: Path) -> subprocess.CompletedProcess[str]:
     with terminal() as stdin:
         return subprocess.run(
             [CLIENT, *shlex.split(line)],
-            cwd=FILES,
+            cwd=home / "files",
             env=env,
             stdin=stdin,
             capture_output=True,
