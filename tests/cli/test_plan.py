@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from runrig.wire import v1
+from runrig.domain.shown.plans import Plan
+from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, serving
 from tests.worlds.command_line import lines, runrig, written
 
 GANG = {"gang": "parse-71/train", "pool": "nlp", "priority": "LOW", "gpus": 16}
 ROW = {"state": "ACTIVE", "quota": 128, "used": 72, "total": 112, "available": 56, "waiting": 14}
 EMPTY = {
-    name: value if not isinstance(value, list | dict) else type(value)() for name, value in v1.Plan.example().items()
+    name: value if not isinstance(value, list | dict) else type(value)() for name, value in example_of(Plan).items()
 }
 FULL: dict[str, Any] = EMPTY | {
     "changes": [

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
+from runrig.domain.shown.declared import DeclaredChange
 from runrig.wire import v1
+from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig, written
 
@@ -363,7 +364,7 @@ def test_resource_info_says_who_holds_each_gpu() -> None:
 def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
     file = written(tmp_path, "pools: [{name: a}]\n", "cluster.yaml")
     changes = [
-        wire.ChangeAnswer.example(),
+        example_of(DeclaredChange),
         {
             "action": "update",
             "kind": "pool",

@@ -14,11 +14,12 @@ from runrig.domain.plan import DropNode, Preempt, PutNode
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import Loaded
+from runrig.domain.shown.plans import Plan, PlanPoolRow
 from runrig.domain.workflows import TaskKey
 from runrig.engine import cycle
 from runrig.engine.foresight.branch import Edit, StateBranch
-from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
-from runrig.engine.foresight.outcome import PoolRow, drains, hopeless, pool_rows
+from runrig.engine.foresight.consequences import concerns_nodes, consequences
+from runrig.engine.foresight.outcome import drains, hopeless, pool_rows
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.nodes import drain
 from runrig.engine.state.state import State
@@ -74,7 +75,7 @@ def _seen(state: State, lost: frozenset[str]) -> Observation:
     return Observation(facts)
 
 
-def planned(rows: Loaded, edit: Edit, now: float) -> Consequences:
+def planned(rows: Loaded, edit: Edit, now: float) -> Plan:
     nodes = concerns_nodes(edit)
     outcomes = []
     for each in (Edit(), edit):
@@ -97,7 +98,8 @@ class Planner(Engine):
         if settled:
             self.driver.cycle()
         state, rows, now = self.driver.state, self.driver.state.rows(), self.driver.now
-        assert planned(rows, Edit(), now).empty
+        unchanged = planned(rows, Edit(), now)
+        assert unchanged == Plan(unchanged.revision, unchanged.rests, unchanged.cycles)
         try:
             edit = self._edit(state, what, at, share)
         except RunrigError:
@@ -124,27 +126,30 @@ class Planner(Engine):
         return Edit((DropNode(node.name),), lost=frozenset({node.name}))
 
     @staticmethod
-    def _check(found: Consequences, rows: Loaded, edit: Edit, now: float) -> None:
+    def _check(found: Plan, rows: Loaded, edit: Edit, now: float) -> None:
         old, new = Reality.of(rows, Edit(), now), Reality.of(rows, edit, now)
         ran = {row.gang.id for row in rows.gangs if row.state is GangState.ADMITTED}
         assert found.rests
-        assert {each.party.gang for each in found.starts} == new.running - old.running
+        assert {each.gang for each in found.starts} == new.running - old.running
         entries = new.state.ledger.entries
-        assert all(each.placement == entries[each.party.gang].placement for each in found.starts)
-        assert {each.party.gang for each in found.waits} == old.running - new.running - ran - new.ended
-        told = {each.party.gang: (each.by, each.law) for each in found.preempted}
+        assert all(
+            set(each.nodes) == {share.node for part in entries[each.gang].placement for share in part.shares}
+            for each in found.starts
+        )
+        assert {each.gang for each in found.waits} == old.running - new.running - ran - new.ended
+        told = {each.gang: (each.by, each.law) for each in found.preempted}
         assert told == {gang: why for gang, why in new.preempted.items() if gang not in old.preempted}
         assert {each.gang for each in found.cancels} == new.ended - old.ended - ran
-        lost = {each.party.gang: each.then for each in found.loses}
+        lost = {each.gang: each.then for each in found.loses}
         stopped = {gang for gang in (old.running & ran) - new.running if gang not in told}
         assert stopped <= lost.keys()
         assert {gang for gang in stopped if lost[gang] == "queued"} == stopped & new.waiting
         nodes = concerns_nodes(edit)
         never = [hopeless(each.state, nodes=nodes).keys() for each in (old, new)]
-        assert {each.party.gang for each in found.never} == never[1] - never[0]
+        assert {each.gang for each in found.never} == never[1] - never[0]
         assert {each.pool for each in found.drains} == drains(new.state).keys() - drains(old.state).keys()
         rows_of = [pool_rows(each.state) for each in (old, new)]
-        both = {name: tuple(each.get(name, PoolRow()) for each in rows_of) for name in {**rows_of[0], **rows_of[1]}}
+        both = {name: tuple(each.get(name, PlanPoolRow()) for each in rows_of) for name in {**rows_of[0], **rows_of[1]}}
         told_of = {each.pool: (each.before, each.after) for each in found.pools}
         assert told_of == {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 

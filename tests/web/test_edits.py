@@ -11,12 +11,14 @@ from runrig.domain.errors import Conflict
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.shown.plans import Plan, PlanPreempted
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight import plans
 from runrig.service.queries.history import HistoryQuery
 from runrig.web.forms import Done
 from runrig.web.planned import told
-from runrig.wire import v1
+from runrig.wire.base import example_of
+from runrig.wire.json import read
 from tests.api.client import TOKEN, URL
 from tests.web.test_acts import SCRIPT
 from tests.web.visitor import Site, fields_of, site, words_of
@@ -417,10 +419,10 @@ def _scope(path: str, query: bytes) -> dict[str, Any]:
 
 
 def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
-    example = v1.Plan.example()
-    taken = [v1.PlanPreempted.example() | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
+    example = example_of(Plan)
+    taken = [example_of(PlanPreempted) | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
     many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}
-    shown = told(v1.Plan.model_validate(many))
+    shown = told(read(Plan, many))
     (kind,) = [each for each in shown.kinds if each.label == "Is preempted"]
     assert (len(kind.items), kind.more) == (9, 4)
     assert kind.items[0].text.endswith("it runs again elsewhere")

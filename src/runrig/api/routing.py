@@ -18,8 +18,7 @@ from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.value import Shown
 from runrig.service.service import Service
-from runrig.wire.base import Answer, Model
-from runrig.wire.json import to_json
+from runrig.wire.base import Answer, Model, json_of
 
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
 """Errors that any route with a token may return."""
@@ -121,10 +120,7 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
 
 
 def _written(answer: Shown | Model | Response) -> Response:
-    if isinstance(answer, Response):
-        return answer
-    written = to_json(answer) if isinstance(answer, Shown) else answer.model_dump_json()
-    return Response(written, media_type="application/json")
+    return answer if isinstance(answer, Response) else Response(json_of(answer), media_type="application/json")
 
 
 def _service(request: Request) -> Service:

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from runrig.domain.quantities import Requests
+from runrig.domain.value import Word
 
 
 class Priority(enum.Enum):
@@ -37,7 +38,7 @@ class GangState(enum.Enum):
     STOPPING = "STOPPING"
 
 
-class Law(enum.Enum):
+class Law(Word):
     """Why a gang was preempted: for higher priority in its own pool (R1), or because a pool took back what it had lent (R2)."""
 
     PRIORITY = "PRIORITY"

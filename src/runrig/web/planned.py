@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from runrig.domain.quantities import format_quantity
+from runrig.domain.shown.plans import (
+    Plan,
+    PlanDrain,
+    PlanExposed,
+    PlanGang,
+    PlanPool,
+    PlanPreempted,
+    PlanStart,
+    PlanUnseen,
+)
 from runrig.web.rendering import many, moment, number
-from runrig.wire import v1
 
 MOST_NAMED = 8
 """The most that is named of one kind."""
@@ -67,7 +76,7 @@ class Told:
     rests: bool
 
 
-def told(plan: v1.Plan) -> Told:
+def told(plan: Plan) -> Told:
     return Told(
         plan.revision,
         tuple(_settings(plan)),
@@ -81,9 +90,9 @@ def told(plan: v1.Plan) -> Told:
 # ---------------------------------------------------------------- two sentences
 
 
-def sentences(plan: v1.Plan) -> Iterator[str]:
+def sentences(plan: Plan) -> Iterator[str]:
     """Who gains; then who pays for it."""
-    gains = list[v1.PlanGang](plan.starts) + [each for each in plan.spared if not each.again]
+    gains = list[PlanGang](plan.starts) + [each for each in plan.spared if not each.again]
     unseen = plan.others.get("starts")
     gangs, gpus = len(gains), sum(each.gpus for each in gains)
     if unseen is not None:
@@ -103,7 +112,7 @@ def sentences(plan: v1.Plan) -> Iterator[str]:
         )
 
 
-def _costs(plan: v1.Plan) -> Iterator[str]:
+def _costs(plan: Plan) -> Iterator[str]:
     for name, found, verb in (
         ("preempted", [each for each in plan.preempted if not each.again], "preempted"),
         ("loses", [each for each in plan.loses if each.then != "elsewhere"], "stopped"),
@@ -114,7 +123,7 @@ def _costs(plan: v1.Plan) -> Iterator[str]:
         yield from _cost(found, verb, plan.others.get(name))
 
 
-def _cost(found: Sequence[v1.PlanGang], verb: str, unseen: v1.PlanUnseen | None) -> Iterator[str]:
+def _cost(found: Sequence[PlanGang], verb: str, unseen: PlanUnseen | None) -> Iterator[str]:
     """Yields ``nlp 16 GPUs (2 groups preempted)``, pool by pool."""
     by_pool: dict[str, list[int]] = {}
     for each in found:
@@ -128,7 +137,7 @@ def _cost(found: Sequence[v1.PlanGang], verb: str, unseen: v1.PlanUnseen | None)
 # ---------------------------------------------------------------- tables
 
 
-def _row(pool: v1.PlanPool) -> Row:
+def _row(pool: PlanPool) -> Row:
     def turn(name: str) -> Turn:
         return Turn(number(getattr(pool.before, name)), number(getattr(pool.after, name)))
 
@@ -138,7 +147,7 @@ def _row(pool: v1.PlanPool) -> Row:
 _PARTS = {"nominal": "quota", "borrowing_limit": "borrowing limit", "lending_limit": "lending limit"}
 
 
-def _settings(plan: v1.Plan) -> Iterator[tuple[str, str, Turn]]:
+def _settings(plan: Plan) -> Iterator[tuple[str, str, Turn]]:
     for change in plan.changes:
         before, after = _flat(change.before), _flat(change.after)
         for name in dict.fromkeys((*before, *after)):
@@ -166,7 +175,7 @@ def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
 # ---------------------------------------------------------------- by name
 
 
-def _kinds(plan: v1.Plan) -> Iterator[Kind]:
+def _kinds(plan: Plan) -> Iterator[Kind]:
     yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in plan.starts])
     yield from _kind(plan, "waits", "Starts later", [Item(each.gang, _who(each)) for each in plan.waits])
     yield from _kind(plan, "preempted", "Is preempted", list(map(_preempted, plan.preempted)))
@@ -182,7 +191,7 @@ def _kinds(plan: v1.Plan) -> Iterator[Kind]:
     yield from _kind(plan, "drains", "Drains", list(map(_drain, plan.drains)))
 
 
-def _kind(plan: v1.Plan, name: str, label: str, items: list[Item]) -> Iterator[Kind]:
+def _kind(plan: Plan, name: str, label: str, items: list[Item]) -> Iterator[Kind]:
     unseen = plan.others.get(name)
     shown = items[:MOST_NAMED]
     if unseen is not None:
@@ -191,27 +200,27 @@ def _kind(plan: v1.Plan, name: str, label: str, items: list[Item]) -> Iterator[K
         yield Kind(label, tuple(shown), max(0, len(items) - MOST_NAMED))
 
 
-def _who(each: v1.PlanGang) -> str:
+def _who(each: PlanGang) -> str:
     return f"{each.pool}, {each.priority}, {many(each.gpus, 'GPU')}"
 
 
-def _start(each: v1.PlanStart) -> str:
+def _start(each: PlanStart) -> str:
     rest = f" and {len(each.nodes) - 3} more" if len(each.nodes) > 3 else ""
     return _who(each) + (f", on {', '.join(each.nodes[:3])}{rest}" if each.nodes else "")
 
 
-def _preempted(each: v1.PlanPreempted) -> Item:
+def _preempted(each: PlanPreempted) -> Item:
     again = "; it runs again elsewhere" if each.again else ""
     return Item(each.gang, f"{_who(each)}, for {each.by}{again}", _LAWS.get(each.law, each.law))
 
 
-def _exposed(each: v1.PlanExposed) -> Item:
+def _exposed(each: PlanExposed) -> Item:
     first = ", ".join(gang.gang for gang in each.gangs[:3])
     more = f" and {len(each.gangs) - 3} more" if len(each.gangs) > 3 else ""
     held = f"{each.pool} holds {number(each.held)} of {number(each.nominal)} {each.resource}"
     return Item("", f"LOW work ({first}{more}): {held}", "R2")
 
 
-def _drain(each: v1.PlanDrain) -> Item:
+def _drain(each: PlanDrain) -> Item:
     until = "some of it without a time limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
     return Item("", f"{each.pool}: {many(each.workflows, 'workflow')}, {many(each.gpus, 'GPU')}, {until}")

@@ -49,7 +49,6 @@ from runrig.wire.credentials import (
 from runrig.wire.meta import (
     ApplyAnswer,
     ApplyRequest,
-    ChangeAnswer,
     ErrorAnswer,
     HealthAnswer,
     ProblemAnswer,
@@ -133,7 +132,6 @@ __all__ = [
     "BackendsAnswer",
     "BalanceAnswer",
     "CancelAnswer",
-    "ChangeAnswer",
     "CohortEditRequest",
     "ConfigDiffAnswer",
     "ConfigHistoryAnswer",

@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from runrig.domain import value
-from runrig.wire.json import to_plain
+from runrig.wire.json import to_json, to_plain
 
 
 class Model(BaseModel):
@@ -46,6 +46,10 @@ class Request(Model):
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:
     """The example of a model or of a shown value, as JSON."""
     return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
+
+
+def json_of(answer: Model | value.Shown) -> str | bytes:
+    return answer.model_dump_json() if isinstance(answer, Model) else to_json(answer)
 
 
 def _example_of(model: type[BaseModel]) -> Any:

@@ -16,7 +16,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from runrig.domain.value import Amounts, Shown, Word, example
 
-NAMES = {"Concerned": "ConcernedAnswer", "DomainRoom": "DomainRoomAnswer", "Reason": "ReasonAnswer"}
+NAMES = {
+    "Concerned": "ConcernedAnswer",
+    "DeclaredChange": "ChangeAnswer",
+    "DomainRoom": "DomainRoomAnswer",
+    "Reason": "ReasonAnswer",
+}
 """Class → schema, where generated clients know another name.  New values get no entry."""
 
 T = TypeVar("T")
@@ -116,7 +121,8 @@ def _json_schema(kind: type[Shown], core: CoreSchema, handler: GetJsonSchemaHand
     for name in kind.UNTOLD:
         found["properties"].pop(name, None)
     found |= {"title": _name(kind), "additionalProperties": False, "examples": [to_plain(example(kind))]}
-    found["description"] = inspect.cleandoc(kind.__doc__ or "")
+    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):  # else a dataclass writes its signature there
+        found["description"] = inspect.cleandoc(kind.__doc__)
     return schema
 
 

@@ -1,10 +1,11 @@
 """Errors, health, version, and the declaration of a whole cluster."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import Answer, Request, example
+from runrig.domain.shown.declared import DeclaredChange
+from runrig.wire.base import Answer, Request, example, example_of
 
 
 class ProblemAnswer(Answer):
@@ -64,35 +65,10 @@ class ApplyRequest(Request):
     force: bool = False
 
 
-class ChangeAnswer(Answer):
-    """*before* and *after* are null where there is none; else the declared settings.
-
-    *action* keep: a cohort that --prune would remove, but for what hangs under it and is not in the file.
-    *undoes*: who changed it by hand since the last apply, when, and what of that is lost; "" if nothing is.
-    """
-
-    model_config = example(
-        {
-            "action": "update",
-            "kind": "pool",
-            "name": "vision",
-            "before": {"quotas": {"default": {"gpu": {"nominal": 4, "borrowing_limit": None, "lending_limit": None}}}},
-            "after": {"quotas": {"default": {"gpu": {"nominal": 8, "borrowing_limit": None, "lending_limit": None}}}},
-        }
-    )
-
-    action: Literal["create", "update", "delete", "keep", "unchanged"]
-    kind: Literal["pool", "cohort", "flavor", "role"]
-    name: str
-    before: dict[str, Any] | None = None
-    after: dict[str, Any] | None = None
-    undoes: str = ""
-
-
 class ApplyAnswer(Answer):
     """*applied* is false for a dry run."""
 
-    model_config = example({"changes": [ChangeAnswer.example()], "applied": False})
+    model_config = example({"changes": [example_of(DeclaredChange)], "applied": False})
 
-    changes: list[ChangeAnswer]
+    changes: tuple[DeclaredChange, ...]
     applied: bool

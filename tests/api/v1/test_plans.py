@@ -190,7 +190,7 @@ def test_who_leaves_ends_the_work_and_gives_the_turn_back(tmp_path: Path) -> Non
         with pytest.raises(GivenUp):
             it.service.plans.plan(question, user="ann", visibility=ALL, leaving=gone)
         found = it.service.plans.plan(question, user="ann", visibility=ALL, leaving=Leaving())
-        assert found.seen.consequences.rests
+        assert found.plan.rests
 
 
 def test_a_plan_after_a_restart_is_the_same(tmp_path: Path) -> None:

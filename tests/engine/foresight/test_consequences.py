@@ -2,17 +2,23 @@
 
 from dataclasses import replace
 
+from runrig.domain import value
 from runrig.domain.gangs import Law
 from runrig.domain.nodes import Node
 from runrig.domain.plan import PutNode, PutPool
 from runrig.domain.pools import PoolState
+from runrig.domain.shown.plans import Plan, PlanDrain, PlanStart
 from runrig.domain.workflows import ExitAction, ExitCode, ExitRule
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
-from runrig.engine.foresight.consequences import Consequences, concerns_nodes, consequences
-from runrig.engine.foresight.outcome import Drain, Outcome, Party
+from runrig.engine.foresight.consequences import concerns_nodes, consequences
+from runrig.engine.foresight.outcome import Outcome
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, World, gpu_quota, task, workflow
+
+
+def is_empty(found: Plan) -> bool:
+    return found == Plan(found.revision, found.rests, found.cycles)
 
 
 def outcome_of(world: World, edit: Edit, *, nodes: bool = False, budget: Budget | None = None) -> Outcome:
@@ -22,7 +28,7 @@ def outcome_of(world: World, edit: Edit, *, nodes: bool = False, budget: Budget 
     return branch.outcome(nodes=nodes)
 
 
-def plan(world: World, edit: Edit, budget: Budget | None = None) -> Consequences:
+def plan(world: World, edit: Edit, budget: Budget | None = None) -> Plan:
     nodes = concerns_nodes(edit)
     before = world.state.rows()
     without = outcome_of(world, Edit(), nodes=nodes, budget=budget)
@@ -47,7 +53,7 @@ def test_a_plan_without_an_edit_is_empty_even_where_much_is_about_to_happen() ->
     world.cycle()
     world.submit("wants", "b", gpus=2)
     world.submit("next", "a", gpus=2)
-    assert plan(world, Edit()).empty
+    assert is_empty(plan(world, Edit()))
 
 
 def test_a_larger_quota_starts_what_waits_for_it() -> None:
@@ -56,15 +62,13 @@ def test_a_larger_quota_starts_what_waits_for_it() -> None:
     world.submit("two", "a", gpus=2)
     world.cycle()
     found = plan(world, quota(world, "a", 4))
-    assert [(each.party, each.placement[0].shares[0].node) for each in found.starts] == [
-        (Party("two-1/t-group", "a", "NORMAL", 2), "n")
-    ]
+    assert list(found.starts) == [PlanStart("two-1/t-group", "a", "NORMAL", 2, ("n",))]
     (row,) = found.pools
     assert (row.pool, row.before.quota, row.after.quota) == ("a", 2, 4)
     assert (row.before.used, row.after.used, row.before.available, row.after.available) == (2, 4, 0, 0)
     assert (row.before.waiting, row.after.waiting) == (1, 0)
     assert found.rests
-    assert replace(found, starts=(), pools=()).empty
+    assert is_empty(replace(found, starts=(), pools=()))
 
 
 def test_what_takes_its_quota_back_preempts_and_says_by_whom_and_why() -> None:
@@ -76,13 +80,13 @@ def test_what_takes_its_quota_back_preempts_and_says_by_whom_and_why() -> None:
     world.cycle()
     found = plan(world, quota(world, "b", 2))
     (stops,) = found.preempted
-    assert (stops.party.gang, stops.by, stops.law, stops.again) == (
+    assert (stops.gang, stops.by, stops.law, stops.again) == (
         "low-1/t-group",
         "big-1/t-group",
         Law.RECLAIM,
         False,
     )
-    assert [each.party.gang for each in found.starts] == ["big-1/t-group"]
+    assert [each.gang for each in found.starts] == ["big-1/t-group"]
 
 
 def test_a_smaller_quota_exposes_low_work_and_dooms_what_is_larger_than_it() -> None:
@@ -97,7 +101,7 @@ def test_a_smaller_quota_exposes_low_work_and_dooms_what_is_larger_than_it() -> 
     world.cycle()
     found = plan(world, quota(world, "a", 2))
     (never,) = found.never
-    assert never.party == Party("large2-1/t-group", "a", "NORMAL", 4)
+    assert (never.gang, never.pool, never.priority, never.gpus) == ("large2-1/t-group", "a", "NORMAL", 4)
     assert "pool a has 2 as its quota" in never.why
 
 
@@ -121,7 +125,7 @@ def test_a_deleted_pool_drains_until_the_limit_of_its_last_work_and_cancels_what
     started = world.state.groups["runs-1", "t-group"].start_time
     assert started is not None
     found = plan(world, Edit(pools.delete_pool(world.state, "a").actions))
-    assert found.drains == (Drain("a", 1, 2, started + 50),)
+    assert found.drains == (PlanDrain("a", 1, 2, value.at(started + 50)),)
     assert [each.gang for each in found.cancels] == ["waits-1/t-group"]
     assert (found.pools[0].after.state, found.waits, found.loses) == (PoolState.DELETING, (), ())
 
@@ -130,7 +134,7 @@ def test_without_a_limit_nobody_knows_how_long_a_pool_drains() -> None:
     world = World({"a": 2}, {"n": 4})
     world.submit("runs", "a", gpus=2)
     world.cycle()
-    assert plan(world, Edit(pools.delete_pool(world.state, "a").actions)).drains == (Drain("a", 1, 2, None),)
+    assert plan(world, Edit(pools.delete_pool(world.state, "a").actions)).drains == (PlanDrain("a", 1, 2, None),)
 
 
 def test_work_on_a_drained_node_goes_on_elsewhere_waits_again_or_fails_as_its_rules_say() -> None:
@@ -145,7 +149,7 @@ def test_work_on_a_drained_node_goes_on_elsewhere_waits_again_or_fails_as_its_ru
     on = {each.workflow: each.node for each in world.state.tasks.records.values()}
     assert set(on.values()) == {"n", "m"}
     found = plan(world, drain(world, "n"))
-    told = {each.party.gang: each.then for each in found.loses} | {each.gang: "moved" for each in found.moves}
+    told = {each.gang: each.then for each in found.loses} | {each.gang: "moved" for each in found.moves}
     expected = {"moves-1/t-group": "queued", "waits-1/t-group": "queued", "fails-1/t-group": "FAILED"}
     assert told == {gang: how for gang, how in expected.items() if on[gang.partition("/")[0]] == "n"}
 
@@ -160,7 +164,7 @@ def test_a_pod_of_a_drained_node_moves_where_there_is_room() -> None:
     assert node is not None
     found = plan(world, drain(world, node))
     assert [each.gang for each in found.moves] == ["moves-1/t-group"]
-    assert replace(found, moves=(), pools=()).empty
+    assert is_empty(replace(found, moves=(), pools=()))
 
 
 def test_what_no_node_could_hold_any_more_can_never_run() -> None:
@@ -170,7 +174,7 @@ def test_what_no_node_could_hold_any_more_can_never_run() -> None:
     world.submit("later", "b", gpus=8)
     world.cycle()
     found = plan(world, Edit((PutNode(Node("n", {"gpu": 4})),)))
-    assert [each.party.gang for each in found.never] == ["later-1/t-group"]
+    assert [each.gang for each in found.never] == ["later-1/t-group"]
     assert "even empty" in found.never[0].why
 
 
@@ -178,7 +182,7 @@ def test_what_would_start_next_and_no_longer_does_is_told() -> None:
     world = World({"a": 2}, {"n": 4})
     world.submit("next", "a", gpus=2)
     found = plan(world, quota(world, "a", 1))
-    assert [each.party.gang for each in found.waits] == ["next-1/t-group"]
+    assert [each.gang for each in found.waits] == ["next-1/t-group"]
     assert found.starts == ()
 
 

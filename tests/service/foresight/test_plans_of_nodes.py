@@ -23,6 +23,6 @@ def test_who_waits_for_nodes_that_its_pool_loses_can_never_run(tmp_path: Path) -
             it.later(0)
         question = OfFile(CLUSTER.replace("flavors: [big, small]", "flavors: [small]").replace("big: 2, ", ""))
         plan = it.service.plans.plan(question, user="u", visibility=ALL, leaving=Leaving())
-        (never,) = plan.seen.consequences.never
-        assert (never.party.gang, never.party.gpus) == ("b-1", 2)
+        (never,) = plan.plan.never
+        assert (never.gang, never.gpus) == ("b-1", 2)
         assert "even empty" in never.why

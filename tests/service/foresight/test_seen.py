@@ -4,10 +4,11 @@ from pathlib import Path
 
 from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.plans import PlanUnseen
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import Submission, read
 from runrig.service.foresight.questions import OfEdit, OfSubmission
-from runrig.service.foresight.seen import Amount, seen
+from runrig.service.foresight.seen import seen
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import ALL, Visibility
@@ -23,13 +24,13 @@ def test_a_submission_that_preempts_others_says_how_many_and_not_who(tmp_path: P
         it.service.settle()
         question = OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom")))
         whole = it.service.plans.plan(question, user="tom", visibility=ALL, leaving=Leaving())
-        assert len(whole.seen.consequences.preempted) == 2
+        assert len(whole.plan.preempted) == 2
         found = it.service.plans.plan(question, user="tom", visibility=TOM, leaving=Leaving())
         assert "secret" in repr(whole)
         assert "secret" not in repr(found)
-        assert found.seen.others == {"preempted": Amount(2, 2)}
-        assert [each.party.gang for each in found.seen.consequences.starts] == ["mine-?"]
-        assert [each.pool for each in found.seen.consequences.pools] == ["pool2"]
+        assert found.plan.others == {"preempted": PlanUnseen(2, 2)}
+        assert [each.gang for each in found.plan.starts] == ["mine-?"]
+        assert [each.pool for each in found.plan.pools] == ["pool2"]
 
 
 def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> None:
@@ -38,6 +39,6 @@ def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> No
         it.service.settle()
         it.submit("secret", "pool1", gpus=2)
         quota = OfEdit("pool1", PoolEdit(quota=1))
-        found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).seen.consequences
-        (spared,) = seen(found, TOM).consequences.spared
-        assert (spared.party.gang, spared.by) == ("mine-1", ANOTHER)
+        found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).plan
+        (spared,) = seen(found, TOM).spared
+        assert (spared.gang, spared.by) == ("mine-1", ANOTHER)

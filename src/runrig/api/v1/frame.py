@@ -12,7 +12,7 @@ from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.domain.value import Shown
-from runrig.wire.base import Model, example_of
+from runrig.wire.base import Model, example_of, json_of
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
@@ -73,10 +73,10 @@ User = Annotated[str, Found(_user)]
 """Who acts: the user of the token.  Nobody speaks for others at this door."""
 
 
-def reply(body: Model, status: int = 200, **headers: str | None) -> Response:
+def reply(body: Shown | Model, status: int = 200, **headers: str | None) -> Response:
     """*headers* with underscores for dashes; None: left out."""
     sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-    return Response(body.model_dump_json(), status, sent, media_type="application/json")
+    return Response(json_of(body), status, sent, media_type="application/json")
 
 
 def quoted(tag: str) -> str:

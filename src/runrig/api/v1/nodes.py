@@ -1,7 +1,6 @@
 """Nodes, and the domains that they lie in."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -132,8 +131,8 @@ def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> v1.NodesDr
     found = service.nodes.drain(body.nodes, user=user, force=body.force)
     return v1.NodesDrained(
         changed=list(found.changed),
-        stops=[v1.PlanGang(**asdict(each)) for each in found.stops],
-        stays=[v1.PlanGang(**asdict(each)) for each in found.stays],
+        stops=found.stops,
+        stays=found.stays,
     )
 
 

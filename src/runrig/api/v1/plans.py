@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -10,11 +11,12 @@ from runrig.api.edits import check_promise
 from runrig.api.leaving import watch
 from runrig.api.permissions import About, Asker, Asking, Sent, needs
 from runrig.api.routing import Asked, Route, Serving
-from runrig.api.v1.answers import plans as as_answers
+from runrig.api.v1.answers.declared import change
 from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
+from runrig.domain.shown.plans import Plan
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import read
 from runrig.service.foresight.questions import OfDomain, OfDrain, OfEdit, OfFile, OfSubmission, Question
@@ -32,8 +34,8 @@ router = APIRouter(route_class=Route, tags=["server"])
     description="Whoever may make an edit may plan it: a cluster file and the loss of nodes need `change cluster`, a quota what "
     "changing the pool needs, a submission `submit`.",
     dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
-    response_model=v1.Plan,
-    responses=shows(v1.Plan, 404, 409, 413),
+    response_model=Plan,
+    responses=shows(Plan, 404, 409, 413),
 )
 async def make_plan(service: Serving, user: User, asker: Asking, request: Asked, body: v1.PlanRequest) -> Response:
     found = await planned(request, service, asker, user, lambda: _question(asker, user, body))
@@ -42,7 +44,7 @@ async def make_plan(service: Serving, user: User, asker: Asking, request: Asked,
 
 async def planned(
     request: Request, service: Service, asker: Asker, user: str, question: Callable[[], Question]
-) -> v1.Plan | None:
+) -> Plan | None:
     """The plan for *question*, which is made in another thread; None if whoever sent *request* has left meanwhile.
 
     Raises what *question* raises, and what `Plans.plan` raises.
@@ -50,10 +52,10 @@ async def planned(
     leaving = Leaving()
     watching = asyncio.create_task(watch(request, leaving))
 
-    def answer() -> v1.Plan:
+    def answer() -> Plan:
         found = service.plans.plan(question(), user=user, visibility=asker.visibility, leaving=leaving)
         verdict = service.dry_runs.of(found.queued, asker.visibility) if found.queued else None
-        return as_answers.plan(found, verdict)
+        return replace(found.plan, changes=tuple(map(change, found.changes)), verdict=verdict)
 
     try:
         return await run_in_threadpool(answer)

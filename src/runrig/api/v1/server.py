@@ -38,7 +38,7 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
         if_revision=body.if_revision,
         force=body.force,
     )
-    return ApplyAnswer(changes=[change(difference) for difference in differences], applied=not body.dry_run)
+    return ApplyAnswer(changes=tuple(map(change, differences)), applied=not body.dry_run)
 
 
 @router.get(

@@ -3,7 +3,21 @@
 from runrig.domain.blockers import Blocker, QuotaLeft
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
+from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
+from runrig.domain.shown.plans import (
+    Plan,
+    PlanDrain,
+    PlanExposed,
+    PlanGang,
+    PlanLoss,
+    PlanNever,
+    PlanPool,
+    PlanPoolRow,
+    PlanPreempted,
+    PlanStart,
+    PlanUnseen,
+)
 from runrig.domain.shown.why import (
     GroupWhy,
     Held,
@@ -18,11 +32,23 @@ from runrig.domain.shown.why import (
 __all__ = [
     "Blocker",
     "Concerned",
+    "DeclaredChange",
     "DomainRoom",
     "ForeseenEffect",
     "GroupDryRun",
     "GroupWhy",
     "Held",
+    "Plan",
+    "PlanDrain",
+    "PlanExposed",
+    "PlanGang",
+    "PlanLoss",
+    "PlanNever",
+    "PlanPool",
+    "PlanPoolRow",
+    "PlanPreempted",
+    "PlanStart",
+    "PlanUnseen",
     "PoolEnding",
     "PoolWhy",
     "Preemption",

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from runrig.domain.gangs import Placement
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.plan import Action, Admit, MoveGroup, Preempt, Queue, Refuse, Release, Replace, Stop
+from runrig.domain.shown.plans import PlanGang
 from runrig.domain.workflows import ExitCode, Status, TaskKey, WorkflowSpec
 from runrig.engine.cycle import STEP, CycleInParts
 from runrig.engine.foresight.outcome import (
     Outcome,
-    Party,
     Stopped,
     admitted,
     drains,
     excesses,
     hopeless,
+    plan_gang,
     pool_rows,
     stays,
 )
@@ -155,8 +156,8 @@ class StateBranch:
             stays=stays(state, self._edit.drained),
         )
 
-    def _party(self, id: str) -> Party:
+    def _party(self, id: str) -> PlanGang:
         """A gang that was released is no longer in the ledger; one that has ended is still in the state, whose changes nobody took."""
         workflow, _, group = id.partition("/")
         gang = gang_of(self._state.workflows[workflow], self._state.group_spec((workflow, group)))
-        return Party.of(gang, self._at_first.get(id, self._placements.get(id, ())))
+        return plan_gang(gang, self._at_first.get(id, self._placements.get(id, ())))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
+from runrig.domain.shown.plans import PlanDrain, PlanExposed, PlanGang, PlanPoolRow
+from runrig.domain.value import at
 from runrig.domain.workflows import Status
 from runrig.engine.explain.report import gpus_by_flavor, pool_balance, remaining
 from runrig.engine.ledger.ledger import Ledger
@@ -18,63 +20,12 @@ from runrig.engine.state.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
-    """A gang that something happens to.  *gpus*: what it holds; of one that waits, what all of its pods ask."""
-
-    gang: str
-    pool: str
-    priority: str
-    gpus: int
-
-    @classmethod
-    def of(cls, gang: Gang, placement: Placement = ()) -> "Party":
-        counts = [each.count for each in placement] or [each.count for each in gang.pod_sets]
-        asked = zip(counts, gang.pod_sets, strict=True)
-        gpus = sum(count * dict(each.requests).get(GPU, 0) for count, each in asked)
-        return cls(gang.id, gang.pool, gang.priority.value, gpus)
-
-
-@dataclass(frozen=True, slots=True)
 class Stopped:
     """*by*, *law*: of a preemption; otherwise *by* is empty, *law* None, and *cause* has the words."""
 
     by: str = ""
     law: Law | None = None
     cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolRow:
-    """The GPUs of a pool.  *waiting*: gangs in its queue.  *state* None: there is no such pool."""
-
-    state: PoolState | None = None
-    quota: int = 0
-    used: int = 0
-    total: int = 0
-    available: int = 0
-    waiting: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """A pool that holds more of *resource* than its nominal, so that law R2 does not protect its LOW work: *gangs*, who goes first
-    in front (law R3)."""
-
-    pool: str
-    resource: str
-    held: int
-    nominal: int
-    gangs: tuple[Party, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    """A DELETING pool.  *until*: when the last of its work has to end; None: something there has no exec_timeout, or waits."""
-
-    pool: str
-    workflows: int
-    gpus: int
-    until: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +44,30 @@ class Outcome:
     steps: int
     ran: Mapping[str, Placement | None]
     runs: Mapping[str, Placement | None]
-    parties: Mapping[str, Party]
+    parties: Mapping[str, PlanGang]
     began: frozenset[str]
     stopped: Mapping[str, Stopped]
     moved: frozenset[str]
     ended: Mapping[str, Status]
-    pools: Mapping[str, PoolRow]
-    never: Mapping[str, tuple[Party, str]]
-    excesses: Mapping[tuple[str, str], Excess]
-    drains: Mapping[str, Drain]
-    stays: tuple[Party, ...]
+    pools: Mapping[str, PlanPoolRow]
+    never: Mapping[str, tuple[PlanGang, str]]
+    excesses: Mapping[tuple[str, str], PlanExposed]
+    drains: Mapping[str, PlanDrain]
+    stays: tuple[PlanGang, ...]
+
+
+def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
+    """*gang* with the GPUs that it holds at *placement*; without one, with those that all of its pods ask for."""
+    counts = [each.count for each in placement] or [each.count for each in gang.pod_sets]
+    asked = zip(counts, gang.pod_sets, strict=True)
+    gpus = sum(count * dict(each.requests).get(GPU, 0) for count, each in asked)
+    return PlanGang(gang.id, gang.pool, gang.priority.value, gpus)
 
 
 # ---------------------------------------------------------------- how a state stands
 
 
-def pool_rows(state: State) -> dict[str, PoolRow]:
+def pool_rows(state: State) -> dict[str, PlanPoolRow]:
     """All pools but the ARCHIVED, by name."""
     waiting = _waiting(state)
     gpus = gpus_by_flavor(state)
@@ -116,7 +75,7 @@ def pool_rows(state: State) -> dict[str, PoolRow]:
     for name, pool in sorted(state.pools.items()):
         if pool.state is not PoolState.ARCHIVED:
             found = pool_balance(state, name, gpus=gpus, lends=())
-            rows[name] = PoolRow(
+            rows[name] = PlanPoolRow(
                 pool.state, found.quota, found.used, found.total, found.available, waiting.get(name, 0)
             )
     return rows
@@ -131,19 +90,19 @@ def _waiting(state: State) -> dict[str, int]:
     return waiting
 
 
-def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[Party, str]]:
+def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[PlanGang, str]]:
     """Returns the gangs that wait though the gate would refuse them now (law P3), with the gate's words.
 
     *nodes*: as of `refusal`.  Where they stay as they are, only those are listed that ask for more than the quotas ever give.
     """
-    found: dict[str, tuple[Party, str]] = {}
+    found: dict[str, tuple[PlanGang, str]] = {}
     allowed = _Allowed(state.ledger)
     for bucket in state.ledger.pending.values():
         if not nodes and bucket in allowed:
             continue
         refused = refusal(state, bucket.waiting[0], nodes=nodes)
         if refused is not None:  # all of a bucket get the same answer
-            found |= {entry.gang.id: (Party.of(entry.gang), refused.message) for entry in bucket.waiting}
+            found |= {entry.gang.id: (plan_gang(entry.gang), refused.message) for entry in bucket.waiting}
     return dict(sorted(found.items()))
 
 
@@ -168,7 +127,7 @@ class _Allowed:
         return most
 
 
-def excesses(state: State) -> dict[tuple[str, str], Excess]:
+def excesses(state: State) -> dict[tuple[str, str], PlanExposed]:
     """Returns the excess of each pool and resource; pools without admitted LOW work are left out."""
     tree = state.ledger.tree
     found = {}
@@ -176,9 +135,11 @@ def excesses(state: State) -> dict[tuple[str, str], Excess]:
         for index, key in enumerate(tree.keys):
             if not node.over_nominal((index,)):
                 continue
-            gangs = tuple(Party.of(entry.gang, entry.placement) for entry in _low_work(state, node, index))
+            gangs = tuple(plan_gang(entry.gang, entry.placement) for entry in _low_work(state, node, index))
             if gangs:
-                found[name, str(key)] = Excess(name, str(key), node.usage[CHARGED][index], node.subtree[index], gangs)
+                found[name, str(key)] = PlanExposed(
+                    name, str(key), node.usage[CHARGED][index], node.subtree[index], gangs
+                )
     return found
 
 
@@ -186,23 +147,23 @@ def _low_work(state: State, node: QuotaNode, index: int) -> list[Entry]:
     """Preemptible gangs below *node* that use the resource at *index*, in the order of law R3."""
     pools = [name for name, pool in state.pools.items() if node.name in (name, pool.parent)]
     candidates = [each for name in pools for each in state.ledger.preemptible.get(name, ())]
-    return [entry for _, entry in sorted(candidates) if any(at == index for at, _ in entry.request)]
+    return [entry for _, entry in sorted(candidates) if any(held == index for held, _ in entry.request)]
 
 
-def drains(state: State) -> dict[str, Drain]:
+def drains(state: State) -> dict[str, PlanDrain]:
     """Pools that are DELETING, by name."""
     found = {}
     for name, pool in sorted(state.pools.items()):
         if pool.state is PoolState.DELETING:
             left = remaining(state, name)
-            found[name] = Drain(name, left.workflows, left.gpus, _last_end(state, name))
+            found[name] = PlanDrain(name, left.workflows, left.gpus, at(_last_end(state, name)))
     return found
 
 
-def stays(state: State, nodes: Collection[str]) -> tuple[Party, ...]:
+def stays(state: State, nodes: Collection[str]) -> tuple[PlanGang, ...]:
     """Returns the gangs that hold something on *nodes*, by id."""
     here = {gang: entry for name in nodes for gang, entry in state.ledger.on_node.get(name, {}).items()}
-    return tuple(Party.of(entry.gang, entry.placement) for _, entry in sorted(here.items()))
+    return tuple(plan_gang(entry.gang, entry.placement) for _, entry in sorted(here.items()))
 
 
 def _last_end(state: State, pool: str) -> float | None:

@@ -8,6 +8,7 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState
+from runrig.domain.shown.declared import Action, Kind
 from runrig.engine.state.state import State
 from runrig.service.access.roles import RoleChanges
 
@@ -21,8 +22,8 @@ class Difference:
     *undoes*: the change by hand that it would undo, in words (`by_hand`).
     """
 
-    action: str
-    kind: str
+    action: Action
+    kind: Kind
     name: str
     before: Pool | Cohort | Flavor | Grant | None
     after: Pool | Cohort | Flavor | Grant | None
@@ -37,8 +38,9 @@ def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -
         yield difference
     for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
         yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
-    for kind, declared in (("cohort", spec.cohorts), ("pool", spec.pools)):
-        for each in declared:
+    declared: tuple[tuple[Kind, Sequence[Cohort | Pool]], ...] = (("cohort", spec.cohorts), ("pool", spec.pools))
+    for kind, several in declared:
+        for each in several:
             if (kind, each.name) not in touched:
                 yield Difference("unchanged", kind, each.name, each, each)
 
@@ -53,7 +55,7 @@ def _of_action(state: State, action: object) -> Iterator[Difference]:
     match action:
         case PutPool(pool, before):
             deleted = before is not None and before.state is PoolState.ACTIVE and pool.state is not PoolState.ACTIVE
-            verb = "create" if is_creation(action) else "delete" if deleted else "update"
+            verb: Action = "create" if is_creation(action) else "delete" if deleted else "update"
             yield Difference(verb, "pool", pool.name, before, pool)
         case PutCohort(cohort, before):
             yield Difference("create" if before is None else "update", "cohort", cohort.name, before, cohort)

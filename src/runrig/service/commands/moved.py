@@ -19,7 +19,7 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
             f"if_revision {revision} does not exist yet: the newest is {state.revision}; `runrig plan` prints its revision",
             "if_revision",
         )
-    touched = {(each.kind, each.name) for each in differences}
+    touched: set[tuple[str, str]] = {(each.kind, each.name) for each in differences}
     touched |= {above for each in differences for above in _above(state, each)}
     for event in log.declarations(after=revision):
         kind, name = _declared(event.action)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from runrig.domain.plan import PutNode
-from runrig.engine.foresight.outcome import Party
+from runrig.domain.shown.plans import PlanGang
+from runrig.engine.foresight.outcome import plan_gang
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.lifecycle import nodes
 from runrig.engine.state.state import State
@@ -16,8 +17,8 @@ class Drained:
     """*changed*: the nodes that were not cordoned before.  *stops*: gangs that were told to stop; *stays*: those that go on there."""
 
     changed: tuple[str, ...]
-    stops: tuple[Party, ...]
-    stays: tuple[Party, ...]
+    stops: tuple[PlanGang, ...]
+    stays: tuple[PlanGang, ...]
 
 
 class Nodes:
@@ -43,8 +44,8 @@ class Nodes:
         return Drained(tuple(changed), stops, stays)
 
 
-def _parties(state: State, entries: Sequence[Entry]) -> tuple[Party, ...]:
+def _parties(state: State, entries: Sequence[Entry]) -> tuple[PlanGang, ...]:
     """Gangs as other answers call them: the only one of a workflow by its name."""
-    parties = (Party.of(each.gang, each.placement) for each in entries)
+    parties = (plan_gang(each.gang, each.placement) for each in entries)
     alone = {each.gang.id for each in entries if len(state.groups_of(each.gang.workflow)) == 1}
     return tuple(replace(each, gang=each.gang.partition("/")[0]) if each.gang in alone else each for each in parties)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from runrig.domain.errors import RunrigError, Unavailable
 from runrig.domain.gangs import Gang
 from runrig.domain.plan import Queue
+from runrig.domain.shown.plans import Plan
 from runrig.engine.foresight.branch import Budget, Edit, StateBranch
 from runrig.engine.foresight.consequences import concerns_nodes, consequences
 from runrig.engine.foresight.outcome import Outcome
@@ -18,7 +19,7 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference
 from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
-from runrig.service.foresight.seen import Seen, seen, told
+from runrig.service.foresight.seen import seen, told
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
@@ -35,14 +36,13 @@ LONGEST_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """*changes*: what the edit is, in the words of `apply`.  *nodes*: those that it takes out of use.
+    """*changes*: what the edit is, in the words of `apply`.  *plan*: what it would do, as far as the asker sees it.
 
     *queued*: the gangs that a submission queues immediately; empty for any other edit.
     """
 
     changes: tuple[Difference, ...]
-    nodes: tuple[str, ...]
-    seen: Seen
+    plan: Plan
     queued: tuple[Gang, ...] = ()
 
 
@@ -84,10 +84,10 @@ class Plans:
             asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
-                shown = told(as_seen.consequences, lambda id: _groups(state, id, deed) == 1)
+                shown = told(as_seen, lambda id: _groups(state, id, deed) == 1)
             submitted = edit.actions if isinstance(deed, OfSubmission) else ()
             queued = tuple(each.gang for each in submitted if isinstance(each, Queue))
-            return Planned(changes, asked, replace(as_seen, consequences=shown), queued)
+            return Planned(changes, replace(shown, nodes=asked), queued)
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:

@@ -11,7 +11,7 @@ from runrig.domain.steps import Steps
 from runrig.domain.workflows import Workflow
 from runrig.engine.explain import report
 from runrig.engine.foresight.next_cycle import MOST_LOOKS, why_next
-from runrig.engine.foresight.outcome import Party
+from runrig.engine.foresight.outcome import plan_gang
 from runrig.engine.state.state import State
 
 
@@ -47,7 +47,7 @@ def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, 
         holders = (gang for reason in (*group.reasons, *blockers) for gang in reason.holders)
         for gang in {*group.stops, *group.waits_for, *holders}:
             if (entry := state.ledger.entries.get(gang)) is not None:
-                yield gang, Party.of(entry.gang, entry.placement).gpus
+                yield gang, plan_gang(entry.gang, entry.placement).gpus
 
 
 MOST_LOOKS_HERE = 16

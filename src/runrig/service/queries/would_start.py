@@ -11,7 +11,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.domain.shown.changes import ForeseenEffect, WorkflowChanges, WouldStart
 from runrig.domain.steps import drained
 from runrig.engine.foresight.counterfactual import Counterfactual
-from runrig.engine.foresight.outcome import Party
+from runrig.engine.foresight.outcome import plan_gang
 from runrig.engine.foresight.would_start import Foresight, starting_changes
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.verdicts import at_rest
@@ -132,7 +132,7 @@ def _mentioned(state: State, found: Foresight) -> Iterator[tuple[str, int]]:
 
 
 def _gpus(entry: Entry) -> int:
-    return Party.of(entry.gang, entry.placement).gpus
+    return plan_gang(entry.gang, entry.placement).gpus
 
 
 def _shown(revision: int, found: Foresight, names: Names) -> WorkflowChanges:

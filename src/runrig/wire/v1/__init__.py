@@ -34,20 +34,7 @@ from runrig.wire.v1.nodes import (
     NodesMarked,
 )
 from runrig.wire.v1.output import LogRecord
-from runrig.wire.v1.plans import (
-    Plan,
-    PlanDrain,
-    PlanExposed,
-    PlanGang,
-    PlanLoss,
-    PlanNever,
-    PlanPool,
-    PlanPoolRow,
-    PlanPreempted,
-    PlanRequest,
-    PlanStart,
-    PlanUnseen,
-)
+from runrig.wire.v1.plans import PlanRequest
 from runrig.wire.v1.pools import (
     Cohort,
     CohortCreate,
@@ -140,18 +127,7 @@ __all__ = [
     "NodesDrained",
     "NodesMarked",
     "Page",
-    "Plan",
-    "PlanDrain",
-    "PlanExposed",
-    "PlanGang",
-    "PlanLoss",
-    "PlanNever",
-    "PlanPool",
-    "PlanPoolRow",
-    "PlanPreempted",
     "PlanRequest",
-    "PlanStart",
-    "PlanUnseen",
     "Pool",
     "PoolChange",
     "PoolChangePage",

@@ -4,9 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import Request, example
+from runrig.domain.shown.plans import PlanGang
+from runrig.wire.base import Request, example, example_of
 from runrig.wire.v1.base import Page, Shown, Tagged
-from runrig.wire.v1.plans import MOST_NODES, PlanGang
+from runrig.wire.v1.plans import MOST_NODES
 
 
 class GpuHolder(Shown):
@@ -94,10 +95,10 @@ class NodesMarked(Shown):
 class NodesDrained(NodesMarked):
     """*stops*: what was told to stop, to be queued again.  *stays*: HIGH and NORMAL work that goes on there to its end."""
 
-    model_config = example({"changed": ["n00", "n01"], "stops": [PlanGang.example()], "stays": []})
+    model_config = example({"changed": ["n00", "n01"], "stops": [example_of(PlanGang)], "stays": []})
 
-    stops: list[PlanGang]
-    stays: list[PlanGang]
+    stops: tuple[PlanGang, ...]
+    stays: tuple[PlanGang, ...]
 
 
 class Flavor(Shown):

@@ -2,25 +2,16 @@
 
 from typing import Any
 
-from runrig import wire
 from runrig.api.shown.pools import declared, plain_quotas
 from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool
+from runrig.domain.shown.declared import DeclaredChange
 from runrig.service.commands.differences import Difference
 
 
-def change(difference: Difference) -> wire.ChangeAnswer:
-    return wire.ChangeAnswer.model_validate(
-        {
-            "action": difference.action,
-            "kind": difference.kind,
-            "name": difference.name,
-            "before": _declared(difference.before),
-            "after": _declared(difference.after),
-            "undoes": difference.undoes,
-        }
-    )
+def change(it: Difference) -> DeclaredChange:
+    return DeclaredChange(it.action, it.kind, it.name, _declared(it.before), _declared(it.after), it.undoes)
 
 
 def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] | None:
