@@ -12,7 +12,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
-from tests.backends.local.launches import launch, running, stopped, stopping
+from tests.backends.local.launches import ended, launch, running, stopped, stopping
 
 NODES = (Node("n0", {"gpu": 8}), Node("n1", {"gpu": 8}))
 RUNNING = TaskFact(Phase.RUNNING)
@@ -45,10 +45,10 @@ def test_a_task_runs_at_once_and_ends_after_its_duration() -> None:
     backend.sync(running(short, usual))
     assert backend.observe() == Observation(nodes=NODES, running={short.key, usual.key})
     time.at += 5
-    assert backend.observe() == Observation({short.key: stopped(0)}, running={usual.key})
+    assert backend.observe() == Observation({short.key: ended(0)}, running={usual.key})
     time.at += 55
     backend.sync(running(short, usual))
-    assert backend.observe() == Observation({short.key: stopped(0), usual.key: stopped(0)})
+    assert backend.observe() == Observation({short.key: ended(0), usual.key: ended(0)})
     backend.sync(Desired())
     assert backend.observe() == Observation()
 
@@ -74,6 +74,17 @@ def test_a_task_that_ended_before_it_was_stopped_keeps_its_exit_code() -> None:
     backend.sync(running(task))
     time.at += 6
     backend.sync(stopping(task))
+    assert facts(backend) == {task.key: ended(0)}
+
+
+def test_an_end_while_it_was_asked_to_stop_is_not_certainly_its_own() -> None:
+    time = RealTime()
+    backend = simulated(time)
+    task = launch(duration_s=5.0)
+    backend.sync(running(task))
+    time.at += 4.9
+    backend.sync(stopping(task))
+    time.at += 1
     assert facts(backend) == {task.key: stopped(0)}
 
 
@@ -96,7 +107,7 @@ def test_a_task_that_comes_again_lasts_its_time_from_then_on() -> None:
     time.at += 3
     assert facts(backend) == {task.key: RUNNING, other.key: RUNNING}
     time.at += 2
-    assert facts(backend) == {task.key: stopped(0), other.key: stopped(0)}
+    assert facts(backend) == {task.key: ended(0), other.key: ended(0)}
 
 
 def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> None:
@@ -107,7 +118,7 @@ def test_those_that_are_stopped_long_before_their_end_leave_nothing_behind() -> 
         backend.sync(running(stays, launch(task=f"t{at}", duration_s=1e6)))
     assert facts(backend) == {stays.key: RUNNING, launch(task="t2999").key: RUNNING}
     time.at += 10
-    assert facts(backend) == {stays.key: stopped(0), launch(task="t2999").key: RUNNING}
+    assert facts(backend) == {stays.key: ended(0), launch(task="t2999").key: RUNNING}
 
 
 def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> None:
@@ -210,6 +221,6 @@ def test_a_task_of_another_workflow_with_its_name_is_not_taken_for_it(tmp_path: 
     again = simulated(time, tmp_path)
     again.sync(running(*tasks))
     same, another, earlier = (task.key for task in tasks)
-    assert facts(again) == {same: stopped(0), another: RUNNING, earlier: stopped(0)}
+    assert facts(again) == {same: ended(0), another: RUNNING, earlier: ended(0)}
     time.at += 5
     assert facts(simulated(time, tmp_path))[another] == stopped(0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,29 @@ def test_one_with_a_rule_for_it_starts_again_as_the_next_attempt_with_another_po
         here.runs(id)
         world.api.delete(here.pods(id)[f"{id}/main-0/0"])
         here.until(lambda: here.attempts(id)[1:] == [("main-0", 1, "RUNNING")], "it runs again")
+        agree(here)
+        seen.check_nothing_was_made_twice()
+
+
+@pytest.mark.parametrize("before_s", [5, -5], ids=["before", "after"])
+def test_work_whose_end_its_node_reports_late_has_ended_if_it_did_so_before_a_drain(
+    world: World, tmp_path: Path, before_s: int
+) -> None:
+    with rig(world, tmp_path, CLUSTER) as here, witness(here) as seen:
+        id = submit(here, gang("w", 1), priority="LOW")
+        (node,) = here.runs(id).values()
+        key = f"{id}/main-0/0"
+        with stopped(world.plane.processes["kwok"]):
+            here.say("node", "drain", str(node))
+            deleted = here.until(lambda: here.pods()[key]["metadata"].get("deletionTimestamp"), "its pod is deleted")
+            grace_s = here.pods()[key]["metadata"]["deletionGracePeriodSeconds"]
+            ended = datetime.fromisoformat(deleted) - timedelta(seconds=grace_s + before_s)
+            at = ended.strftime("%Y-%m-%dT%H:%M:%SZ")
+            here.set_status(key, {"phase": "Succeeded"}, exitCode=0, reason="Completed", finishedAt=at)
+            status = "COMPLETED" if before_s > 0 else "FAILED_EVICTED"
+            here.until(lambda: here.attempts(id)[0] == ("main-0", 0, status), f"it is {status}")
+        again = [] if before_s > 0 else [("main-0", 1, "RUNNING")]
+        here.until(lambda: here.attempts(id)[1:] == again, "it runs again, or does not")
         agree(here)
         seen.check_nothing_was_made_twice()
 

@@ -116,6 +116,8 @@ class SimulatedBackend:
         self._read = bool(self._runs)
         self._lines_left = 0
         self._ended: dict[TaskKey, TaskFact] = {}
+        self._asked: frozenset[TaskKey] = frozenset()
+        """To stop."""
         self._ends = _ends_of(self._runs)
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
@@ -132,7 +134,9 @@ class SimulatedBackend:
         """Notes who has ended by *now*."""
         while self._next_end() <= now:
             _, key = heappop(self._ends)
-            self._ended[key] = TaskFact(Phase.ENDED, self._runs[key].exit_code)
+            run = self._runs[key]
+            by_itself = not (run.stopped or self._read or key in self._asked)
+            self._ended[key] = TaskFact(Phase.ENDED, run.exit_code, by_itself=by_itself)
 
     def _next_end(self) -> float:
         """When the next of those ends that were not noted; drops places of runs that are gone, or end at another time since."""
@@ -145,9 +149,13 @@ class SimulatedBackend:
 
     def sync(self, desired: Desired) -> None:
         with self._lock:
-            if self._read:
+            now = self._clock.now()
+            if self._read:  # who had been asked to stop is not known
                 self._take_keys_of(desired)
-            changes = self._changes(desired, self._clock.now())
+            else:
+                self._end(now)
+            self._asked = frozenset(desired.stop)
+            changes = self._changes(desired, now)
             if not changes:
                 return
             self._check_claim()

@@ -111,6 +111,7 @@ def test_only_what_runs_can_be_entered(world: World) -> None:
     ticket = world.open()
     assert world.sessions.runs(ticket)
     world.desk.service.submissions.cancel(world.id, user="ann", message="")
+    world.desk.later(0)
     world.desk.later(100)  # with its grace
     assert not world.sessions.runs(ticket)
     with pytest.raises(Conflict, match="is FAILED_CANCELED: nobody can enter what has ended"):

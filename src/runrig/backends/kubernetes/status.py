@@ -55,7 +55,7 @@ _End = tuple[int, str]
 def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
     """*now*: seconds since the epoch; *stopping*: we asked it to stop.  *start_timeout_s*: how long a pod with a node has to start."""
     if over(pod) or given_up(pod, now):
-        return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping))
+        return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping), by_itself=stopping and _ended_by_itself(pod))
     if _started(pod):
         return TaskFact(Phase.RUNNING)
     stuck = _stuck(pod, now) or (None if stopping else _late(pod, now, start_timeout_s))
@@ -259,8 +259,7 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
     if stopping:
         words = "its pod was deleted by force: its node has not said that it ended"
         return None if ran else (STOPPED, words if silent else "stopped before it started")
-    asked = _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or 0)
-    if _ended_before(pod, asked):
+    if _ended_before(pod, _asked_to_stop(metadata)):
         return None
     if silent:
         return (
@@ -270,6 +269,19 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
     if not ran:
         return ExitCode.BACKEND_ERROR, "its pod was deleted before it started, and not by runrig"
     return ExitCode.BACKEND_ERROR, f"its pod was deleted while it ran, and not by runrig (exit code {_own_end(pod)[0]})"
+
+
+def _ended_by_itself(pod: Object) -> bool:
+    """True if it is certain that its command had ended before it was asked to stop."""
+    if not _terminated(pod) or _main(pod)["terminated"].get("reason") == "ContainerStatusUnknown" or _taken_away(pod):
+        return False
+    metadata = pod["metadata"]
+    return "deletionTimestamp" not in metadata or _ended_before(pod, _asked_to_stop(metadata))
+
+
+def _asked_to_stop(metadata: Object) -> float:
+    """When it was deleted, in seconds since the epoch: the API server adds the grace period to that."""
+    return _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or 0)
 
 
 def _own_end(pod: Object) -> _End:
