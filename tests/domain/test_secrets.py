@@ -1,11 +1,14 @@
 """Text without the secrets that are in it."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runrig.domain import secrets
-from runrig.domain.secrets import masked
+from runrig.domain.secrets import MASK, SHORTEST, masked
 
 PEM = "-----BEGIN KEY-----\nMIIEowIBAAKC\nab\n-----END KEY-----\n"
 
@@ -38,6 +41,26 @@ PEM = "-----BEGIN KEY-----\nMIIEowIBAAKC\nab\n-----END KEY-----\n"
 )
 def test_secrets_are_masked_wherever_they_stand(parts: list[str], handed: list[str], shown: list[str]) -> None:
     assert masked(parts, handed) == shown
+
+
+@given(st.text("ab\n", max_size=60), st.lists(st.text("ab\n", max_size=8), max_size=4), st.lists(st.integers(0, 60)))
+def test_no_secret_and_no_line_of_one_is_left_and_nothing_else_is_changed(
+    text: str, handed: list[str], cuts: list[int]
+) -> None:
+    """Whether its lines are whole or cut."""
+    ends = [at + 1 for at, letter in enumerate(text) if letter == "\n"]
+    bounds = sorted({0, len(text), *ends, *(at for at in cuts if at < len(text))})
+    parts = [text[begin:end] for begin, end in pairwise(bounds)]
+    shown = masked(parts, handed)
+    whole = "".join(shown)
+    assert len(shown) == len(parts)
+    assert whole.count("\n") == text.count("\n")
+    sought = [piece.strip() for secret in handed for piece in (secret, *secret.split("\n"))]
+    sought = [piece for piece in sought if len(piece) >= SHORTEST]
+    assert [piece for piece in sought if piece in whole] == []
+    assert (whole == text) is not any(piece in text for piece in sought)
+    kept = iter(text)
+    assert all(letter in kept for letter in whole.replace(MASK, "")), "what is shown was written, in that order"
 
 
 def test_what_is_too_much_to_search_is_masked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

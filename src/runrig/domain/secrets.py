@@ -16,7 +16,7 @@ _BEYOND_ASCII = re.compile(r"[^\0-\x7f]")
 
 
 def masked(parts: Sequence[str], secrets: Collection[str]) -> list[str]:
-    """*parts* of one text, each with `MASK` in place of what it has of *secrets*; lines keep their ends.
+    """*parts* of one text, each a line or a piece of one, with `MASK` in place of what it has of *secrets*; lines keep their ends.
 
     A secret is found across parts, inside or overlapping another one, and as Python, JSON or an address would quote it.  The lines of
     a secret that has several are masked by themselves too.  O(text * secrets).
