@@ -37,51 +37,51 @@ class _Root(LazyGroup):
 @click.group(
     cls=_Root,
     lazy={
-        "up": ("runrig.cli.commands.up:up", "Start a server with everything in one process."),
-        "serve": ("runrig.cli.commands.serve:serve", "Start a server for many people, as a file says."),
-        "version": ("runrig.cli.commands.version:version", "The versions of this program and of the server."),
-        "open": ("runrig.cli.commands.open:open_page", "Look at the server: an address that signs a browser in."),
-        "login": ("runrig.cli.commands.login:login", "Log in to a server, and remember its token."),
-        "logout": ("runrig.cli.commands.login:logout", "Forget the token of a server."),
-        "token": ("runrig.cli.commands.token:token", "Tokens: what lets a person or a program in."),
-        "user": ("runrig.cli.commands.user:user", "Users: who may have tokens and roles."),
-        "role": ("runrig.cli.commands.role:role", "Roles: who may do what."),
+        "up": ("runrig.cli.commands.up:up", "Start a server on this machine, all in one process."),
+        "serve": ("runrig.cli.commands.serve:serve", "Start a production server from a config file."),
+        "version": ("runrig.cli.commands.version:version", "Print the versions of this program and the server."),
+        "open": ("runrig.cli.commands.open:open_page", "Print a one-time URL of the web page."),
+        "login": ("runrig.cli.commands.login:login", "Log in to a server."),
+        "logout": ("runrig.cli.commands.login:logout", "Log out of a server."),
+        "token": ("runrig.cli.commands.token:token", "Manage access tokens."),
+        "user": ("runrig.cli.commands.user:user", "Manage users."),
+        "role": ("runrig.cli.commands.role:role", "Manage roles."),
         "credential": (
             "runrig.cli.commands.credential:credential",
-            "Credentials: values that your tasks are handed.",
+            "Manage secrets for your tasks.",
         ),
-        "pool": ("runrig.cli.commands.pool:pool", "Pools: named shares of GPUs that people submit to."),
-        "cohort": ("runrig.cli.commands.cohort:cohort", "Cohorts: inner nodes of the quota tree."),
-        "apply": ("runrig.cli.commands.apply:apply", "Declare cohorts and pools from a cluster file."),
-        "plan": ("runrig.cli.commands.plan:plan", "Show what an edit would do, before you make it."),
-        "export": ("runrig.cli.commands.export:export", "Print what is declared, as a cluster file."),
-        "resource": ("runrig.cli.commands.resource:resource", "Nodes: what they have and who holds it."),
-        "node": ("runrig.cli.commands.node:node", "Close nodes, open them, empty them."),
+        "pool": ("runrig.cli.commands.pool:pool", "Manage pools, the shares of GPUs that users submit to."),
+        "cohort": ("runrig.cli.commands.cohort:cohort", "Manage cohorts, the inner nodes of the quota tree."),
+        "apply": ("runrig.cli.commands.apply:apply", "Create and update pools and cohorts from a cluster file."),
+        "plan": ("runrig.cli.commands.plan:plan", "Preview the effect of a change."),
+        "export": ("runrig.cli.commands.export:export", "Export pools, cohorts and roles as a cluster file."),
+        "resource": ("runrig.cli.commands.resource:resource", "Show nodes and their usage."),
+        "node": ("runrig.cli.commands.node:node", "Cordon, uncordon and drain nodes."),
         "topology": (
             "runrig.cli.commands.topology:topology",
-            "Zones, spines, racks: what is free there, and what fits.",
+            "Show free capacity by zone, spine and rack.",
         ),
-        "workflow": ("runrig.cli.commands.workflow:workflow", "Submit workflows, follow them, ask why they wait."),
-        "why": ("runrig.cli.commands.why:why", "Why workflows wait: everything that blocks them."),
-        "events": ("runrig.cli.commands.events:events", "What happened in the cluster: who was preempted, and why."),
+        "workflow": ("runrig.cli.commands.workflow:workflow", "Submit, follow and change workflows."),
+        "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
+        "events": ("runrig.cli.commands.events:events", "List cluster events, such as preemptions and their reasons."),
         "simulate": (
             "runrig.cli.commands.simulate:simulate",
-            "What would be admitted, of Kueue manifests or a cluster file.",
+            "Simulate Kueue manifests or a cluster file.",
         ),
-        "admin": ("runrig.cli.commands.admin:admin", "What an admin does to a server that runs."),
-        "backup": ("runrig.cli.commands.backup:backup", "Write all that a server knows into one file."),
-        "restore": ("runrig.cli.commands.backup:restore", "Fill an empty database from a backup."),
-        "completion": ("runrig.cli.commands.completion:completion", "Completion of commands for your shell."),
+        "admin": ("runrig.cli.commands.admin:admin", "Administer a running server."),
+        "backup": ("runrig.cli.commands.backup:backup", "Back up a server to a file."),
+        "restore": ("runrig.cli.commands.backup:restore", "Restore a backup into an empty database."),
+        "completion": ("runrig.cli.commands.completion:completion", "Print the completion script for your shell."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples("runrig up --gpus 4", "runrig workflow submit train.yaml", "runrig pool list"),
 )
-@click.option("--server", metavar="URL", help="Address of the server [RUNRIG_SERVER].")
+@click.option("--server", metavar="URL", help="Server address [RUNRIG_SERVER].")
 @click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")
 @click.version_option(__version__, message="runrig %(version)s", help="Print the version of this program.")
 @click.pass_context
 def cli(context: click.Context, server: str | None, data: str | None) -> None:
-    """Shares GPUs between teams, and says of every waiting workflow why it waits."""
+    """Share GPUs between teams, and see why each workflow is waiting."""
     context.obj = ServerAddress(server, data)
 
 

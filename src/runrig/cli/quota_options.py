@@ -58,22 +58,25 @@ def quota_options(command: F) -> F:
         click.option(
             "--weight",
             type=click.IntRange(min=1),
-            help="How much it may borrow beside its siblings, once not all weights are equal.",
+            help="Share of borrowed capacity relative to siblings; effective as soon as weights differ.",
         ),
         click.option(
             "--lending-limit",
             type=Limit(),
-            help="GPUs that others may take while idle; none: all. FLAVOR=N,... as for --quota.",
+            help="How many idle GPUs others may borrow; none: all of them. FLAVOR=N,... as for --quota.",
         ),
         click.option(
             "--borrowing-limit",
             type=Limit(),
-            help="GPUs above the quota that it may use; none: no limit. FLAVOR=N,... as for --quota.",
+            help="How many GPUs it may use beyond its quota; none: no limit. FLAVOR=N,... as for --quota.",
         ),
         click.option(
             "--quota",
             type=Quota(),
-            help="Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for others, none: no quota.",
+            help=(
+                "Whole GPUs; FLAVOR=GPUS,... with several flavors; FLAVOR/RESOURCE=AMOUNT for other "
+                "resources; AMOUNT none: no quota."
+            ),
         ),
     ):
         command = option(command)

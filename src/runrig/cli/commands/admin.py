@@ -18,16 +18,17 @@ from runrig.domain.errors import InvalidInput
 
 @click.group(epilog=examples("runrig admin accept-clock", "runrig admin credential-key /etc/runrig/credential.key"))
 def admin() -> None:
-    """What an admin does to a server that runs."""
+    """Administer a running server."""
 
 
 @admin.command("accept-clock", epilog=examples("runrig admin accept-clock", "runrig admin accept-clock -t json"))
 @with_session
 def accept_clock(session: Session) -> None:
-    """Let the server believe its machine's clock again, after it was put forward or back.
+    """Accept the machine's clock after it was changed.
 
-    See first that the clock is right: what the server's time goes forward by counts for the limits of what runs, and for what is
-    deleted by age. It never goes back; of a clock that is behind, the difference is no longer reported.
+    Check first that the clock is right: if the server's time jumps forward, running workflows may reach their
+    time limit and old data is deleted sooner. The server's time never goes back; if the clock is behind, the
+    difference is no longer reported.
     """
     found = session.client.call("POST", path("clock", "accept"))
     answer = found | {name: naive(found[name]) for name in ("before", "now")}
@@ -45,13 +46,12 @@ def accept_clock(session: Session) -> None:
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--drop-old", is_flag=True, help="Only leave out all keys but the newest, once `reseal-credentials` was run."
-)
+@click.option("--drop-old", is_flag=True, help="Remove all keys except the newest. Run `reseal-credentials` first.")
 def credential_key(file: Path, drop_old: bool) -> None:
-    """Make the key file of a server's credentials, or put a new key first in it; the old ones still open what they sealed.
+    """Create the key file for credentials, or add a new key in first place.
 
-    The server reads the file at each use. Several servers of one database need the same file.
+    Older keys still decrypt what they encrypted. The server reads the file at each use. All servers of a
+    database need the same file.
     """
     old = _keys_of(file)
     if drop_old and not old:
@@ -93,7 +93,10 @@ def _replace(file: Path, text: str) -> None:
 @admin.command("reseal-credentials", epilog=examples("runrig admin reseal-credentials"))
 @with_session
 def reseal_credentials(session: Session) -> None:
-    """Seal all credentials with the newest key of the server's key file, so that older keys can be dropped from it."""
+    """Encrypt all credentials with the newest key.
+
+    After that, you can remove older keys from the key file with `credential-key --drop-old`.
+    """
     answer = session.client.call("POST", "/api/v1/credentials:reseal")
     if session.show(answer):
         return

@@ -29,18 +29,21 @@ _KEPT = "! {kind} {name} is kept: something hangs under it that is not in the fi
     metavar="FILE",
     help="Cluster file; - reads stdin.",
 )
-@click.option("--prune", is_flag=True, help="Remove what an earlier apply made and the file no longer has.")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@click.option("--prune", is_flag=True, help="Delete what an earlier apply created and the file no longer has.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @click.option(
     "--if-revision",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Only if nothing of it was changed since revision N, as `runrig plan` says it.",
+    help=("Apply only if nothing in the file was changed after revision N, as printed by `runrig plan`."),
 )
-@click.option("--force", is_flag=True, help="Also undo what was changed by hand since the last apply.")
+@click.option("--force", is_flag=True, help="Also undo manual changes made since the last apply.")
 @with_session
 def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: int | None, force: bool) -> None:
-    """Declare cohorts and pools from a cluster file.  Without --prune nothing is ever removed."""
+    """Create and update cohorts and pools from a cluster file.
+
+    Nothing is deleted without --prune.
+    """
     body = {"file": read_text(file), "prune": prune, "dry_run": dry_run, "force": force} | (
         {} if if_revision is None else {"if_revision": if_revision}
     )

@@ -27,16 +27,17 @@ DATABASE = "runrig.db"
     "--config",
     shell_complete=completing.files,
     metavar="FILE",
-    help="That of `runrig serve`; without it the data folder of `runrig up`.",
+    help="Config file of `runrig serve`. Default: the data folder of `runrig up`.",
 )
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
-@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write; it must not be there yet.")
-@click.option("--no-logs", is_flag=True, help="Leave out what tasks printed.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="Output file. Must not exist.")
+@click.option("--no-logs", is_flag=True, help="Exclude task output.")
 @click.pass_context
 def backup(context: click.Context, config: str | None, data: str | None, output: str, no_logs: bool) -> None:
-    """Write all that a server knows into one file, as it is at one moment; the server may run meanwhile.
+    """Back up a server to one file.
 
-    The file has specifications with their environments, and the hashes of tokens: keep it as you keep secrets.
+    You can run this while the server is up. Keep the file as safe as your secrets: it contains environment
+    variables of workflows and hashes of tokens.
     """
     from runrig.wiring.backup import in_words, write_backup
 
@@ -57,15 +58,16 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
     "--config",
     shell_complete=completing.files,
     metavar="FILE",
-    help="That of `runrig serve`; without it the data folder of `runrig up`.",
+    help="Config file of `runrig serve`. Default: the data folder of `runrig up`.",
 )
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
-@click.option("--check", is_flag=True, help="Only read FILE and say what is in it.")
+@click.option("--check", is_flag=True, help="Verify the backup and print a summary.")
 @click.pass_context
 def restore(context: click.Context, file: Path, config: str | None, data: str | None, check: bool) -> None:
-    """Fill an empty database from a backup; whether it was SQLite or PostgreSQL makes no difference.
+    """Restore a backup into an empty database.
 
-    All of it or nothing is restored. No server may run on the database; one that starts afterwards goes on from there.
+    Backups of SQLite and PostgreSQL work with both. The restore is all or nothing, and no server may use the
+    database.
     """
     from runrig.wiring.backup import check_backup, in_words, missing, restore_backup
 

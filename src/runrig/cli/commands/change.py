@@ -69,7 +69,7 @@ def _each(
     )
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
-@click.option("--message", "-m", help="Why; it is kept with the workflow.")
+@click.option("--message", "-m", help="Reason, stored with the workflow.")
 @click.option(
     "--pool",
     "-p",
@@ -77,7 +77,7 @@ def _each(
     multiple=True,
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Instead of IDs: yours in this pool, without its subpools; repeat it.",
+    help="Your workflows in this pool, without its subpools, instead of IDs (repeatable).",
 )
 @click.option(
     "--user",
@@ -86,9 +86,9 @@ def _each(
     multiple=True,
     shell_complete=completing.users,
     metavar="NAME",
-    help="Those of this user, not yours; repeat it.",
+    help="Workflows of this user instead of yours (repeatable).",
 )
-@click.option("--all", "-a", "all_users", is_flag=True, help="Those of all users, not only yours.")
+@click.option("--all", "-a", "all_users", is_flag=True, help="Workflows of all users.")
 @click.option(
     "--status",
     "-s",
@@ -96,15 +96,16 @@ def _each(
     type=click.Choice(_ALIVE, case_sensitive=False),
     multiple=True,
     metavar="STATUS",
-    help="Those with this status, PENDING or RUNNING; repeat it.",
+    help="Only PENDING or only RUNNING workflows (repeatable).",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before those that fit are cancelled.")
-@click.option("--force", "-f", is_flag=True, expose_value=False, help="Accepted for scripts; a cancel needs no force.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--force", "-f", is_flag=True, expose_value=False, help="No effect; accepted for scripts.")
 @with_session
 def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:
-    """Stop each workflow ID, or all that fit --pool, --user and --status.
+    """Cancel workflows, by ID or by --pool, --user and --status.
 
-    One that cannot be stopped does not keep the others."""
+    If a workflow cannot be cancelled, the others still are.
+    """
     client = session.client
     if bool(ids) == any(filters.values()):
         raise InvalidInput.one(
@@ -141,7 +142,7 @@ def _question(ids: Sequence[str]) -> str:
     return f"Cancel {len(ids):,} {'workflow' if len(ids) == 1 else 'workflows'} ({names})?"
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would become of them, and change nothing.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
 
 
 @click.command(
@@ -151,11 +152,14 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would become o
     )
 )
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
-@click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Where they go.")
+@click.option("--pool", "-p", required=True, shell_complete=completing.pools, metavar="NAME", help="Pool to move to.")
 @_DRY_RUN
 @with_session
 def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> None:
-    """Put each workflow ID, which has not started, into another pool.  It keeps its submit time."""
+    """Move workflows that have not started to another pool.
+
+    They keep their submit time.
+    """
     _reassign(session, ids, {"pool": pool}, f"in pool {pool}", "moved", dry_run=dry_run)
 
 
@@ -171,12 +175,15 @@ def move(session: Session, ids: tuple[str, ...], pool: str, dry_run: bool) -> No
     required=True,
     type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
     metavar="HIGH|NORMAL|LOW",
-    help="HIGH and NORMAL are never preempted and never borrow; LOW is, and may.",
+    help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
 )
 @_DRY_RUN
 @with_session
 def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run: bool) -> None:
-    """Give each workflow ID, which has not started, another priority.  It keeps its submit time."""
+    """Change the priority of workflows that have not started.
+
+    They keep their submit time.
+    """
     _reassign(session, ids, {"priority": priority}, f"of priority {priority}", "reprioritised", dry_run=dry_run)
 
 
@@ -208,9 +215,11 @@ def _would(verdict: Mapping[str, Any] | None) -> str:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @with_session
 def hold(session: Session, ids: tuple[str, ...]) -> None:
-    """Keep what has not started of each workflow ID from starting, until it is released.
+    """Hold workflows until they are released.
 
-    What runs goes on.  It keeps its submit time, and so its place in the queue."""
+    Groups that have not started stay out of the queue; running groups continue. Held workflows keep their
+    submit time, and so their queue position.
+    """
     client = session.client
     _each(session, ids, lambda id: client.call("POST", path("workflows", id, "hold")), "held")
 
@@ -219,6 +228,9 @@ def hold(session: Session, ids: tuple[str, ...]) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completing.living_workflows)
 @with_session
 def release(session: Session, ids: tuple[str, ...]) -> None:
-    """End the hold of each workflow ID: it waits in the queue again, at the place of its submit time."""
+    """Release held workflows.
+
+    They return to the queue at the position of their submit time.
+    """
     client = session.client
     _each(session, ids, lambda id: client.call("POST", path("workflows", id, "release")), "released")

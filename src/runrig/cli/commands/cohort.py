@@ -22,16 +22,16 @@ Node = Mapping[str, Any]
 
 @click.group(epilog=examples("runrig cohort list", "runrig cohort create research --parent org --quota 16"))
 def cohort() -> None:
-    """Cohorts: inner nodes of the quota tree."""
+    """Manage cohorts, the inner nodes of the quota tree."""
 
 
 @cohort.command("list", epilog=examples("runrig cohort list", "runrig cohort list -t json"))
 @with_session
 def list_cohorts(session: Session) -> None:
-    """The quota tree, pools as its leaves, with what each node has, holds, borrows and lends.
+    """Show the quota tree with the usage of each node.
 
-    Guaranteed used is held by HIGH and NORMAL, Preemptible used by LOW; Headroom is what a node may still use, limits at all levels
-    applied.
+    Guaranteed used is usage by HIGH and NORMAL workflows, Preemptible used by LOW workflows. Headroom is what a
+    node can still use, with the limits of all levels applied.
     """
     answer = quota_tree(session.client.get(path("quota-tree")))
     if session.show(answer):
@@ -43,7 +43,7 @@ def list_cohorts(session: Session) -> None:
 @click.argument("name", shell_complete=completing.cohorts)
 @with_session
 def show_cohort(session: Session, name: str) -> None:
-    """Quota, limits and balances of the cohort NAME."""
+    """Show quota, limits and usage of a cohort."""
     _print(session, session.client.get(path("cohorts", name)))
 
 
@@ -57,10 +57,10 @@ def show_cohort(session: Session, name: str) -> None:
 )
 @click.argument("name")
 @quota_options
-@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="The cohort above it.")
+@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="Parent cohort.")
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
-    """Create the cohort NAME."""
+    """Create a cohort."""
     answer = session.client.call("POST", path("cohorts"), body={"name": name} | request(**settings))
     _print(session, answer, pool_changes.created)
 
@@ -75,11 +75,14 @@ def create(session: Session, name: str, **settings: Any) -> None:
 )
 @click.argument("name", shell_complete=completing.cohorts)
 @quota_options
-@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="The cohort above it.")
-@click.option("--no-parent", is_flag=True, help="Take it out of the cohort above it.")
+@click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="Parent cohort.")
+@click.option("--no-parent", is_flag=True, help="Remove the cohort from its parent.")
 @with_session
 def update(session: Session, name: str, no_parent: bool, **settings: Any) -> None:
-    """Change the cohort NAME.  Options left out keep their value; running work is never stopped."""
+    """Update a cohort.
+
+    Omitted options keep their values. Running workflows are not stopped.
+    """
     if no_parent and settings["parent"] is not None:
         raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
     body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
@@ -90,17 +93,22 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
 
 @cohort.command(
     "delete",
-    short_help="Delete the cohort NAME.",
+    short_help="Delete a cohort.",
     epilog=examples("runrig cohort delete research --yes", "runrig cohort delete research --leave-children"),
 )
 @click.argument("name", shell_complete=completing.cohorts)
 @click.option(
-    "--leave-children", is_flag=True, help="Also with children: they stay under the name, at the top of the tree."
+    "--leave-children",
+    is_flag=True,
+    help="Delete it even if it has children. They stay under its name at the top of the tree.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None:
-    """Delete the cohort NAME with its quota.  Work that runs is never stopped."""
+    """Delete a cohort and its quota.
+
+    Running workflows are not stopped.
+    """
     client, route = session.client, path("cohorts", name)
     confirmed(lambda: cohort_tree.question(client.get(route), leave_children=leave_children), yes=yes)
     client.call("DELETE", route, query={"leave_children": leave_children or None})

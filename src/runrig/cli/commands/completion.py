@@ -17,8 +17,9 @@ from runrig.cli.lazy import examples
 def completion(shell: str) -> None:
     """Print the completion script of SHELL.
 
-    It completes commands, options and files, and asks the server for the names of pools, workflows, tasks, nodes, cohorts and users.
-    A server that does not answer within 0.08 s is left alone; RUNRIG_COMPLETION_S says how many seconds one that is far away has.
+    It completes commands, options, files, and the names of pools, workflows, tasks, nodes, cohorts and users.
+    Names come from the server; one that does not respond within 0.08 s is skipped. For a remote server, set
+    RUNRIG_COMPLETION_S to a longer time in seconds.
     """
     script = get_completion_class(shell)
     assert script is not None

@@ -23,13 +23,16 @@ TYPES = ("GENERIC", "REGISTRY", "DATA")
 
 @click.group(epilog=examples("runrig credential list", "runrig credential set wandb api_key=key.txt"))
 def credential() -> None:
-    """Credentials: values that your tasks get and that nobody can read back."""
+    """Manage secrets for your tasks.
+
+    Tasks can use the values; no command shows them.
+    """
 
 
 @credential.command("list", epilog=examples("runrig credential list", "runrig credential list -t json"))
 @with_session
 def list_credentials(session: Session) -> None:
-    """Your credentials: their names, types and keys, never their values."""
+    """List your credentials with types and keys, without values."""
     found = _all(session)
     if session.show({"credentials": found}):
         return
@@ -78,15 +81,17 @@ def _naive(each: Mapping[str, Any]) -> str:
     "--file",
     shell_complete=completing.files,
     metavar="FILE",
-    help="A file of lines KEY: VALUE, in YAML; - is stdin.",
+    help="YAML file with lines KEY: VALUE; - reads stdin.",
 )
 @with_session
 def set_credential(session: Session, name: str, values: tuple[str, ...], kind: str, file: str | None) -> None:
-    """Set the credential NAME, or replace it whole; each KEY has what FILE holds, without the line end; - is stdin.
+    """Create or replace a credential.
 
-    Values are never written on the command line, where everybody on the machine can read them.
+    Each KEY gets the content of FILE, without the final line break; - reads stdin. Values are never arguments,
+    because other users of the machine can see those.
 
-    A REGISTRY credential pulls the images of your workflows on Kubernetes; the local and the simulated backend pull none.
+    A REGISTRY credential pulls the images of your workflows on Kubernetes. The local and the simulated backend
+    pull no images.
     """
     sent = {} if file is None else _of_file(file)
     for each in values:
@@ -123,10 +128,13 @@ def _route(name: str) -> str:
 
 @credential.command("delete", epilog=examples("runrig credential delete wandb", "runrig credential delete wandb --yes"))
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, name: str, yes: bool) -> None:
-    """Delete the credential NAME. Tasks that run keep what they were handed; those that start later fail without it."""
+    """Delete a credential.
+
+    Running tasks keep its values; tasks that start later fail without it.
+    """
     confirmed(f"Delete the credential {sanitize.line(name)}?", yes=yes)
     session.client.call("DELETE", _route(name))
     if not session.show({"name": name}):

@@ -21,21 +21,21 @@ KINDS = ("submitted", "started", "preempted", "refused", "held", "ended", "faile
         "runrig events --kind failed --kind resized -t json",
     )
 )
-@click.option("--since", type=Moment(), help="Only what happened then or later.")
-@click.option("--until", type=Moment(), help="Only what happened then or earlier.")
-@click.option("--pool", shell_complete=completing.pools, help="Only of this pool, its subpools and their work.")
+@click.option("--since", type=Moment(), help="Show only events at or after this time.")
+@click.option("--until", type=Moment(), help="Show only events at or before this time.")
+@click.option("--pool", shell_complete=completing.pools, help="Show only this pool, its subpools and their workflows.")
 @click.option(
     "--kind",
     "kinds",
     type=click.Choice(KINDS, case_sensitive=False),
     multiple=True,
-    help="Only of this kind; repeat it. refused: by the cluster's own scheduler.",
+    help="Show only this kind of event (repeatable). refused: rejected by the cluster's scheduler.",
 )
 @with_session
 def events(session: Session, since: str | None, until: str | None, pool: str | None, kinds: tuple[str, ...]) -> None:
-    """What happened in the cluster, in order, as far as you see it.
+    """List cluster events that you may see, oldest first.
 
-    A preemption names who preempted, under which law, and the cheaper targets that were not possible.
+    A preemption names the preemptor, the rule, and the lower-cost candidates that could not be used.
     """
     query = {"since": since, "until": until, "pool": pool, "kind": kinds or None}
     found = session.client.items(path("events"), query)

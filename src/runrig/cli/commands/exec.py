@@ -32,13 +32,13 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 @click.argument("id", shell_complete=completing.living_workflows)
 @click.argument("task", required=False, shell_complete=completing.tasks)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--group", metavar="NAME", help="Instead of in one task: in each of this group, one after the other.")
+@click.option("--group", metavar="NAME", help="Run the command in each task of this group, one after the other.")
 @click.option(
     "--entry",
     default="/bin/bash",
     show_default=True,
     metavar="LINE",
-    help="The command as one line, if none follows --.",
+    help="Command as one string, if none follows --.",
 )
 @click.option(
     "--connect-timeout",
@@ -47,9 +47,9 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
     default=int(CONNECT_S),
     show_default=True,
     metavar="S",
-    help="Seconds.",
+    help="Timeout in seconds.",
 )
-@click.option("--keep-alive", is_flag=True, help="Start it again when the connection breaks.")
+@click.option("--keep-alive", is_flag=True, help="Restart the command if the connection drops.")
 @with_session
 def exec_(
     session: Session,
@@ -61,9 +61,10 @@ def exec_(
     timeout_s: int,
     keep_alive: bool,
 ) -> None:
-    """Run a command in TASK of the workflow ID, by default a shell, with the environment of the task.
+    """Run a command in a task, or a shell by default.
 
-    On a terminal the command has one too; else stdin, stdout and stderr are passed on.  The exit code is that of the command.
+    The command runs with the task's environment, and on a terminal if you use one; otherwise stdin, stdout and
+    stderr are connected. The exit code is that of the command.
     """
     if (task is None) == (group is None):
         raise click.UsageError("name a TASK or a --group, and not both; with --group the command is that of --entry")

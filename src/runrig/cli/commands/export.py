@@ -11,7 +11,10 @@ from runrig.client.transport import path
 @click.command(epilog=examples("runrig export > cluster.yaml", "runrig export | runrig apply -f - --dry-run"))
 @with_session
 def export(session: Session) -> None:
-    """Print cohorts, pools and roles as a cluster file, which apply accepts without a change."""
+    """Export pools, cohorts and roles as a cluster file.
+
+    Applying it to the same server changes nothing.
+    """
     answer = session.client.get(path("cluster-file"))
     if not session.show(answer):
         say(answer["file"].removesuffix("\n"))

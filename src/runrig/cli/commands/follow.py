@@ -33,14 +33,15 @@ ENDED_OTHERWISE = 1
     metavar="STATUS",
     default="COMPLETED",
     show_default=True,
-    help="The status to wait for.",
+    help="Status to wait for.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds; without it, as long as it takes.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Timeout in seconds. Default: no timeout.")
 @with_session
 def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
-    """Wait until the workflow ID has a status.
+    """Wait until a workflow has a status.
 
-    Exit code 0 once it has; 1 if it ended otherwise, or had ended before RUNNING was waited for; 75 if the time is up.
+    Exit code 0 when it has; 1 if it ended with another status, or had already ended when you wait for RUNNING;
+    75 on timeout.
     """
     if timeout is not None and math.isnan(timeout):
         raise click.UsageError("--timeout is a number of seconds")

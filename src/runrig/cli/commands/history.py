@@ -55,27 +55,29 @@ class WholeSecond(Moment):
     )
 )
 @click.argument("name", shell_complete=completing.pools)
-@click.option("--since", type=Moment(), help="Only what was changed then or later.")
-@click.option("--until", type=WholeSecond(), help="Only what was changed then or earlier.")
+@click.option("--since", type=Moment(), help="Show only changes at or after this time.")
+@click.option("--until", type=WholeSecond(), help="Show only changes at or before this time.")
 @click.option(
     "--by",
     shell_complete=completing.users,
     metavar="PERSON",
-    help="Only what this person changed; runrig: what it did by itself.",
+    help="Show only changes by this user; runrig selects automatic changes.",
 )
 @click.option(
     "--pool",
     "-p",
     shell_complete=completing.pools,
     metavar="SUB",
-    help="Only this subpool; NAME again: the pool without its subpools.",
+    help="Show only this subpool; NAME again: the pool without its subpools.",
 )
-@click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
+)
 @with_session
 def history(session: Session, name: str, limit: int, **filters: Any) -> None:
-    """Who changed the pool NAME and its subpools: when, what, before and after; newest first.
+    """Show who changed a pool and its subpools, newest first.
 
-    Nothing of it is ever deleted: pools that are ARCHIVED have theirs too.
+    History is kept forever, including for ARCHIVED pools.
     """
     query = {each: filters[each] for each in ("since", "until", "by", "pool")}
     found = list(session.client.items(path("pools", name, "history"), query, most=limit + 1))
@@ -146,7 +148,7 @@ def _shown(resource: str, value: Any) -> str:
 at_option = click.option(
     "--at",
     type=WholeSecond(),
-    help="As it stood at that time, from the audit trail: settings, quotas and state, not what ran there.",
+    help="Show settings, quotas and state at this time, from the audit trail, without usage.",
 )
 
 

@@ -30,18 +30,19 @@ TOKEN, OIDC = "token", "oidc"
     "--method",
     type=click.Choice([TOKEN, OIDC]),
     default=TOKEN,
-    help="oidc: sign in at the provider of identities that the server names.",
+    help="oidc: sign in at the server's identity provider.",
 )
 @click.option(
-    "--device", is_flag=True, help="With oidc: confirm a code in a browser anywhere; usual where there is no display."
+    "--device", is_flag=True, help="With oidc: confirm a code in a browser on any machine. Default without a display."
 )
-@click.option("--token-file", metavar="FILE", help="Reads the token from there; - reads stdin.")
+@click.option("--token-file", metavar="FILE", help="File to read the token from; - reads stdin.")
 @click.option("--plain-http", is_flag=True, help="Send the token unencrypted over the network.")
 def login(url: str, method: str, device: bool, token_file: str | None, plain_http: bool) -> None:
-    """Log in to the server at URL: its token is checked, and kept for later commands, which then call this server.
+    """Log in to the server at URL.
 
-    The token is asked for, or read from --token-file or stdin; never from the command line, which others can see.
-    With --method oidc a browser opens instead; what it brings is renewed by later commands, for as long as the provider agrees.
+    Checks your token and stores it; later commands use this server. The token is prompted for, or read from
+    --token-file or stdin, never from the command line, which other users can see. With --method oidc, a browser
+    opens instead, and later commands renew the sign-in while the identity provider allows it.
     """
     if method == OIDC and token_file is not None:
         raise InvalidInput.one("--token-file is for --method token: leave one of them out")
@@ -94,7 +95,10 @@ def _token(file: str | None) -> str:
 @click.argument("url", required=False)
 @click.pass_context
 def logout(context: click.Context, url: str | None) -> None:
-    """Forget the token of the server at URL, or of the one logged in to last.  It stays good: 'runrig token delete' ends it."""
+    """Delete the stored token of a server.
+
+    Default: the server of the last login. The token stays valid; revoke it with 'runrig token delete'.
+    """
     logins = saved.read()
     server_address = context.find_object(ServerAddress) or ServerAddress()
     server = url or server_address.server or logins.current

@@ -33,8 +33,8 @@ _MOST_NAMED = 5
     )
 )
 @click.argument("id", shell_complete=completing.workflows)
-@click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Only of this task.")
-@click.option("--attempt", metavar="N|all", help="Only of this attempt, from 1, or of all; the latest if not said.")
+@click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Show only this task.")
+@click.option("--attempt", metavar="N|all", help="Show only this attempt, counted from 1, or all. Default: the latest.")
 @click.option("--retry", type=click.IntRange(min=0), hidden=True)
 @click.option(
     "-n",
@@ -43,18 +43,18 @@ _MOST_NAMED = 5
     "count",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Only the last lines of each task; on a terminal {ON_TERMINAL:,} if not said, else all.",
+    help=f"Show only the last lines of each task. Default: {ON_TERMINAL:,} on a terminal, else all.",
 )
-@click.option("--since", metavar="TIME", help="Only what was written since then: 10m, 2h, today, 2026-01-31T12:00.")
+@click.option("--since", metavar="TIME", help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
 @click.option(
     "--stream",
     type=click.Choice(["out", "err"]),
-    help="Only stdout or stderr, else both; on Kubernetes they are one, stdout.",
+    help="Show only stdout or stderr. On Kubernetes, both are stdout.",
 )
-@click.option("--error", is_flag=True, help="The same as --stream err.")
-@click.option("--times", "with_times", is_flag=True, help="Begin each line with its time.")
-@click.option("--no-prefix", is_flag=True, help="Do not begin lines with their task where there are several.")
-@click.option("--follow", "-f", is_flag=True, help="Continue until the workflow has ended.")
+@click.option("--error", is_flag=True, help="Same as --stream err.")
+@click.option("--times", "with_times", is_flag=True, help="Prefix each line with its time.")
+@click.option("--no-prefix", is_flag=True, help="Do not prefix lines with their task.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the workflow ends.")
 @with_session
 def logs(
     session: Session,
@@ -70,9 +70,10 @@ def logs(
     no_prefix: bool,
     follow: bool,
 ) -> None:
-    """Print the output of the workflow ID: both streams of all its tasks, in the order of time.
+    """Print the output of a workflow, ordered by time.
 
-    If it has failed, the cause is printed first, on stderr.
+    The output includes both streams of all its tasks. For a failed workflow, the reason is printed first, on
+    stderr.
     """
     chosen = _attempt(attempt, retry)
     query = {

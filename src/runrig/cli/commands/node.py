@@ -20,16 +20,20 @@ _nodes = click.argument("nodes", nargs=-1, required=True, shell_complete=complet
 
 @click.group(epilog=examples("runrig node drain n00 --dry-run", "runrig node uncordon n00"))
 def node() -> None:
-    """Close nodes, open them, empty them.  `runrig resource` shows them."""
+    """Cordon, uncordon and drain nodes.
+
+    `runrig resource` shows nodes.
+    """
 
 
 @node.command("cordon", epilog=examples("runrig node cordon n00 n01"))
 @_nodes
 @with_session
 def cordon(session: Session, nodes: tuple[str, ...]) -> None:
-    """The nodes take no new pods and keep those that they have.
+    """Cordon nodes: no new pods; running pods stay.
 
-    The mark is runrig's own: it needs no right on the cluster, and lasts until `uncordon`, or until the node leaves the cluster.
+    The cordon is runrig's own and needs no rights in the cluster. It lasts until `uncordon`, or until the node
+    leaves the cluster.
     """
     _mark(session, nodes, "cordon", "is cordoned", "was cordoned already")
 
@@ -38,7 +42,10 @@ def cordon(session: Session, nodes: tuple[str, ...]) -> None:
 @_nodes
 @with_session
 def uncordon(session: Session, nodes: tuple[str, ...]) -> None:
-    """Take the mark of `cordon` and `drain` off: the nodes take pods again, if the cluster lets them."""
+    """Uncordon nodes, so that they accept pods again.
+
+    Nodes that the cluster itself has cordoned stay cordoned.
+    """
     _mark(session, nodes, "uncordon", "is open", "was not cordoned")
 
 
@@ -47,13 +54,13 @@ def uncordon(session: Session, nodes: tuple[str, ...]) -> None:
     epilog=examples("runrig node drain n00 --dry-run", "runrig node drain n00 n01", "runrig node drain n00 --force"),
 )
 @_nodes
-@click.option("--force", is_flag=True, help="Stop HIGH and NORMAL work too.")
-@click.option("--dry-run", is_flag=True, help="Only say who would stop, wait or start, as `runrig plan --drain`.")
+@click.option("--force", is_flag=True, help="Stop HIGH and NORMAL workflows too.")
+@click.option("--dry-run", is_flag=True, help="Show what would stop, wait or start, as `runrig plan --drain`.")
 @with_session
 def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) -> None:
-    """Cordon the nodes and stop LOW work there, which is queued again at its old place.
+    """Cordon nodes, then stop and requeue their LOW workflows.
 
-    HIGH and NORMAL work goes on to its end: nothing new comes, so the nodes are empty then.
+    HIGH and NORMAL workflows run to completion; the nodes are empty once they finish.
     """
     body = {"nodes": nodes, "force": force}
     if dry_run:

@@ -11,7 +11,10 @@ from runrig.client.transport import path
 @click.command("open", epilog=examples("runrig open", "xdg-open $(runrig open)"))
 @with_session
 def open_page(session: Session) -> None:
-    """Print an address that opens the page, signed in as you: once, within a minute."""
+    """Print a one-time URL of the web page, signed in as you.
+
+    It expires after one minute.
+    """
     answer = session.client.call("POST", path("browser-codes"))
     url = f"{session.client.url}/login#{answer['code']}"
     if not session.show({"url": url, "expires_in_s": answer["expires_in_s"]}):

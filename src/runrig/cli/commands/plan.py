@@ -37,34 +37,36 @@ _ONE = "name one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down
     "file",
     shell_complete=completing.files,
     metavar="CLUSTER_FILE",
-    help="What `runrig apply -f` would do; - reads stdin.",
+    help="Preview `runrig apply -f FILE`; - reads stdin.",
 )
-@click.option("--prune", is_flag=True, help="With -f: as `apply --prune`.")
+@click.option("--prune", is_flag=True, help="With -f: preview `apply --prune`.")
 @click.option(
     "-s",
     "--submit",
     "workflow",
     shell_complete=completing.files,
     metavar="WORKFLOW_FILE",
-    help="What its submission would do; - reads stdin.",
+    help="Preview the submission of this workflow file; - reads stdin.",
 )
 @click.option(
     "--pool",
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="With --quota: the pool; with -s: where to submit it.",
+    help="With --quota: pool to change; with -s: pool to submit to.",
 )
-@click.option("--quota", metavar="GPUS", help="GPUs of the pool, or per kind: h100=8,b200=4; of a subpool also 50%.")
+@click.option(
+    "--quota", metavar="GPUS", help="New quota in GPUs, or per flavor: h100=8,b200=4; for a subpool also 50%."
+)
 @click.option(
     "--drain",
     shell_complete=completing.nodes,
     metavar="NODE",
     multiple=True,
-    help="What `runrig node drain NODE` would do; repeat it.",
+    help="Preview `runrig node drain NODE` (repeatable).",
 )
-@click.option("--force", is_flag=True, help="With --drain: HIGH and NORMAL work stops too.")
-@click.option("--down", metavar="DOMAIN", help="All nodes of a domain of the topology are lost.")
+@click.option("--force", is_flag=True, help="With --drain: preview `drain --force`.")
+@click.option("--down", metavar="DOMAIN", help="Preview the loss of all nodes of a topology domain.")
 @submit_options
 @with_session
 def plan(
@@ -79,9 +81,10 @@ def plan(
     down: str | None,
     **said: Any,
 ) -> None:
-    """Show who would start, wait, be preempted, become exposed or never run again after an edit.
+    """Preview which workflows a change would affect.
 
-    The real engine runs both ways until nothing more happens, and the difference is shown.  Nothing is changed.
+    Shows what would start, wait, be preempted, become preemptible or never be able to start. The scheduler runs
+    with and without the change until nothing more happens, and the differences are shown. Nothing is changed.
     """
     _check(file, workflow, quota, drain, down, pool=pool, prune=prune, force=force, said=said)
     client, source, command = session.client, None, None

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group(epilog=examples("runrig pool list --wide", "runrig pool create vision --quota 8"))
 def pool() -> None:
-    """Pools: named shares of GPUs that people submit to."""
+    """Manage pools, the shares of GPUs that users submit to."""
 
 
 pool.add_command(subpool)
@@ -34,26 +34,36 @@ pool.add_command(subpool)
 
 def _settings(command: F) -> F:
     for option in (
-        click.option("--description", help="What the pool is for."),
+        click.option("--description", help="Purpose of the pool."),
         click.option(
             "--max-run-time",
             metavar="DURATION|none",
-            help="The most that a workflow may run, and ask for: 90m, 2h, 1d. Running work keeps its limit.",
+            help=("Maximum run time of a workflow, such as 90m, 2h or 1d. Does not affect accepted workflows."),
         ),
         click.option(
             "--default-run-time",
             metavar="DURATION|none",
-            help="How long a workflow may run that does not say it; without it, the maximum.",
+            help="Run time limit for workflows that do not set one. Default: the maximum.",
         ),
         click.option(
             "--queueing",
             type=click.Choice(["BEST_EFFORT_FIFO", "STRICT_FIFO"], case_sensitive=False),
             metavar="BEST_EFFORT_FIFO|STRICT_FIFO",
-            help="Whether a later gang may start while the head waits.",
+            help="BEST_EFFORT_FIFO lets later gangs start while the head waits; STRICT_FIFO does not.",
         ),
-        click.option("--flavor", "flavors", multiple=True, metavar="NAME", help="Kind of node, in order; repeat it."),
         click.option(
-            "--topology-key", "topology_keys", type=TopologyKey(), multiple=True, help="Coarse to fine; repeat it."
+            "--flavor",
+            "flavors",
+            multiple=True,
+            metavar="NAME",
+            help="Flavor to use, in order of preference (repeatable).",
+        ),
+        click.option(
+            "--topology-key",
+            "topology_keys",
+            type=TopologyKey(),
+            multiple=True,
+            help="Topology level, coarse to fine (repeatable).",
         ),
     ):
         command = option(command)
@@ -70,18 +80,18 @@ def _settings(command: F) -> F:
     multiple=True,
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Only this pool; repeat it for more.",
+    help="Show only this pool (repeatable).",
 )
-@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
+@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
 @click.option(
-    "--wide", is_flag=True, help="Also LOW, Total, Borrowed, Lent and Capacity, and parents with their subpools."
+    "--wide", is_flag=True, help="Also show LOW, Total, Borrowed, Lent and Capacity, and parents with their subpools."
 )
-@click.option("--all", "archived", is_flag=True, help="Also pools that are ARCHIVED.")
+@click.option("--all", "archived", is_flag=True, help="Include ARCHIVED pools.")
 @with_session
 def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, archived: bool) -> None:
-    """Quota and use of the pools, in GPUs.
+    """List pools with quota and usage in GPUs.
 
-    Used is what HIGH and NORMAL work of the pool itself holds; LOW work and subpools are not in it.
+    Used counts HIGH and NORMAL workflows of the pool itself, without LOW workflows and subpools.
     """
     client = session.client
     found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
@@ -100,7 +110,10 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
 @history.at_option
 @with_session
 def show_pool(session: Session, name: str, at: str | None) -> None:
-    """Settings and balances of the pool NAME; with --at only what was declared then."""
+    """Show settings and usage of a pool.
+
+    With --at, only its settings, quotas and state at that time.
+    """
     if at is not None:
         history.show_at(session, name, at)
     else:
@@ -120,10 +133,10 @@ pool.add_command(history.history)
 )
 @click.argument("name")
 @_settings
-@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="The cohort that it belongs to.")
+@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="Cohort of the pool.")
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
-    """Create the pool NAME, or bring back one that is ARCHIVED."""
+    """Create a pool, or restore an ARCHIVED one."""
     client, body = session.client, request(**settings)
     _print(session, client.call("POST", path("pools"), body={"name": name} | body), pool_changes.created)
     if not session.as_json:
@@ -140,11 +153,14 @@ def create(session: Session, name: str, **settings: Any) -> None:
 )
 @click.argument("name", shell_complete=completing.pools)
 @_settings
-@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="The cohort it belongs to.")
-@click.option("--no-cohort", is_flag=True, help="Take it out of its cohort.")
+@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="Cohort of the pool.")
+@click.option("--no-cohort", is_flag=True, help="Remove the pool from its cohort.")
 @with_session
 def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
-    """Change the pool NAME.  Options left out keep their value; running work is never stopped."""
+    """Update a pool.
+
+    Omitted options keep their values. Running workflows are not stopped.
+    """
     body = something(request(**settings) | ({"cohort": None} if no_cohort else {}), "pool")
     client, route = session.client, path("pools", name)
     before = {} if session.as_json else client.get(route)
@@ -160,10 +176,13 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
 
 @pool.command("close", epilog=examples("runrig pool close vision --reason 'moves to the new racks on Friday'"))
 @click.argument("name", shell_complete=completing.pools)
-@click.option("--reason", default="", help="Told to everybody whose submission is refused.")
+@click.option("--reason", default="", help="Reason to show to users whose submissions are refused.")
 @with_session
 def close(session: Session, name: str, reason: str) -> None:
-    """Refuse submissions to the pool NAME and its subpools.  What waits there still starts."""
+    """Close a pool and its subpools to submissions.
+
+    Queued workflows still start. Reopen it with `runrig pool open`.
+    """
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
     if not session.show(printed.pool(found, session.flavors())):
         say(f"pool {name} is closed to submissions; what waits there still starts: 'runrig pool open {name}' opens it")
@@ -173,7 +192,7 @@ def close(session: Session, name: str, reason: str) -> None:
 @click.argument("name", shell_complete=completing.pools)
 @with_session
 def open_(session: Session, name: str) -> None:
-    """Take submissions to the pool NAME again, after `close`."""
+    """Reopen a closed pool for submissions."""
     found = session.client.call("POST", path("pools", name, "open"))
     if not session.show(printed.pool(found, session.flavors())):
         say(f"pool {name} is open")
@@ -181,14 +200,17 @@ def open_(session: Session, name: str) -> None:
 
 @pool.command(
     "delete",
-    short_help="Delete the pool NAME.",
+    short_help="Delete a pool.",
     epilog=examples("runrig pool delete vision", "runrig pool delete vision --yes"),
 )
 @click.argument("name", shell_complete=completing.pools)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, name: str, yes: bool) -> None:
-    """Delete the pool NAME: what waits there is cancelled, what runs goes on to its end."""
+    """Delete a pool.
+
+    Pending workflows are cancelled; running workflows finish.
+    """
     confirmed(f"Delete pool {name}? What waits there is cancelled, what runs goes on to its end.", yes=yes)
     deleted = session.client.call("DELETE", path("pools", name))
     answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}

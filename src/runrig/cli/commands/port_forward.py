@@ -71,10 +71,10 @@ def _ports(text: str) -> list[int]:
     multiple=True,
     required=True,
     metavar="LOCAL[:REMOTE]",
-    help="Of this machine, and of the task if it is another; ranges, and several with commas.",
+    help=("Local port, and the task's port if it differs. Ranges and comma-separated lists are allowed (repeatable)."),
 )
-@click.option("--host", default="localhost", show_default=True, help="The address of this machine to listen on.")
-@click.option("--udp", is_flag=True, help="UDP instead of TCP, from IPv4 addresses; not on Kubernetes.")
+@click.option("--host", default="localhost", show_default=True, help="Local address to listen on.")
+@click.option("--udp", is_flag=True, help="Forward UDP instead of TCP, from IPv4 addresses. Not on Kubernetes.")
 @click.option(
     "--connect-timeout",
     "timeout_s",
@@ -82,13 +82,16 @@ def _ports(text: str) -> list[int]:
     default=int(CONNECT_S),
     show_default=True,
     metavar="S",
-    help="Seconds.",
+    help="Timeout in seconds.",
 )
 @with_session
 def port_forward(
     session: Session, id: str, task: str, ports: tuple[list[tuple[int, int]], ...], host: str, udp: bool, timeout_s: int
 ) -> None:
-    """Give ports of TASK of the workflow ID to this machine, until you interrupt it or the task ends."""
+    """Forward local ports to a task.
+
+    Runs until you interrupt it or the task ends.
+    """
     pairs = list(itertools.chain.from_iterable(ports))
     client = session.client
     take, kind = (receiving, DatagramForwarder) if udp else (listening, Forwarder)

@@ -44,9 +44,11 @@ class Moment(click.ParamType[str]):
         "runrig workflow list -t json",
     ),
 )
-@click.option("--count", "-c", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many of the newest.")
-@click.option("--name", "-n", help="Only of workflows with this in their name.")
+@click.option(
+    "--count", "-c", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of workflows."
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip the N newest workflows.")
+@click.option("--name", "-n", help="Show only workflows with this text in their name.")
 @click.option(
     "--status",
     "-s",
@@ -54,7 +56,7 @@ class Moment(click.ParamType[str]):
     type=_STATUS,
     multiple=True,
     metavar="STATUS",
-    help="Only with this status; repeat it.",
+    help="Show only this status (repeatable).",
 )
 @click.option(
     "--user",
@@ -63,9 +65,9 @@ class Moment(click.ParamType[str]):
     multiple=True,
     shell_complete=completing.users,
     metavar="NAME",
-    help="Only of this user; repeat it.",
+    help="Show only this user (repeatable).",
 )
-@click.option("--all", "-a", "all_users", is_flag=True, help="Of all users, not only yours.")
+@click.option("--all", "-a", "all_users", is_flag=True, help="Include workflows of all users.")
 @click.option(
     "--pool",
     "-p",
@@ -73,7 +75,7 @@ class Moment(click.ParamType[str]):
     multiple=True,
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Only in this pool; repeat it.",
+    help="Show only this pool (repeatable).",
 )
 @click.option(
     "--priority",
@@ -81,18 +83,30 @@ class Moment(click.ParamType[str]):
     type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
     multiple=True,
     metavar="HIGH|NORMAL|LOW",
-    help="Only with this priority; repeat it.",
+    help="Show only this priority (repeatable).",
 )
 @click.option(
-    "--label", "labels", multiple=True, metavar="K=V", help="Only with this label, with * and (a|b) in V; repeat it."
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="K=V",
+    help="Show only workflows with this label; V can contain * and (a|b) (repeatable).",
 )
-@click.option("--no-label", "no_labels", multiple=True, metavar="K", help="Only without such a label; repeat it.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with one of these tags; repeat it.")
-@click.option("--submitted-after", type=Moment(), help="Only those submitted since.")
-@click.option("--submitted-before", type=Moment(), help="Only those submitted until then.")
+@click.option(
+    "--no-label",
+    "no_labels",
+    multiple=True,
+    metavar="K",
+    help="Show only workflows without this label key (repeatable).",
+)
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Show only workflows with one of these tags (repeatable)."
+)
+@click.option("--submitted-after", type=Moment(), help="Show only workflows submitted at or after this time.")
+@click.option("--submitted-before", type=Moment(), help="Show only workflows submitted at or before this time.")
 @with_session
 def list_workflows(session: Session, count: int, offset: int, **filters: Any) -> None:
-    """Your workflows, newest first."""
+    """List your workflows, newest first."""
     users, everybody = filters["users"], filters["all_users"]
     query: dict[str, Value] = {
         "user": () if everybody else users,
@@ -173,7 +187,7 @@ def _gpus(workflow: Mapping[str, Any]) -> str:
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def query(session: Session, id: str) -> None:
-    """The workflow ID, and every attempt of its tasks."""
+    """Show a workflow and all attempts of its tasks."""
     client = session.client
     answer = workflows.workflow(client.get(path("workflows", id)), client.url)
     if session.show(answer):
@@ -260,7 +274,10 @@ def task_row(task: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def events(session: Session, id: str) -> None:
-    """Everything that happened to the workflow ID: what was decided, and what programs of its cluster noted, in order."""
+    """List all events of a workflow, oldest first.
+
+    They include decisions of runrig and events of the cluster.
+    """
     answer = workflows.events(session.client.items(path("workflows", id, "events")))
     if not session.show(answer):
         for event in answer:
@@ -269,10 +286,10 @@ def events(session: Session, id: str) -> None:
 
 @click.command(epilog=examples("runrig workflow spec train-1", "runrig workflow spec train-1 --template"))
 @click.argument("id", shell_complete=completing.workflows)
-@click.option("--template", is_flag=True, help="As it was sent, before it was rendered.")
+@click.option("--template", is_flag=True, help="Print the file as submitted, before rendering.")
 @with_session
 def spec(session: Session, id: str, template: bool) -> None:
-    """The file of the workflow ID."""
+    """Print the file of a workflow."""
     text = session.client.text(path("workflows", id, "spec"), {"template": template or None})
     if not session.show({"workflow": id, "spec": text}):
         say(text.rstrip("\n"))

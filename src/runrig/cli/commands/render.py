@@ -33,21 +33,24 @@ from runrig.client.transport import path
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="The pool that it would go to; your default one if not said.",
+    help="Target pool. Default: your default pool.",
 )
 @click.option(
     "--cluster",
     shell_complete=completing.files,
     metavar="CLUSTER",
-    help="Read the pool from this cluster file: no server is needed.",
+    help="Read the pool from this cluster file; needs no server.",
 )
 @click.option(
-    "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs, and a part of other names."
+    "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs; part of other names too."
 )
 @submit_options
 @with_session
 def render(session: Session, file: str, pool: str | None, cluster: str | None, namespace: str, **said: Any) -> None:
-    """Print the Kubernetes objects that the workflow FILE becomes, as YAML: queues, topology, pod groups and pods."""
+    """Print the Kubernetes objects of a workflow file.
+
+    Output is YAML with queues, topology, pod groups and pods. Nothing is submitted.
+    """
     text = read_text(file)
     settings = Settings(**said)
     if cluster is not None:

@@ -30,7 +30,7 @@ _HOLDERS = (Column("GPU"), Column("Workflow"), Column("Task", 0))
 
 @click.group(epilog=examples("runrig resource list", "runrig resource info n00"))
 def resource() -> None:
-    """Nodes: what they have and who holds it."""
+    """Show nodes and their usage."""
 
 
 @resource.command("list", epilog=examples("runrig resource list --pool vision", "runrig resource list --mode free"))
@@ -41,14 +41,16 @@ def resource() -> None:
     multiple=True,
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Only nodes of this pool; repeat it for more.",
+    help="Show only nodes of this pool (repeatable).",
 )
-@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Only this flavor; repeat it for more.")
-@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="What the numbers tell.")
-@click.option("--all", "-a", is_flag=True, expose_value=False, help="Nodes of all pools, as without --pool.")
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Show only this flavor (repeatable).")
+@click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
+@click.option(
+    "--all", "-a", is_flag=True, expose_value=False, help="Show nodes of all pools. This is the default without --pool."
+)
 @with_session
 def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, ...], mode: str) -> None:
-    """A row per node: used / capacity, or what is free."""
+    """List nodes with used / capacity, or free amounts."""
     found = session.client.items(path("nodes"), {"pool": pools, "flavor": platforms})
     nodes = _with_pools(session, list(found), pools)
     if session.show({"resources": nodes}):
@@ -102,7 +104,7 @@ def _free(node: Node, resource: str) -> str:
 @click.argument("node", shell_complete=completing.nodes)
 @with_session
 def info(session: Session, node: str) -> None:
-    """What the node NODE has, and who holds each of its GPUs."""
+    """Show a node, its resources and the usage of its GPUs."""
     (node_answer,) = _with_pools(session, [session.client.get(path("nodes", node))])
     if session.show({"resources": [node_answer], "more_entries": False}):
         return

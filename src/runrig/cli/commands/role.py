@@ -14,19 +14,19 @@ from runrig.client.transport import path
 
 @click.group(epilog=examples("runrig role list", "runrig role grant alice vision-user"))
 def role() -> None:
-    """Roles: who may do what; for admins.
+    """Manage roles (administrators only).
 
-    POOL-user submits to a pool and its subpools and sees their work, POOL-admin changes them besides, POOL-viewer only sees;
-    viewer sees everything, user submits everywhere, admin may do everything.
+    POOL-user: submit to a pool and its subpools, and see their workflows. POOL-admin: also change them.
+    POOL-viewer: only see them. viewer: see everything. user: submit to all pools. admin: everything.
     """
 
 
 @role.command("list", epilog=examples("runrig role list", "runrig role list --pool vision"))
-@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Only of this user.")
-@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Only on this pool.")
+@click.option("--user", "-u", shell_complete=completing.users, metavar="NAME", help="Show only this user.")
+@click.option("--pool", "-p", shell_complete=completing.pools, metavar="NAME", help="Show only this pool.")
 @with_session
 def list_roles(session: Session, user: str | None, pool: str | None) -> None:
-    """Who has which role, since when, and by whom."""
+    """List roles, who granted them and when."""
     found = session.client.items(path("roles"), {"user": user})
     roles = [row(each) for each in found if pool in (None, each["pool"])]
     if not roles and pool is not None:
@@ -45,7 +45,10 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
 @click.argument("role")
 @with_session
 def grant(session: Session, user: str, role: str) -> None:
-    """Give USER the ROLE: admin, viewer, user, or POOL-admin, POOL-user, POOL-viewer of a top-level pool."""
+    """Grant a role: admin, user, viewer, or POOL-ROLE.
+
+    POOL-admin, POOL-user and POOL-viewer apply to a top-level pool and its subpools.
+    """
     session.client.call("POST", path("roles"), body={"user": user, "role": role})
     _tell(session, user)
 
@@ -55,7 +58,10 @@ def grant(session: Session, user: str, role: str) -> None:
 @click.argument("role")
 @with_session
 def revoke(session: Session, user: str, role: str) -> None:
-    """Take the ROLE from USER.  It counts from the next request on."""
+    """Revoke a role.
+
+    Takes effect on the next request.
+    """
     session.client.call("DELETE", path("roles", user, role))
     _tell(session, user)
 

@@ -24,10 +24,10 @@ _KIB = 1024
 @click.group(
     cls=LazyGroup,
     lazy={
-        "upload": ("runrig.cli.commands.rsync:upload", "From this machine to a task."),
-        "download": ("runrig.cli.commands.rsync:download", "From a task to this machine."),
-        "status": ("runrig.cli.commands.rsync:status", "What copies in the background: nothing does."),
-        "stop": ("runrig.cli.commands.rsync:stop", "Stop what copies in the background: nothing does."),
+        "upload": ("runrig.cli.commands.rsync:upload", "Copy files from this machine to a task."),
+        "download": ("runrig.cli.commands.rsync:download", "Copy files from a task to this machine."),
+        "status": ("runrig.cli.commands.rsync:status", "Report background copies; runrig has none."),
+        "stop": ("runrig.cli.commands.rsync:stop", "Stop background copies; runrig has none."),
     },
     epilog=examples(
         "runrig workflow rsync upload train-1 ./src:/osmo/run/workspace",
@@ -35,9 +35,9 @@ _KIB = 1024
     ),
 )
 def rsync() -> None:
-    """Copy files to a task that runs, and from it.
+    """Copy files to or from a running task.
 
-    This machine and the image of the task have to contain rsync.
+    rsync must be installed on this machine and in the task's image.
     """
 
 
@@ -48,9 +48,9 @@ _TIMEOUT = click.option(
     default=10,
     show_default=True,
     metavar="S",
-    help="Seconds to connect.",
+    help="Connection timeout in seconds.",
 )
-_QUIET = click.option("--no-progress", is_flag=True, help="Print no progress.")
+_QUIET = click.option("--no-progress", is_flag=True, help="Hide progress.")
 
 
 @click.command(
@@ -63,9 +63,9 @@ _QUIET = click.option("--no-progress", is_flag=True, help="Print no progress.")
 @click.argument("task", required=False, shell_complete=completing.tasks)
 @click.argument("paths", metavar="LOCAL:REMOTE", required=False)
 @click.option(
-    "--upload-rate-limit", "bytes_s", type=click.IntRange(min=1), metavar="N", help="At most so many bytes a second."
+    "--upload-rate-limit", "bytes_s", type=click.IntRange(min=1), metavar="N", help="Maximum bytes per second."
 )
-@click.option("--daemon", is_flag=True, help="Of the reference client; refused, since nothing is left running here.")
+@click.option("--daemon", is_flag=True, help="Not supported: runrig has no background copies.")
 @_TIMEOUT
 @_QUIET
 @with_session
@@ -79,9 +79,10 @@ def upload(
     timeout_s: int,
     no_progress: bool,
 ) -> None:
-    """Copy LOCAL to REMOTE, an absolute path, in TASK of the workflow ID; without TASK in the lead of its first group.
+    """Copy LOCAL to the absolute path REMOTE in a task.
 
-    A LOCAL that ends in / stands for what is in it.
+    Default task: the lead of the first group. If LOCAL ends in /, its contents are copied instead of the
+    folder.
     """
     if daemon:
         raise click.UsageError("--daemon is not there: repeat the command, or let a file watcher do that")
@@ -106,9 +107,10 @@ def upload(
 @_QUIET
 @with_session
 def download(session: Session, id: str, task: str | None, paths: str | None, timeout_s: int, no_progress: bool) -> None:
-    """Copy REMOTE, an absolute path in TASK of the workflow ID, to the folder LOCAL; without TASK from the lead of its first group.
+    """Copy the absolute path REMOTE of a task to the folder LOCAL.
 
-    A REMOTE that ends in / stands for what is in it.
+    Default task: the lead of the first group. If REMOTE ends in /, its contents are copied instead of the
+    folder.
     """
     task, remote, local = _parted(task, paths, "REMOTE:LOCAL")
     if os.path.exists(local) and not os.path.isdir(local):
@@ -129,9 +131,9 @@ _NOTHING = "nothing copies in the background: each upload and download ends with
 @click.command(epilog=examples("runrig workflow rsync status", "runrig workflow rsync status -t json"))
 @with_session
 def status(session: Session) -> None:
-    """Say what copies in the background: nothing, for there is no daemon here as the reference client has.
+    """Report background copies; runrig has none.
 
-    To copy again after each change, have a file watcher repeat the upload.
+    To copy again after each change, use a file watcher that repeats the upload.
     """
     if not session.show([]):
         say(_NOTHING)
@@ -139,9 +141,12 @@ def status(session: Session) -> None:
 
 @click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))
 @click.argument("id", required=False)
-@click.option("--task", help="Only of this task.")
+@click.option("--task", help="Stop only this task's.")
 def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there is nothing of any of them
-    """Stop what copies in the background: nothing, as `status` says; so a script may always do it."""
+    """Stop background copies; runrig has none.
+
+    This does nothing, so scripts can always run it.
+    """
     say(_NOTHING)
 
 

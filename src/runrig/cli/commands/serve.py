@@ -25,17 +25,23 @@ from runrig.domain.errors import InvalidInput
     required=True,
     shell_complete=completing.files,
     metavar="FILE",
-    help="What the server is; docs/production.md has the fields.",
+    help="Config file (see docs/production.md).",
 )
-@click.option("--check", is_flag=True, help="Only say what is wrong with the file.")
-@click.option("--init-admin", metavar="NAME", help="Make the first administrator, print the token, and end.")
+@click.option("--check", is_flag=True, help="Check the config file and exit.")
+@click.option("--init-admin", metavar="NAME", help="Create the first administrator, print a token and exit.")
 @click.option(
     "--no-mirror",
     is_flag=True,
-    help="One process only: a large cluster is not planned in it, and of what would start a workflow it knows little.",
+    help=(
+        "Run in one process. Large clusters are then not planned, and suggestions of what would "
+        "start a workflow are limited."
+    ),
 )
 def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> None:
-    """Start a server for many people: tokens, roles, TLS, and a standby that takes over."""
+    """Start a production server from a config file.
+
+    With users, roles, TLS, and a standby that takes over.
+    """
     from runrig.spec.serve import folder_and_mode, read_serve
 
     if check and init_admin is not None:

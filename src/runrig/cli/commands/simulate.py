@@ -53,7 +53,7 @@ class _OptionalValue(click.Command):
     multiple=True,
     metavar="PATH",
     shell_complete=completing.files,
-    help="A file, or a folder with all files in it: every -f together is one cluster (Kubernetes manifests).",
+    help=("Kubernetes manifests: a file, or a folder with all its files. All -f together form one cluster."),
 )
 @click.option(
     "--cycles",
@@ -61,21 +61,23 @@ class _OptionalValue(click.Command):
     default=1,
     show_default=True,
     metavar="N",
-    help="How many cycles to run; 0: until they repeat themselves.",
+    help="Number of cycles; 0: until they repeat.",
 )
 @click.option(
     _FAIR,
     metavar="[=STRATEGY,...]",
-    help="Kueue's fair sharing instead of classical preemption; both of its strategies unless one is named.",
+    help=("Use Kueue's fair sharing instead of classical preemption. Default: both of its strategies."),
 )
 @click.option(
-    "--feature-gates", metavar="NAME=true,...", multiple=True, help="Kueue's feature gates, under Kueue's names."
+    "--feature-gates", metavar="NAME=true,...", multiple=True, help="Kueue feature gates, by their Kueue names."
 )
 @click.option(
     "--as-peer",
     is_flag=True,
-    help="Treat preemptors, and nodes of several flavors, as Kueue does, also where that never comes to rest; what is evicted keeps "
-    "its quota.",
+    help=(
+        "Treat preemptors, and nodes of several flavors, exactly as Kueue does, even where that "
+        "never settles; preempted work keeps its quota."
+    ),
 )
 @click.option(
     "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one line per FILE on stdout."
@@ -89,10 +91,10 @@ def simulate(
     as_peer: bool,
     format_type: str,
 ) -> None:
-    """What would be admitted, preempted and kept waiting: each FILE (stdin for -) is a scenario of its own.
+    """Simulate what would be admitted, preempted or kept waiting.
 
-    A FILE holds Kubernetes manifests as Kueue reads them, or a cluster file with the workflows that arrive.  No server is
-    needed, and nothing is changed anywhere.
+    Each FILE (- reads stdin) is a separate scenario: Kueue manifests, or a cluster file with workflows that
+    arrive. Needs no server and changes nothing.
     """
     from runrig.wire.simulate import as_line, error_line
 

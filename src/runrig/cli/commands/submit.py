@@ -95,15 +95,23 @@ def _by_name(pairs: Iterable[str]) -> dict[str, str]:
 def submit_options(command: F) -> F:
     """The options of `Settings`."""
     for option in (
-        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; wins over the file's; repeat it."),
-        click.option("--set-env", "env_vars", type=Pair(), multiple=True, help="Environment of every task; repeat it."),
-        click.option("--set-string", "strings", type=Pair(), multiple=True, help="The same, never read as a number."),
-        click.option("--set", "variables", type=Pair(), multiple=True, help="Variable of the template; repeat it."),
+        click.option("--label", "labels", type=Pair(), multiple=True, help="Label; overrides the file's (repeatable)."),
+        click.option(
+            "--set-env", "env_vars", type=Pair(), multiple=True, help="Environment variable for all tasks (repeatable)."
+        ),
+        click.option(
+            "--set-string",
+            "strings",
+            type=Pair(),
+            multiple=True,
+            help="Like --set, but the value is always a string (repeatable).",
+        ),
+        click.option("--set", "variables", type=Pair(), multiple=True, help="Template variable (repeatable)."),
         click.option(
             "--priority",
             type=_PRIORITY,
             metavar="HIGH|NORMAL|LOW",
-            help="HIGH and NORMAL are never preempted and never borrow; LOW is, and may.",
+            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted.",
         ),
     ):
         command = option(command)
@@ -142,20 +150,21 @@ def only_pool(names: Iterable[str], none: str) -> str:
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="The pool to submit to; your default one if not said.",
+    help="Pool to submit to. Default: your default pool.",
 )
 @submit_options
+@click.option("--all-or-nothing", is_flag=True, help="Submit all files (up to 200) or none.")
 @click.option(
-    "--all-or-nothing", is_flag=True, help="Of several files (up to 200) submit all, or none if one is refused."
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Print the rendered file, say whether it would start, and submit nothing."
+    "--dry-run", is_flag=True, help="Print the rendered file and whether it would start, without submitting it."
 )
 @with_session
 def submit(
     session: Session, files: tuple[str, ...], pool: str | None, all_or_nothing: bool, dry_run: bool, **said: Any
 ) -> None:
-    """Submit each workflow FILE, or stdin for -.  Of several files, one that is refused does not keep the others."""
+    """Submit workflow files; - reads stdin.
+
+    If one of several files is refused, the others are still submitted.
+    """
     settings = Settings(**said)
     if len(files) > 1:
         _submit_many(session, files, pool, settings, together=all_or_nothing, dry_run=dry_run)
@@ -247,18 +256,21 @@ def _warn(answer: dict[str, Any]) -> None:
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Also check whether this pool could ever run it; asks the server.",
+    help="Also ask the server whether this pool could ever run it.",
 )
 @click.option(
     "--cluster",
     shell_complete=completing.files,
     metavar="CLUSTER",
-    help="Check it against a pool of this cluster file instead: no server is needed.",
+    help="Check against a pool of this cluster file instead; needs no server.",
 )
 @submit_options
 @with_session
 def validate(session: Session, file: str, pool: str | None, cluster: str | None, **said: Any) -> None:
-    """Check the workflow FILE, or stdin for -: every error as FILE:LINE:COLUMN.  Without --pool no server is needed."""
+    """Check a workflow file; - reads stdin.
+
+    Prints every error as FILE:LINE:COLUMN. Needs no server without --pool.
+    """
     text = read_text(file)
     settings = Settings(**said)
     if cluster is not None:
@@ -332,11 +344,11 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="The pool to submit to; that of the workflow if not said.",
+    help="Pool to submit to. Default: the workflow's pool.",
 )
 @with_session
 def restart(session: Session, id: str, pool: str | None) -> None:
-    """Submit the failed workflow ID again, as a new one."""
+    """Submit a failed workflow again, as a new one."""
     client = session.client
     into = pool or client.get(path("workflows", id))["pool"]
     body = {"pool": into, "failed_only": True}

@@ -46,20 +46,20 @@ _quota = click.option(
     required=True,
     help="Whole GPUs; a percentage of the parent's quota, rounded down; FLAVOR=GPUS,... with several flavors.",
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be, and change nothing.")
+_dry_run = click.option("--dry-run", is_flag=True, help="Show the effect without changing anything.")
 
 
 @click.group(epilog=examples("runrig pool subpool list team", "runrig pool subpool create team a --quota 30"))
 def subpool() -> None:
-    """Subpools: guaranteed slices of a pool."""
+    """Manage subpools, guaranteed slices of a pool."""
 
 
 @subpool.command("list", epilog=examples("runrig pool subpool list team", "runrig pool subpool list team --all"))
 @click.argument("parent", shell_complete=completing.pools)
-@click.option("--all", "archived", is_flag=True, help="Also those that are ARCHIVED.")
+@click.option("--all", "archived", is_flag=True, help="Include ARCHIVED subpools.")
 @with_session
 def list_subpools(session: Session, parent: str, archived: bool) -> None:
-    """Quota and use of the subpools of the pool PARENT, in GPUs."""
+    """List the subpools of a pool with quota and usage in GPUs."""
     found = session.client.items(path("pools"), {"name": parent, "archived": archived or None})
     flavors = session.flavors()
     answer = {"subpools": [printed.pool(each, flavors) for each in found if each["parent"] == parent]}
@@ -81,9 +81,9 @@ def list_subpools(session: Session, parent: str, archived: bool) -> None:
 @_dry_run
 @with_session
 def create(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
-    """Reserve a part of the pool PARENT as SUBPOOL, or bring back one that is ARCHIVED.
+    """Create a subpool, or restore an ARCHIVED one.
 
-    It is called PARENT--SUBPOOL.  Work that runs in PARENT goes on.
+    Its full name is PARENT--SUBPOOL. Running workflows of PARENT continue.
     """
     body = {"parent": parent, "name": subpool, "quota": quota}
     found = session.client.call("POST", path("pools"), body=body, query={"dry_run": dry_run or None})
@@ -99,7 +99,10 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 @_dry_run
 @with_session
 def update(session: Session, parent: str, subpool: str, quota: int | str, dry_run: bool) -> None:
-    """Give SUBPOOL of the pool PARENT another quota.  Work that runs is never stopped: Available may go below zero."""
+    """Change a subpool's quota.
+
+    Running workflows are not stopped, so Available can become negative.
+    """
     client, route = session.client, _route(parent, subpool)
     before = {} if session.as_json else client.get(route)
     found = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
@@ -113,18 +116,19 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
 
 @subpool.command(
     "delete",
-    short_help="Delete SUBPOOL of the pool PARENT.",
+    short_help="Delete a subpool.",
     epilog=examples("runrig pool subpool delete team a", "runrig pool subpool delete team a --dry-run"),
 )
 @click.argument("parent", shell_complete=completing.pools)
 @click.argument("subpool", shell_complete=completing.subpools)
 @_dry_run
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool) -> None:
-    """Delete SUBPOOL of the pool PARENT: what never started is cancelled, what has started goes on to its end.
+    """Delete a subpool.
 
-    ARCHIVED at once if nothing runs there; else DELETING, and it keeps its quota until then.
+    Workflows that have not started are cancelled; others finish. The subpool is ARCHIVED immediately if nothing
+    runs in it. Otherwise it is DELETING and keeps its quota until then.
     """
     question = (
         f"Delete {parent}--{subpool}? What never started there is cancelled, what has started goes on to its end."

@@ -50,25 +50,29 @@ _roles = click.option(
     "roles",
     multiple=True,
     metavar="ROLE",
-    help="It gives this one of its user's roles; may be repeated.",
+    help="Grant only this role of the user (repeatable). Default: all.",
 )
-_description = click.option("--description", metavar="TEXT", help="What it is for.")
+_description = click.option("--description", metavar="TEXT", help="Purpose of the token.")
 _user = click.option(
-    "--user", "-u", shell_complete=completing.users, metavar="NAME", help="Of another user; only admins may."
+    "--user",
+    "-u",
+    shell_complete=completing.users,
+    metavar="NAME",
+    help="Act on another user's token (administrators only).",
 )
 
 
 @click.group(epilog=examples("runrig token list", "runrig token create laptop --expires 30d"))
 def token() -> None:
-    """Tokens: what lets a person or a program in."""
+    """Manage access tokens."""
 
 
 @token.command("list", epilog=examples("runrig token list", "runrig token list --user alice --all"))
 @_user
-@click.option("--all", "-a", "ended", is_flag=True, help="Also those that are expired or revoked.")
+@click.option("--all", "-a", "ended", is_flag=True, help="Include expired and revoked tokens.")
 @with_session
 def list_tokens(session: Session, user: str | None, ended: bool) -> None:
-    """Your tokens: when they were made, when they end, when they were used last, and which of your roles they give."""
+    """List your tokens with their roles, expiry and last use."""
     answer = {"tokens": [row(each) for each in session.client.items(_route(user), {"ended": ended or None})]}
     if session.show(answer):
         return
@@ -101,7 +105,7 @@ def _times(each: Mapping[str, Any]) -> tuple[str, str, str]:
 )
 @click.argument("name")
 @click.option(
-    "--expires", type=Lifetime(), default="90d", show_default=True, help="How long it is good: 90d, 12h, never."
+    "--expires", type=Lifetime(), default="90d", show_default=True, help="Lifetime, such as 90d, 12h or never."
 )
 @_roles
 @_description
@@ -115,9 +119,10 @@ def create(
     description: str | None,
     user: str | None,
 ) -> None:
-    """Make a token called NAME.  It is printed this once and kept nowhere: stdout has the token alone.
+    """Create a token and print it, only this once.
 
-    It gives all roles of its user, or those that --role names; never more than the user has.
+    stdout contains only the token. It grants all roles of its user, or those of --role, but never more than the
+    user has.
     """
     body = {"name": name, "expires_in_s": expires, "description": description or "", "roles": list(roles) or None}
     answer = row(session.client.call("POST", _route(user), body=body, key=str(uuid4())))
@@ -134,14 +139,17 @@ def create(
 )
 @click.argument("name")
 @_roles
-@click.option("--all-roles", is_flag=True, help="It gives all roles of its user.")
+@click.option("--all-roles", is_flag=True, help="Grant all roles of the user.")
 @_description
 @_user
 @with_session
 def update(
     session: Session, name: str, roles: tuple[str, ...], all_roles: bool, description: str | None, user: str | None
 ) -> None:
-    """Change what the token NAME gives, from the next request on, or its description."""
+    """Change a token's roles or description.
+
+    Takes effect on the next request.
+    """
     if roles and all_roles:
         raise click.UsageError("--role and --all-roles contradict each other: give one of them")
     body: dict[str, Any] = {"roles": list(roles) or None} if roles or all_roles else {}
@@ -156,10 +164,13 @@ def update(
 @token.command("delete", epilog=examples("runrig token delete laptop", "runrig token delete ci --user builds --yes"))
 @click.argument("name")
 @_user
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def delete(session: Session, name: str, user: str | None, yes: bool) -> None:
-    """Revoke the token NAME: it stops working immediately."""
+    """Revoke a token.
+
+    It stops working immediately.
+    """
     confirmed(f"Revoke the token {sanitize.line(name)}? It stops working immediately.", yes=yes)
     answer = row(session.client.call("DELETE", _route(user, name)))
     if not session.show(answer):

@@ -12,7 +12,7 @@ from runrig.client.transport import path
 
 @click.group(epilog=examples("runrig topology show", "runrig topology show --pool vision --size 64"))
 def topology() -> None:
-    """Zones, spines, racks: what is free there, and what fits."""
+    """Show free capacity by zone, spine and rack."""
 
 
 @topology.command(
@@ -29,22 +29,24 @@ def topology() -> None:
     "-p",
     shell_complete=completing.pools,
     metavar="NAME",
-    help="Nodes and topology keys of this pool; else all nodes, by the keys.",
+    help="Show nodes and topology keys of this pool. Default: all nodes, by their keys.",
 )
 @click.option(
-    "--size", metavar="SIZE", help="How many gangs of it fit: 64 is that many pods of one GPU, 8x8 is 8 pods of 8 each."
+    "--size",
+    metavar="SIZE",
+    help=("Count gangs of this size that fit: 64 means 64 pods of 1 GPU, 8x8 means 8 pods of 8 GPUs."),
 )
 @click.option(
     "--level",
     metavar="KEY",
-    help=f"Down to this topology key; if not said, as far as {topology_map.MOST_ROWS} domains suffice.",
+    help=f"Show levels down to this topology key. Default: as far as {topology_map.MOST_ROWS} domains suffice.",
 )
-@click.option("--nodes", is_flag=True, help="Down to the nodes.")
+@click.option("--nodes", is_flag=True, help="Show levels down to the nodes.")
 @with_session
 def show_topology(session: Session, pool: str | None, size: str | None, level: str | None, nodes: bool) -> None:
-    """The domains of the nodes as a tree: what is free, who holds the rest, and how many gangs of a size fit.
+    """Show topology domains as a tree with free and used capacity.
 
-    JSON has all levels unless --level or --nodes says otherwise.
+    With --size, also how many gangs of that size fit. JSON has all levels unless you pass --level or --nodes.
     """
     query = {"pool": pool, "size": size, "level": level, "nodes": nodes or None}
     answer = session.client.get(path("topology"), query)

@@ -25,17 +25,23 @@ DRAIN_SWEEP_S = 900
 @click.option(
     "--backend",
     type=click.Choice(["local", "simulated"]),
-    help="Who runs the tasks; that of the cluster file, else local.",
+    help="Where tasks run. Default: the backend in the cluster file, or local.",
 )
 @click.option(
     "--cluster",
     shell_complete=completing.files,
     metavar="FILE",
-    help="Cluster file; without it one pool, default, has all GPUs.",
+    help="Cluster file. Default: one pool, default, with all GPUs.",
 )
-@click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]; the user's data directory if not said.")
-@click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free one.")
-@click.option("--gpus", type=click.IntRange(min=0), help="Stand-in GPUs, instead of those of this machine.")
+@click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]. Default: in your user data directory.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 picks a free port.",
+)
+@click.option("--gpus", type=click.IntRange(min=0), help="Use at most N GPUs of this machine; if it has none, simulate N.")
 @click.option(
     "--drain-sweep",
     "drain_sweep_s",
@@ -43,17 +49,22 @@ DRAIN_SWEEP_S = 900
     default=DRAIN_SWEEP_S,
     show_default=True,
     metavar="SECONDS",
-    help="How often pools that are DELETING are looked at, besides whenever something ends.",
+    help="Interval of an additional check of DELETING pools.",
 )
 @click.option(
     "--dev-login",
     metavar="USER",
-    help="Let USER in without a token, by name alone, from this machine; to try something out. Never an administrator.",
+    help=(
+        "Allow USER to log in without a token from this machine (`osmo login --method dev`). Not for administrators."
+    ),
 )
 @click.option(
     "--no-mirror",
     is_flag=True,
-    help="One process only: a large cluster is not planned in it, and of what would start a workflow it knows little.",
+    help=(
+        "Run in one process. Large clusters are then not planned, and suggestions of what would "
+        "start a workflow are limited."
+    ),
 )
 @click.pass_context
 def up(
@@ -67,7 +78,10 @@ def up(
     dev_login: str | None,
     no_mirror: bool,
 ) -> None:
-    """Start a server with everything in one process, for this machine; Ctrl-C stops it, and the tasks keep running."""
+    """Start a server on this machine, all in one process.
+
+    Ctrl-C stops it; tasks keep running.
+    """
     from runrig.wiring.port import LOOPBACK, bound
 
     before = context.find_object(ServerAddress) or ServerAddress()

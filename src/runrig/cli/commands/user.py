@@ -21,13 +21,13 @@ _HISTORY = (Column("Time"), Column("By", 0), Column("User", 3), Column("What"), 
 
 @click.group(epilog=examples("runrig user list", "runrig user create alice --role vision-user"))
 def user() -> None:
-    """Users: who may have tokens and roles; for admins."""
+    """Manage users (administrators only)."""
 
 
 @user.command("list", epilog=examples("runrig user list", "runrig user list -t json"))
 @with_session
 def list_users(session: Session) -> None:
-    """All users with their roles."""
+    """List users and their roles."""
     answer = {"users": [access.row(each) for each in session.client.items(path("users"))]}
     if session.show(answer):
         return
@@ -42,7 +42,7 @@ def list_users(session: Session) -> None:
 @click.argument("name", shell_complete=completing.users)
 @with_session
 def show_user(session: Session, name: str) -> None:
-    """The user NAME with the roles."""
+    """Show a user and their roles."""
     answer = access.row(session.client.get(path("users", name)))
     if not session.show(answer):
         facts(
@@ -59,20 +59,28 @@ def show_user(session: Session, name: str) -> None:
     "create", epilog=examples("runrig user create alice --role vision-user", "runrig user create root --role admin")
 )
 @click.argument("name")
-@click.option("--role", "-r", "roles", multiple=True, metavar="ROLE", help="Such as vision-user; repeat it for more.")
+@click.option(
+    "--role", "-r", "roles", multiple=True, metavar="ROLE", help="Role to grant, such as vision-user (repeatable)."
+)
 @with_session
 def create(session: Session, name: str, roles: tuple[str, ...]) -> None:
-    """Make the user NAME.  'runrig token create NAME --user' then makes what lets this user in."""
+    """Create a user.
+
+    To let them log in, create a token: 'runrig token create TOKEN --user NAME'.
+    """
     made = session.client.call("POST", path("users"), body={"name": name, "roles": list(roles)})
     _tell(session, made, "created")
 
 
 @user.command("disable", epilog=examples("runrig user disable alice"))
 @click.argument("name", shell_complete=completing.users)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @with_session
 def disable(session: Session, name: str, yes: bool) -> None:
-    """Keep the user NAME out: no token works, while the work goes on.  The name stays taken, because the logs name it."""
+    """Disable a user.
+
+    Their tokens stop working; their workflows keep running. The name cannot be reused.
+    """
     confirmed(f"Disable {sanitize.line(name)}? None of the tokens works then; the work goes on.", yes=yes)
     _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": True}), "disabled")
 
@@ -81,16 +89,24 @@ def disable(session: Session, name: str, yes: bool) -> None:
 @click.argument("name", shell_complete=completing.users)
 @with_session
 def enable(session: Session, name: str) -> None:
-    """Let the user NAME in again, with the tokens that are still good."""
+    """Enable a disabled user.
+
+    Tokens that are still valid work again.
+    """
     _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": False}), "enabled")
 
 
 @user.command("history", epilog=examples("runrig user history", "runrig user history alice -t json"))
 @click.argument("name", required=False, shell_complete=completing.users)
-@click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
+)
 @with_session
 def history(session: Session, name: str | None, limit: int) -> None:
-    """Who changed users, roles and tokens, newest first; of the user NAME only, if one is named.  Nothing is ever deleted."""
+    """Show changes to users, roles and tokens, newest first.
+
+    With NAME, only those of this user. History is kept forever.
+    """
     found = list(session.client.items(path("access-events"), {"user": name}, most=limit + 1))
     answer = access.events(found[:limit], more=len(found) > limit)
     if session.show(answer):

@@ -38,7 +38,10 @@ Answer = Mapping[str, Any]
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def watch(session: Session, id: str) -> None:
-    """Follow the workflow ID to its end.  Exit code 0 if it is COMPLETED, 1 if it ended otherwise."""
+    """Follow a workflow until it ends.
+
+    Exit code 0 if it is COMPLETED, 1 if it ended with another status.
+    """
     views = _views(session.client, id)
     if session.as_json:
         *_, (last, _) = views

@@ -45,10 +45,10 @@ class Session:
 
 
 _FORMAT = click.option(
-    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="json: one document on stdout."
+    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="Output format; json prints one document on stdout."
 )
-_SERVER = click.option("--server", metavar="URL", help="Address of the server.")
-_DATA = click.option("--data", metavar="DIR", help="Data folder of the server, where its token lies.")
+_SERVER = click.option("--server", metavar="URL", help="Server address.")
+_DATA = click.option("--data", metavar="DIR", help="Data folder of the server, with its token.")
 
 
 def with_session(command: Command) -> Command:
