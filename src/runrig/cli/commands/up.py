@@ -41,7 +41,9 @@ DRAIN_SWEEP_S = 900
     show_default=True,
     help="Port to listen on; 0 picks a free port.",
 )
-@click.option("--gpus", type=click.IntRange(min=0), help="Use at most N GPUs of this machine; if it has none, simulate N.")
+@click.option(
+    "--gpus", type=click.IntRange(min=0), help="Use at most N GPUs of this machine; if it has none, simulate N."
+)
 @click.option(
     "--drain-sweep",
     "drain_sweep_s",

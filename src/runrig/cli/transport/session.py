@@ -45,7 +45,11 @@ class Session:
 
 
 _FORMAT = click.option(
-    "-t", "--format-type", type=click.Choice([TEXT, JSON]), default=TEXT, help="Output format; json prints one document on stdout."
+    "-t",
+    "--format-type",
+    type=click.Choice([TEXT, JSON]),
+    default=TEXT,
+    help="Output format; json prints one document on stdout.",
 )
 _SERVER = click.option("--server", metavar="URL", help="Server address.")
 _DATA = click.option("--data", metavar="DIR", help="Data folder of the server, with its token.")
