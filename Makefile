@@ -63,11 +63,13 @@ coverage: .venv/.synced  ## how much of domain, engine and spec their own tests 
 		--cov-report=term:skip-covered --ignore tests/engine/kueue/test_second_opinion.py \
 		--deselect tests/spec/kueue/test_properties.py::test_half_a_megabyte_is_read_in_two_seconds tests/domain tests/engine tests/spec
 
-lint: .venv/.synced  ## format, style, types, who may import whom, and subjects of commits
+lint: .venv/.synced  ## format, style, types, allowed imports, prose, spelling, and subjects of commits
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/english.py
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs src
 	$(BIN)/python .ci/subjects.py
 
 # Spectral, pinned with all that it needs by its own lock file.
