@@ -61,7 +61,7 @@ def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Hom
         "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (no token was sent"
     )
     done = home.run("logout")
-    assert (done.code, done.err) == (2, "Error: you are not logged in anywhere\n")
+    assert (done.code, done.err) == (2, "Error: You are not logged in to any server.\n")
 
 
 def test_the_token_is_kept_where_nobody_else_can_read_it(home: Home) -> None:
@@ -91,7 +91,7 @@ def test_a_token_does_not_cross_the_network_in_clear(home: Home, url: str) -> No
     done = home.run("login", url, stdin=home.admin)
     assert (done.code, done.err) == (
         2,
-        f"Error: {url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http\n",
+        f"Error: {url} is not encrypted, so the token could be read on the network. Use https://, or --plain-http to accept this.\n",
     )
 
 
@@ -113,7 +113,7 @@ def test_the_environment_and_a_named_folder_are_stronger_than_a_login(home: Home
     assert home.run("token", "list", RUNRIG_SERVER="http://127.0.0.1:1", RUNRIG_RETRY_S="0").code == 10
     assert home.run("token", "list", "--data", str(tmp_path), RUNRIG_RETRY_S="0").code == 10
     done = home.run("login", home.url, stdin=home.admin, RUNRIG_TOKEN="x")
-    assert (done.code, done.err) == (0, "RUNRIG_TOKEN is set, and is stronger than this login\n")
+    assert (done.code, done.err) == (0, "RUNRIG_TOKEN is set and overrides this login\n")
 
 
 def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
@@ -121,7 +121,7 @@ def test_an_admin_lets_somebody_in_and_out_again(home: Home) -> None:
     assert home.said("user", "create", "bob", "--role", "pool1-user") == "created user bob (roles: pool1-user)"
     done = home.run("token", "create", "laptop", "--user", "bob", "--expires", "12h")
     assert (done.code, len(done.out.strip())) == (0, 43)
-    assert done.err.startswith("token laptop of bob is good until ")
+    assert done.err.startswith("token laptop of bob is valid until ")
     bob = done.out.strip()
     assert home.run("pool", "list", RUNRIG_TOKEN=bob).code == 0
     refused = home.run("user", "list", RUNRIG_TOKEN=bob)
@@ -230,4 +230,4 @@ def test_the_clock_is_accepted(home: Home) -> None:
     home.said("login", home.url, stdin=f"{home.admin}\n")
     said = home.said("admin", "accept-clock")
     assert said.startswith("the server's time was 20")
-    assert said.endswith("nothing was wrong with the clock")
+    assert said.endswith("the clock was not in doubt")

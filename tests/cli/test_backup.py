@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_the_way_out(tmp_path: Path) -> None:
         (("backup", "--data", str(tmp_path)), 2, "Missing option '-o'"),
         (("restore", str(tmp_path / "no"), "--data", str(tmp_path / "new")), 2, "is no backup"),
         (("restore", str(tmp_path / "none"), "--check"), 2, "cannot be read"),
-        (("restore", str(tmp_path / "no"), "--config", str(tmp_path / "no"), "--data", "x"), 2, "leave --data out"),
+        (("restore", str(tmp_path / "no"), "--config", str(tmp_path / "no"), "--data", "x"), 2, "Omit --data."),
         (("backup", "--config", str(tmp_path / "no"), "-o", str(tmp_path / "out")), 2, f"{tmp_path / 'no'}:1:1:"),
     ):
         done = runrig(*args)

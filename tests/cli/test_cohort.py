@@ -63,8 +63,8 @@ def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None
     assert shown[3].split(maxsplit=4)[1:4] == ["lab", "cohort", "(over-committed)"]
     assert shown[-3:] == [
         "",
-        "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: what runs goes on, and new work of it waits "
-        "until that has ended (law Q4)",
+        "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: running workflows continue, "
+        "and new ones wait until enough have finished (rule Q4)",
         "quotas exceed capacity by 3 of default/gpu",
     ]
 
@@ -137,7 +137,7 @@ def test_cohort_create_and_update_say_what_was_done() -> None:
     ("args", "says"),
     [
         (["update", "c"], "say what to change of the cohort, such as --quota 8"),
-        (["update", "c", "--parent", "p", "--no-parent"], "--parent and --no-parent say opposite things"),
+        (["update", "c", "--parent", "p", "--no-parent"], "--parent and --no-parent exclude each other"),
         (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
     ],
 )

@@ -36,11 +36,11 @@ def test_credentials_are_set_from_files_and_stdin_and_their_key_is_changed(tmp_p
         before = read_keys(key.read_text())
         done = it.runrig("admin", "credential-key", str(key))
         assert (done.code, done.out.partition(";")[0]) == (0, f"{key} has 2 keys")
-        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are sealed with the newest key\n"
+        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are encrypted with the newest key\n"
         assert it.runrig("admin", "credential-key", str(key), "--drop-old").out == f"{key} has 1 key\n"
         assert (len(read_keys(key.read_text())), read_keys(key.read_text()) == before) == (1, False)
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
-        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are sealed with the newest key\n"
+        assert it.runrig("admin", "reseal-credentials").out == "2 credentials are encrypted with the newest key\n"
         assert it.runrig("credential", "delete", "bucket", "--yes").out == "credential bucket is deleted\n"
         assert it.runrig("credential", "delete", "bucket", "--yes").code == 2
 
@@ -48,12 +48,12 @@ def test_credentials_are_set_from_files_and_stdin_and_their_key_is_changed(tmp_p
 def test_what_is_no_value_is_refused_without_it(tmp_path: Path) -> None:
     with up(tmp_path / "data", "--backend", "simulated") as it:
         for args, stdin, said in (
-            (("wandb",), "", "no value is given: write KEY=FILE, or -f FILE"),
-            (("wandb", CANARY), "", "write KEY=FILE"),
+            (("wandb",), "", "no value given. Use KEY=FILE or -f FILE."),
+            (("wandb", CANARY), "", "Use for example api_key=key.txt"),
             (("wandb", f"api_key={tmp_path / 'none'}"), "", "no such file"),
-            (("wandb", "-f", "-"), CANARY, "<stdin> is no list of values: write lines KEY: VALUE"),
-            (("wandb", "-f", "-"), f"a: [{CANARY}]", "<stdin> is no list of values: write lines KEY: VALUE"),
-            (("wandb", "-f", "-"), f"a: '{CANARY}", "<stdin> is no list of values: write lines KEY: VALUE"),
+            (("wandb", "-f", "-"), CANARY, "<stdin> is not a list of values. Use lines KEY: VALUE."),
+            (("wandb", "-f", "-"), f"a: [{CANARY}]", "<stdin> is not a list of values. Use lines KEY: VALUE."),
+            (("wandb", "-f", "-"), f"a: '{CANARY}", "<stdin> is not a list of values. Use lines KEY: VALUE."),
             (("wandb", "--type", "DATA", "access_key=-"), CANARY, "a credential of type DATA needs"),
         ):
             done = it.runrig("credential", "set", *args, stdin=stdin)
@@ -77,7 +77,7 @@ def test_a_backup_has_no_value_and_restore_says_which_are_missing(tmp_path: Path
     with up(tmp_path / "new", "--backend", "simulated") as it:
         (shown,) = it.json("credential", "list")["credentials"]
         assert (shown["name"], shown["lost"]) == ("wandb", True)
-        assert "to be set again: wandb" in it.runrig("credential", "list").out
+        assert "set them again: wandb" in it.runrig("credential", "list").out
         it.runrig("credential", "set", "wandb", "api_key=-", stdin=CANARY)
         assert it.json("credential", "list")["credentials"][0]["lost"] is False
 
@@ -89,6 +89,6 @@ def test_a_key_file_is_made_once_and_not_taken_from_something_else(tmp_path: Pat
     other = Path(written(tmp_path, "important\n", "notes"))
     done = runrig("admin", "credential-key", str(other))
     assert (done.code, other.read_text()) == (2, "important\n")
-    assert "is no key file: line 1 is no key" in done.err
+    assert "is not a key file: line 1 is no key" in done.err
     assert runrig("admin", "credential-key", str(tmp_path / "none"), "--drop-old").code == 2
     assert not (tmp_path / "none").exists()

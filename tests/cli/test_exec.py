@@ -82,9 +82,9 @@ def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
         (("w-1", "main", "--", "no-such-thing"), 127, "cannot start no-such-thing: No such file or directory"),
         (("w-1", "other"), 2, "w-1 has no task 'other': its tasks are main"),
         (("w-2", "main"), 2, "there is no workflow 'w-2'"),
-        (("w-1",), 2, "name a TASK or a --group"),
+        (("w-1",), 2, "TASK and --group exclude each other"),
         (("w-1", "main", "--entry", ""), 2, "--entry is empty"),
-        (("w-1", "--group", "main-group"), 2, "/bin/bash would wait in each task"),
+        (("w-1", "--group", "main-group"), 2, "/bin/bash is interactive and would wait"),
         (("w-1", "--group", "other", "--entry", "ls"), 2, "has no group 'other': there are main-group"),
     ],
 )
@@ -201,7 +201,7 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
 def test_the_end_of_the_forwarding_of_datagrams_is_told(server: Up) -> None:
     """Nothing listens there."""
     code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
-    assert (code, "are not forwarded any more: no process of w-1/main listens on port 1" in err) == (10, True), err
+    assert (code, "are no longer forwarded: no process of w-1/main listens on port 1" in err) == (10, True), err
 
 
 @pytest.mark.slow
@@ -217,7 +217,7 @@ def test_a_port_that_is_taken_here_is_named(server: Up, udp: tuple[str, ...]) ->
 @pytest.mark.parametrize("words", [("status",), ("stop",), ("stop", "w-1", "--task", "main")])
 def test_no_rsync_copies_in_the_background(words: tuple[str, ...]) -> None:
     done = runrig("workflow", "rsync", *words)
-    assert done == Done(0, "nothing copies in the background: each upload and download ends with its command\n", "")
+    assert done == Done(0, "runrig has no background copies: each upload and download ends with its command\n", "")
 
 
 def test_no_rsync_copies_in_the_background_in_json_either() -> None:
@@ -227,7 +227,7 @@ def test_no_rsync_copies_in_the_background_in_json_either() -> None:
 @pytest.mark.parametrize("ports", ["x", "0", "70000", "5-4", "1-3:1-2", "1:2:3", ""])
 def test_what_is_no_port_is_refused_before_anything_is_asked(ports: str) -> None:
     done = runrig("workflow", "port-forward", "w-1", "main", "--port", ports)
-    assert (done.code, "is no port: write 8000" in done.err) == (2, True), done.err
+    assert (done.code, "is not a port. Use 8000" in done.err) == (2, True), done.err
 
 
 @needs_rsync
@@ -255,12 +255,12 @@ def test_what_is_not_there_to_copy_is_said(server: Up, tmp_path: Path) -> None:
     ("args", "words"),
     [
         (("upload", "w-1", "/nothing/here:/x"), "there is no '/nothing/here' on this machine"),
-        (("upload", "w-1", "/etc"), "has no colon between two paths"),
-        (("upload", "w-1"), "name the paths as LOCAL:REMOTE"),
-        (("upload", "w-1", "/etc/hostname:x"), "'x' is no absolute path in the task"),
-        (("upload", "w-1", "/etc/hostname:/a/../b"), "is no absolute path in the task"),
-        (("upload", "w-1", "/etc/hostname:/x", "--daemon"), "--daemon is not there"),
-        (("download", "w-1", "/x:/etc/hostname"), "'/etc/hostname' is no folder"),
+        (("upload", "w-1", "/etc"), "has no colon between the two paths"),
+        (("upload", "w-1"), "invalid paths. Use LOCAL:REMOTE."),
+        (("upload", "w-1", "/etc/hostname:x"), "'x' is not an absolute path in the task"),
+        (("upload", "w-1", "/etc/hostname:/a/../b"), "is not an absolute path in the task"),
+        (("upload", "w-1", "/etc/hostname:/x", "--daemon"), "--daemon is not supported"),
+        (("download", "w-1", "/x:/etc/hostname"), "'/etc/hostname' is not a folder"),
     ],
 )
 def test_paths_that_cannot_be_meant_are_refused_before_anything_is_asked(args: tuple[str, ...], words: str) -> None:

@@ -166,7 +166,7 @@ def test_what_the_server_refuses_and_what_is_no_time_are_told() -> None:
     for command in (("show", "team", "--at"), ("history", "team", "--since"), ("history", "team", "--until")):
         wrong = answered({}, "pool", *command, "tomorrow")
         assert wrong.code == 2
-        assert "'tomorrow' is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday" in wrong.err
+        assert "'tomorrow' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday." in wrong.err
 
 
 @pytest.mark.slow

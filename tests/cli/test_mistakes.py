@@ -269,7 +269,7 @@ def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Pa
             done.err,
         )
         shown = it.runrig("apply", "-f", "-", "--dry-run", stdin=file.format(1, 2, "mine"))
-        assert (shown.code, shown.err.count("it is undone only with --force")) == (0, 2)
+        assert (shown.code, shown.err.count("use --force to undo it")) == (0, 2)
         other = it.runrig("apply", "-f", "-", stdin=file.format(0, 4, "mine"))
         assert (other.code, "by hand" in other.err, "undone" in other.err) == (0, False, False)
         assert it.runrig("pool", "update", "team", "--quota", "5").code == 0
@@ -284,7 +284,7 @@ def test_an_edit_that_will_hurt_is_warned_of(tmp_path: Path) -> None:
         assert (zones.code, zones.err.splitlines()) == (
             0,
             [
-                "Warning: these topology keys take the place of rack=rack: name all that it should have",
+                "Warning: these topology keys replace rack=rack. Name all keys that the pool needs.",
                 "Warning: 0 of 4 nodes have the label zone of topology key zone: a gang with topology requirements goes to no other",
             ],
         )
@@ -292,7 +292,7 @@ def test_an_edit_that_will_hurt_is_warned_of(tmp_path: Path) -> None:
         racks = it.runrig("pool", "update", "new", "--topology-key", "rack=rack")
         assert (racks.code, "nodes have the label" in racks.err) == (0, False)
         assert it.runrig("pool", "update", "video", "--quota", "4").err == ""
-        beyond = "Warning: quotas exceed capacity by 3 of default/gpu: not all of them can be used at once\n"
+        beyond = "Warning: quotas exceed capacity by 3 of default/gpu, so they cannot all be used at the same time\n"
         assert it.runrig("pool", "update", "video", "--quota", "7").err == beyond
         assert it.runrig("apply", "-f", "-", stdin="pools: [{name: more, quota: 0}]").err == beyond
         assert it.runrig("pool", "update", "vision", "--description", "x").err == ""

@@ -33,8 +33,8 @@ def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["Ready"]
         assert lines(server.runrig("node", "drain", "n0").out) == [
             "node n0 is cordoned",
-            f"stops, and waits again: {low} (team, LOW, 1 GPU)",
-            f"goes on to its end: {firm} (team, NORMAL, 2 GPUs); --force stops it too",
+            f"stops and is requeued: {low} (team, LOW, 1 GPU)",
+            f"keeps running: {firm} (team, NORMAL, 2 GPUs) (use --force to stop)",
         ]
         assert server.json("node", "cordon", "n0") == {"changed": []}
         ghost = server.runrig("node", "drain", "n0", "ghost")

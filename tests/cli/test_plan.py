@@ -136,14 +136,14 @@ def test_the_answer_is_printed_as_json() -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ((), "name one of"),
-        (("--drain", "n0", "--down", "r1"), "name one of"),
-        (("--quota", "8"), "--quota needs the pool"),
-        (("--pool", "team"), "name one of"),
-        (("--pool", "team", "--drain", "n0"), "--pool needs --quota"),
-        (("--drain", "n0", "--prune"), "--prune is for -f"),
-        (("--down", "r1", "--force"), "--force is for --drain"),
-        (("--drain", "n0", "--priority", "LOW"), "are for -s"),
+        ((), "nothing to plan. Use one of"),
+        (("--drain", "n0", "--down", "r1"), "nothing to plan. Use one of"),
+        (("--quota", "8"), "--quota requires a pool"),
+        (("--pool", "team"), "nothing to plan. Use one of"),
+        (("--pool", "team", "--drain", "n0"), "--pool requires --quota"),
+        (("--drain", "n0", "--prune"), "--prune requires -f"),
+        (("--down", "r1", "--force"), "--force requires --drain"),
+        (("--drain", "n0", "--priority", "LOW"), "require -s"),
         (("-f", "/nonexistent.yaml"), "no such file"),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_pool_that_drains_shows_what_it_still_holds_of_its_quota() -> None:
 
 
 def test_no_pools_says_how_to_make_one() -> None:
-    assert listed(page()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
+    assert listed(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
 
 
 def test_pool_list_asks_for_what_was_said() -> None:
@@ -181,7 +181,7 @@ CHANGES = [
         "weight 1 → 2, flavors none → a,b, topology keys rack=topology.kubernetes.io/rack → none, "
         "description Vision team → for all",
     ),
-    ({}, "nothing changed"),
+    ({}, "no changes"),
 ]
 
 
@@ -198,7 +198,7 @@ KEY = {"key": "rack", "label": "rack"}
 LACKING = (
     "Warning: 0 of 1 nodes have the label {} of topology key {}: a gang with topology requirements goes to no other"
 )
-REPLACED = "Warning: these topology keys take the place of rack=rack: name all that it should have"
+REPLACED = "Warning: these topology keys replace rack=rack. Name all keys that the pool needs."
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_pool_update_warns_of_topology_keys_only_if_they_change(
     }
     done = answered(answers, "pool", "update", "vision", "--topology-key", key)
     assert (done.code, done.err.splitlines()) == (0, said)
-    assert ("nothing changed" in lines(done.out)[0]) == (before == keys)
+    assert ("no changes" in lines(done.out)[0]) == (before == keys)
 
 
 def test_pool_create_says_what_the_pool_was_given() -> None:
@@ -263,9 +263,9 @@ def test_a_pool_is_shown_with_its_balances() -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["create", "p", "--quota", "-1"], "'-1' is not a quota: write whole GPUs from 0 on, or FLAVOR=GPUS,FLAVOR=GPUS"),
+        (["create", "p", "--quota", "-1"], "'-1' is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS."),
         (["create", "p", "--quota", "1.5"], "'1.5' is not a quota"),
-        (["create", "p", "--borrowing-limit", "-1"], "'-1' is not a limit: write a number of GPUs from 0 on, or none; or FLAVOR=N,..."),
+        (["create", "p", "--borrowing-limit", "-1"], "'-1' is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."),
         (["create", "p", "--topology-key", "rack"], "'rack' is not KEY=LABEL"),
         (["update", "p"], "say what to change of the pool, such as --quota 8"),
     ],
@@ -387,7 +387,7 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
         '    topology_keys: none -> [{"key": "rack", "label": "example.org/rack"}]',
         "+ cohort new",
         "- pool old",
-        "! cohort org is kept: something hangs under it that is not in the file",
+        "! cohort org is kept: it has children that are not in the file",
         "4 would change, 2 unchanged",
     ]
     assert [body for _, _, body in server.asked] == [

@@ -86,7 +86,7 @@ def test_a_browser_signs_in_and_later_commands_are_the_user(place: Place) -> Non
     done = place.login()
     assert done.out == (
         f"logged in at {place.url} as oidc:alice: team-user\n"
-        "later commands renew it for as long as the provider agrees\n"
+        "The sign-in is renewed automatically while the identity provider allows it.\n"
     )
     assert done.err.startswith(f"sign in at {place.provider.issuer}/authorize/?response_type=code&client_id=runrig&")
     assert place.file.stat().st_mode & 0o777 == 0o600
@@ -189,9 +189,9 @@ def test_a_code_is_confirmed_on_another_machine(place: Place) -> None:
 
 def test_what_does_not_go_together_is_refused(place: Place) -> None:
     done = place.run("login", place.url, "--method", "oidc", "--token-file", "x")
-    assert (done.code, done.err) == (2, "Error: --token-file is for --method token: leave one of them out\n")
+    assert (done.code, done.err) == (2, "Error: --token-file requires --method token. Omit one of them.\n")
     done = place.run("login", place.url, "--device")
-    assert (done.code, done.err) == (2, "Error: --device is for --method oidc: write both\n")
+    assert (done.code, done.err) == (2, "Error: --device requires --method oidc. Use both.\n")
 
 
 # ---------------------------------------------------------------- the port that the browser comes back to
@@ -218,10 +218,10 @@ def test_the_port_takes_only_the_answer_to_its_own_question() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("?error=access_denied", "the provider of identities refuses: access_denied"),
-        ("?error=%1b%5b2J", "the provider of identities refuses: "),
-        ("?x=y", "the provider of identities refuses: no code"),
-        ("?code=c&iss=https://evil.example.org", "the answer comes from another provider than https://i"),
+        ("?error=access_denied", "the identity provider refused: access_denied"),
+        ("?error=%1b%5b2J", "the identity provider refused: "),
+        ("?x=y", "the identity provider refused: no code"),
+        ("?code=c&iss=https://evil.example.org", "the response is not from https://i"),
     ],
 )
 def test_a_refusal_is_told(target: str, words: str) -> None:
@@ -238,5 +238,5 @@ def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign_in, "PATIENCE_S", 0.0)
     with sign_in._Return("https://i") as server:
         server.timeout = 0.01
-        with pytest.raises(Unavailable, match="nobody has signed in within 0 s"):
+        with pytest.raises(Unavailable, match="sign-in was not completed within 0 s"):
             server.code()

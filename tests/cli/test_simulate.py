@@ -267,7 +267,7 @@ def test_a_broken_file_does_not_keep_the_others(folder: Path) -> None:
         "bad.yaml:2:8: nodes: expected a list, each item behind '- ', got 7",
         None,
         "gone.yaml: no such file",
-        f"{folder.name}: this is a folder: read it as one cluster with -f, or name a file in it",
+        f"{folder.name}: this is a folder. Use -f to read it as one cluster, or name a file in it.",
         "binary.yaml:1: the scenario is not text: byte 0xff is not UTF-8",
     ]
 

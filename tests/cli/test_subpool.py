@@ -107,7 +107,7 @@ def test_delete_says_whether_it_drains_and_what_still_runs() -> None:
 def test_a_share_that_is_none_is_told_before_the_server_is_asked(quota: str) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "pool", "subpool", "create", "team", "a", "--quota", quota)
     assert (done.code, done.out) == (2, "")
-    assert "is not a share: write whole GPUs such as 8, a percentage of the parent's quota such as 25%" in done.err
+    assert "is not a quota. Use whole GPUs such as 8, a percentage of the parent's quota such as 25%" in done.err
     assert "\x1b" not in done.err
 
 

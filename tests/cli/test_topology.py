@@ -287,7 +287,7 @@ def test_what_the_server_refuses_is_told() -> None:
     no_size = refused("size '8by8' is no size of a gang", "USAGE")
     done = answered({ROUTE: (422, no_size)}, "topology", "show", "--size", "8by8")
     assert (done.code, done.out, done.err) == (2, "", "Error: size '8by8' is no size of a gang\n")
-    assert drawn(page()) == ["no pools: 'runrig pool create NAME --quota GPUS' makes one"]
+    assert drawn(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
 
 
 def test_nothing_that_a_terminal_obeys_is_printed() -> None:

@@ -91,8 +91,8 @@ def test_without_pool_the_only_one_is_taken() -> None:
         (["b", "a"], "there are 2 pools: choose one of a, b with --pool"),
         (
             [],
-            "there is no pool to which you may submit: an admin makes one with 'runrig pool create NAME --quota GPUS', "
-            "or gives you a role",
+            "there is no pool that you may submit to. An administrator can create one with 'runrig pool create NAME --quota GPUS', "
+            "or grant you a role.",
         ),
     ],
 )
@@ -124,10 +124,12 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"workflow: \xff")
     (tmp_path / "huge").write_bytes(b"#" * (2 * 1024 * 1024 + 1))
     assert said("missing.yaml") == "Error: missing.yaml: no such file\n"
-    assert said(str(tmp_path)) == f"Error: {tmp_path} is a folder: name a file in it\n"
-    assert said(f"{tmp_path}/binary") == f"Error: {tmp_path}/binary is not text in UTF-8: byte 11 is 0xff\n"
-    assert said(f"{tmp_path}/huge") == f"Error: {tmp_path}/huge is larger than 2 MiB: is it the right file?\n"
-    assert said("/dev/zero") == "Error: /dev/zero is larger than 2 MiB: is it the right file?\n"
+    assert said(str(tmp_path)) == f"Error: {tmp_path} is a folder. Name a file.\n"
+    assert said(f"{tmp_path}/binary") == f"Error: {tmp_path}/binary is not UTF-8 text: byte 11 is 0xff\n"
+    assert (
+        said(f"{tmp_path}/huge") == f"Error: {tmp_path}/huge is larger than 2 MiB. Check that it is the right file.\n"
+    )
+    assert said("/dev/zero") == "Error: /dev/zero is larger than 2 MiB. Check that it is the right file.\n"
     assert said("nul\0") == "Error: nul\0 cannot be read: embedded null byte\n".replace("\0", "")
 
 
@@ -310,9 +312,9 @@ def test_cancel_by_filter_takes_those_that_wait_first_and_each_once() -> None:
 def test_cancel_by_filter_of_nothing_says_so() -> None:
     with serving({"GET /api/v1/workflows": page()}) as server:
         assert at(server, "workflow", "cancel", "--status", "running").out == (
-            "no workflow fits: --all takes those of all users\n"
+            "No workflows match. Use --all to include those of all users.\n"
         )
-        assert at(server, "workflow", "cancel", "--user", "bob").out == "no workflow fits\n"
+        assert at(server, "workflow", "cancel", "--user", "bob").out == "No workflows match.\n"
         json = at(server, "workflow", "cancel", "--all", "-t", "json")
     assert (json.code, json.json) == (0, {"cancelled": [], "failed": []})
 
@@ -321,7 +323,7 @@ def test_cancel_by_filter_of_nothing_says_so() -> None:
 def test_cancel_takes_either_ids_or_a_filter(args: tuple[str, ...]) -> None:
     done = answered({}, "workflow", "cancel", *args)
     assert (done.code, done.out) == (2, "")
-    assert "with --pool, --user, --status or --all" in done.err
+    assert "--pool, --user, --status" in done.err
 
 
 # ---------------------------------------------------------------- questions
@@ -393,7 +395,7 @@ def test_workflow_list_sends_its_filters() -> None:
 def test_a_time_that_is_none_is_wrong_usage() -> None:
     done = runrig("workflow", "list", "--submitted-after", "tomorrow")
     assert done.code == 2
-    assert "'tomorrow' is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday" in done.err
+    assert "'tomorrow' is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday." in done.err
 
 
 def test_query_shows_every_attempt() -> None:
@@ -624,9 +626,9 @@ def test_lines_of_several_tasks_begin_with_their_task_and_later_attempts_with_a_
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--attempt", "0"), "--attempt 0: write a number from 1, or all"),
-        (("--attempt", "last"), "--attempt last: write a number from 1, or all"),
-        (("--since", "soon"), "--since soon: write 10m, 2h, today or a time"),
+        (("--attempt", "0"), "--attempt 0 is not an attempt. Use a number from 1, or all."),
+        (("--attempt", "last"), "--attempt last is not an attempt. Use a number from 1, or all."),
+        (("--since", "soon"), "--since soon is not a time. Use 10m, 2h, today, or a time"),
         (("--stream", "both"), "'both' is not one of 'out', 'err'"),
     ],
 )

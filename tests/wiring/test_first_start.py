@@ -72,10 +72,10 @@ def test_a_port_in_use_is_refused_with_the_way_out() -> None:
     with socket.create_server((LOOPBACK, 0)) as holder:
         port = holder.getsockname()[1]
         with pytest.raises(ServerFault) as refused:
-            bound(LOOPBACK, port, "choose another with --port (0: any free one)")
+            bound(LOOPBACK, port, "choose another with --port (0 picks a free one)")
     assert refused.value.message == (
         f"port {port} of 127.0.0.1 cannot be taken (Address already in use): end what listens there, or choose another with "
-        "--port (0: any free one)"
+        "--port (0 picks a free one)"
     )
 
 

@@ -18,9 +18,7 @@ class Limit(click.ParamType[int | str]):
         if isinstance(value, int) or value == NO_LIMIT or "=" in value:
             return value if isinstance(value, int) else str(value)
         if not str(value).isdecimal():
-            self.fail(
-                f"{value!r} is not a limit: write a number of GPUs from 0 on, or none; or FLAVOR=N,...", param, ctx
-            )
+            self.fail(f"{value!r} is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,...", param, ctx)
         return int(value)
 
 
@@ -34,7 +32,7 @@ class Quota(click.ParamType[int | str]):
         if text.isdecimal():
             return int(text)
         if "=" not in text:
-            self.fail(f"{text!r} is not a quota: write whole GPUs from 0 on, or FLAVOR=GPUS,FLAVOR=GPUS", param, ctx)
+            self.fail(f"{text!r} is not a quota. Use a whole number of GPUs, or FLAVOR=GPUS,FLAVOR=GPUS.", param, ctx)
         return text
 
 

@@ -35,7 +35,7 @@ def accept_clock(session: Session) -> None:
     if session.show(answer):
         return
     before, now = times.local(answer["before"]), times.local(answer["now"])
-    say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'nothing was wrong with the clock'}")
+    say(f"the server's time was {before} and is {now}; {answer['doubt'] or 'the clock was not in doubt'}")
 
 
 @admin.command(
@@ -55,13 +55,13 @@ def credential_key(file: Path, drop_old: bool) -> None:
     """
     old = _keys_of(file)
     if drop_old and not old:
-        raise InvalidInput.one(f"{file} is not there: there is nothing to drop")
+        raise InvalidInput.one(f"{file} does not exist, so it has no keys to drop")
     keys = old[:1] if drop_old else (secrets.token_bytes(KEY_BYTES), *old)
     _replace(file, written_keys(keys))
     say(f"{file} has {len(keys)} key{'' if len(keys) == 1 else 's'}" + ("" if drop_old or not old else f"; {_NEXT}"))
 
 
-_NEXT = "now run `runrig admin reseal-credentials`, and then this with --drop-old"
+_NEXT = "next, run `runrig admin reseal-credentials`, then this command with --drop-old"
 
 
 def _keys_of(file: Path) -> tuple[bytes, ...]:
@@ -73,7 +73,7 @@ def _keys_of(file: Path) -> tuple[bytes, ...]:
     except OSError as error:
         raise InvalidInput.one(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise InvalidInput.one(f"{file} is no key file: {error}; name another") from None
+        raise InvalidInput.one(f"{file} is not a key file: {error}. Name another file.") from None
 
 
 def _replace(file: Path, text: str) -> None:
@@ -100,5 +100,5 @@ def reseal_credentials(session: Session) -> None:
     answer = session.client.call("POST", "/api/v1/credentials:reseal")
     if session.show(answer):
         return
-    left = f"; {answer['unread']} could not be opened and stay as they are" if answer["unread"] else ""
-    say(f"{answer['count']} credentials are sealed with the newest key{left}")
+    left = f"; {answer['unread']} could not be decrypted and stay unchanged" if answer["unread"] else ""
+    say(f"{answer['count']} credentials are encrypted with the newest key{left}")

@@ -12,7 +12,7 @@ from runrig.cli.transport.files import read_text, shown
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 
-_KEPT = "! {kind} {name} is kept: something hangs under it that is not in the file"
+_KEPT = "! {kind} {name} is kept: it has children that are not in the file"
 
 
 @click.command(
@@ -56,7 +56,7 @@ def apply(session: Session, file: str, prune: bool, dry_run: bool, if_revision: 
         say("\n".join(changes.lines(change)))
     for change in answer["changes"]:
         if change.get("undoes") and not force:
-            warn(f"Warning: {change['kind']} {change['name']} {change['undoes']}; it is undone only with --force")
+            warn(f"Warning: {change['kind']} {change['name']} {change['undoes']}; use --force to undo it")
         if change["action"] == "keep":
             say(_KEPT.format(**change))
     unchanged = len(answer["changes"]) - len(changed)

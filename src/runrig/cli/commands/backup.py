@@ -92,7 +92,7 @@ def _place(context: click.Context, config: str | None, data: str | None) -> tupl
         folder = ServerAddress(data=data or before.data).data_folder()
         return folder / DATABASE, folder
     if data is not None:
-        raise InvalidInput.one("--config says where the data are: leave --data out")
+        raise InvalidInput.one("--config already sets the data folder. Omit --data.")
     from runrig.spec.serve import folder_and_mode, read_serve
 
     text = read_text(config)

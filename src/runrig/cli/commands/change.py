@@ -109,16 +109,17 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: boo
     client = session.client
     if bool(ids) == any(filters.values()):
         raise InvalidInput.one(
-            "name workflows, or say which with --pool, --user, --status or --all"
-            + (": not both" if ids else ": `runrig workflow list` shows them")
+            "IDs exclude --pool, --user, --status and --all. Use one or the other."
+            if ids
+            else "no workflows named. Name their IDs (see `runrig workflow list`), or use --pool, --user, --status or --all."
         )
     found = ids or _that_fit(client, **filters)
     if not ids and found:
         confirmed(_question(found), yes=yes)
     if not found and not session.as_json:
         say(
-            "no workflow fits"
-            + ("" if filters["users"] or filters["all_users"] else ": --all takes those of all users")
+            "No workflows match."
+            + ("" if filters["users"] or filters["all_users"] else " Use --all to include those of all users.")
         )
         return
     body = {"message": message or ""}

@@ -84,7 +84,7 @@ def update(session: Session, name: str, no_parent: bool, **settings: Any) -> Non
     Omitted options keep their values. Running workflows are not stopped.
     """
     if no_parent and settings["parent"] is not None:
-        raise click.UsageError("--parent and --no-parent say opposite things: give one of them")
+        raise click.UsageError("--parent and --no-parent exclude each other. Use one of them.")
     body = something(request(**settings) | ({"parent": None} if no_parent else {}), "cohort")
     client, route = session.client, path("cohorts", name)
     before = {} if session.as_json else client.get(route)

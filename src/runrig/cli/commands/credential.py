@@ -45,7 +45,7 @@ def list_credentials(session: Session) -> None:
     ]
     show(Table(_COLUMNS, rows))
     if lost := [each["name"] for each in found if each["lost"]]:
-        say(sanitize.line(f"without their values since a restore, to be set again: {', '.join(lost)}"))
+        say(sanitize.line(f"values missing after a restore; set them again: {', '.join(lost)}"))
 
 
 def _all(session: Session) -> list[Any]:
@@ -98,11 +98,11 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
         key, equals, source = each.partition("=")
         if not (key and equals and source):
             raise InvalidInput.one(
-                f"{sanitize.line(key)!r}: write KEY=FILE, such as api_key=key.txt, or KEY=- for stdin"
+                f"{sanitize.line(key)!r} is not KEY=FILE. Use for example api_key=key.txt, or KEY=- for stdin."
             )
         sent[key] = read_text(source).rstrip("\r\n")
     if not sent:
-        raise InvalidInput.one("no value is given: write KEY=FILE, or -f FILE")
+        raise InvalidInput.one("no value given. Use KEY=FILE or -f FILE.")
     body = {"type": kind.upper(), "values": sent}
     answer = session.client.call("PUT", _route(name), body=body)
     if not session.show(answer):
@@ -118,7 +118,7 @@ def _of_file(name: str) -> dict[str, str]:
     except (yaml.YAMLError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):
-        raise InvalidInput.one(f"{shown(name)} is no list of values: write lines KEY: VALUE")
+        raise InvalidInput.one(f"{shown(name)} is not a list of values. Use lines KEY: VALUE.")
     return {key: value.rstrip("\r\n") for key, value in found.items()}
 
 
@@ -135,7 +135,7 @@ def delete(session: Session, name: str, yes: bool) -> None:
 
     Running tasks keep its values; tasks that start later fail without it.
     """
-    confirmed(f"Delete the credential {sanitize.line(name)}?", yes=yes)
+    confirmed(f"Delete credential {sanitize.line(name)}?", yes=yes)
     session.client.call("DELETE", _route(name))
     if not session.show({"name": name}):
         say(sanitize.line(f"credential {name} is deleted"))

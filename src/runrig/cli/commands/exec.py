@@ -67,7 +67,9 @@ def exec_(
     stderr are connected. The exit code is that of the command.
     """
     if (task is None) == (group is None):
-        raise click.UsageError("name a TASK or a --group, and not both; with --group the command is that of --entry")
+        raise click.UsageError(
+            "TASK and --group exclude each other. Use one of them; with --group, set the command with --entry."
+        )
     words = list(command) or _words(entry)
     if task is None:
         _refuse_shell(words)
@@ -91,14 +93,14 @@ def _words(entry: str) -> list[str]:
     except ValueError as error:
         raise click.UsageError(f"--entry {entry!r} cannot be read: {error}") from error
     if not words:
-        raise click.UsageError("--entry is empty: name a command")
+        raise click.UsageError("--entry is empty. Name a command.")
     return words
 
 
 def _refuse_shell(words: list[str]) -> None:
     if len(words) == 1 and words[0].rpartition("/")[2] in _SHELLS:
         raise click.UsageError(
-            f"{words[0]} would wait in each task for what you type: name another command, with --entry"
+            f"{words[0]} is interactive and would wait for input in each task. Use another command with --entry."
         )
 
 
@@ -123,7 +125,7 @@ def _alone(program: RemoteProgram, *, keep_alive: bool) -> int:
         except ServerFault as error:
             if not keep_alive:
                 raise
-            warn(f"{error.message}; it is started again in {_AGAIN_S:.0f} s")
+            warn(f"{error.message}; restarting in {_AGAIN_S:.0f} s")
             time.sleep(_AGAIN_S)
 
 

@@ -44,7 +44,7 @@ def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
     75 on timeout.
     """
     if timeout is not None and math.isnan(timeout):
-        raise click.UsageError("--timeout is a number of seconds")
+        raise click.UsageError("--timeout must be a number of seconds")
     client = session.client
     answer = _looked(client, id, status, 0.0)
     over = finished(answer)

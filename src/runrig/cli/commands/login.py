@@ -45,13 +45,13 @@ def login(url: str, method: str, device: bool, token_file: str | None, plain_htt
     opens instead, and later commands renew the sign-in while the identity provider allows it.
     """
     if method == OIDC and token_file is not None:
-        raise InvalidInput.one("--token-file is for --method token: leave one of them out")
+        raise InvalidInput.one("--token-file requires --method token. Omit one of them.")
     if method == TOKEN and device:
-        raise InvalidInput.one("--device is for --method oidc: write both")
+        raise InvalidInput.one("--device requires --method oidc. Use both.")
     address = checked(url, "the command line")
     if address.url.startswith("http://") and not address.loopback and not plain_http:
         raise InvalidInput.one(
-            f"{address.url} is not encrypted, and everybody on the way could read the token: write https://, or --plain-http"
+            f"{address.url} is not encrypted, so the token could be read on the network. Use https://, or --plain-http to accept this."
         )
     kept = _signed_in(address, device) if method == OIDC else saved.read().with_token(address.url, _token(token_file))
     answer = Transport(address, kept.token(address.url)).get(path("me"))
@@ -60,12 +60,12 @@ def login(url: str, method: str, device: bool, token_file: str | None, plain_htt
     say(sanitize.line(f"logged in at {address.url} as {answer['user']}: {roles}"))
     ends = (answer["token"] or {}).get("expires_at")
     if kept.renewal(address.url) is not None:
-        say("later commands renew it for as long as the provider agrees")
+        say("The sign-in is renewed automatically while the identity provider allows it.")
     elif ends is not None:
         say(f"the token ends {times.local(ends)}")
     for name in ("RUNRIG_SERVER", "RUNRIG_TOKEN"):
         if name in os.environ:
-            warn(f"{name} is set, and is stronger than this login")
+            warn(f"{name} is set and overrides this login")
 
 
 def _signed_in(address: Address, device: bool) -> saved.Logins:
@@ -103,7 +103,7 @@ def logout(context: click.Context, url: str | None) -> None:
     server_address = context.find_object(ServerAddress) or ServerAddress()
     server = url or server_address.server or logins.current
     if server is None:
-        raise NotFound("you are not logged in anywhere")
+        raise NotFound("You are not logged in to any server.")
     address: Address = checked(server, "the command line")
     if logins.token(address.url) is None:
         raise NotFound(f"you are not logged in at {address.url}")

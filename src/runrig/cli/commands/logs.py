@@ -111,7 +111,7 @@ def _attempt(attempt: str | None, retry: int | None) -> str | int | None:
     if attempt == "all":
         return attempt
     if not attempt.isdecimal() or int(attempt) < 1:
-        raise InvalidInput.one(f"--attempt {attempt}: write a number from 1, or all")
+        raise InvalidInput.one(f"--attempt {attempt} is not an attempt. Use a number from 1, or all.")
     return int(attempt) - 1
 
 
@@ -119,7 +119,9 @@ def _utc(since: str | None) -> str | None:
     try:
         return None if since is None else times.utc_text(since, datetime.now(UTC))
     except ValueError:
-        raise InvalidInput.one(f"--since {since}: write 10m, 2h, today or a time such as 2026-01-31T12:00") from None
+        raise InvalidInput.one(
+            f"--since {since} is not a time. Use 10m, 2h, today, or a time such as 2026-01-31T12:00."
+        ) from None
 
 
 def _told(

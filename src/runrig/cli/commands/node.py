@@ -35,7 +35,7 @@ def cordon(session: Session, nodes: tuple[str, ...]) -> None:
     The cordon is runrig's own and needs no rights in the cluster. It lasts until `uncordon`, or until the node
     leaves the cluster.
     """
-    _mark(session, nodes, "cordon", "is cordoned", "was cordoned already")
+    _mark(session, nodes, "cordon", "is cordoned", "was already cordoned")
 
 
 @node.command("uncordon", epilog=examples("runrig node uncordon n00 n01"))
@@ -73,11 +73,11 @@ def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) 
     answer = session.client.call("POST", "/api/v1/nodes:drain", body=body)
     if session.show(answer):
         return
-    _say_marked(nodes, answer["changed"], "is cordoned", "was cordoned already")
+    _say_marked(nodes, answer["changed"], "is cordoned", "was already cordoned")
     if answer["stops"]:
-        say(f"stops, and waits again: {_gangs(answer['stops'])}")
+        say(f"stops and is requeued: {_gangs(answer['stops'])}")
     if answer["stays"]:
-        say(f"goes on to its end: {_gangs(answer['stays'])}; --force stops it too")
+        say(f"keeps running: {_gangs(answer['stays'])} (use --force to stop)")
     if not (answer["stops"] or answer["stays"]):
         say("nothing runs there")
 

@@ -19,7 +19,9 @@ from runrig.client.transport import Transport, path
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import SUBPOOL_DELIMITER
 
-_ONE = "name one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
+_ONE = (
+    "nothing to plan. Use one of -f CLUSTER_FILE, --pool NAME --quota N, --drain NODE, --down DOMAIN, -s WORKFLOW_FILE"
+)
 
 
 @click.command(
@@ -123,15 +125,15 @@ def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[s
     if sum(bool(each) if isinstance(each, tuple) else each is not None for each in asked) != 1:
         raise InvalidInput.one(_ONE)
     if quota is not None and pool is None:
-        raise InvalidInput.one("--quota needs the pool: --pool NAME")
+        raise InvalidInput.one("--quota requires a pool. Add --pool NAME.")
     if pool is not None and quota is None and workflow is None:
-        raise InvalidInput.one("--pool needs --quota N, or -s WORKFLOW_FILE")
+        raise InvalidInput.one("--pool requires --quota N or -s WORKFLOW_FILE")
     if prune and file is None:
-        raise InvalidInput.one("--prune is for -f CLUSTER_FILE")
+        raise InvalidInput.one("--prune requires -f CLUSTER_FILE")
     if force and not asked[3]:
-        raise InvalidInput.one("--force is for --drain NODE")
+        raise InvalidInput.one("--force requires --drain NODE")
     if workflow is None and any(said.values()):
-        raise InvalidInput.one("--priority, --set, --set-string, --set-env and --label are for -s WORKFLOW_FILE")
+        raise InvalidInput.one("--priority, --set, --set-string, --set-env and --label require -s WORKFLOW_FILE")
 
 
 def _submission(client: Transport, file: str, pool: str, settings: Settings) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
     if table.rows:
         show(table)
     else:
-        say("no pools: 'runrig pool create NAME --quota GPUS' makes one")
+        say("No pools yet. Create one with 'runrig pool create NAME --quota GPUS'.")
 
 
 @pool.command("show", epilog=examples("runrig pool show vision", "runrig pool show vision --at '2026-01-31 13:00:00'"))
@@ -167,7 +167,7 @@ def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> Non
     asked = body.get("topology_keys")
     if asked and before.get("topology_keys") not in (asked, [], None):
         keys = ", ".join(f"{each['key']}={each['label']}" for each in before["topology_keys"])
-        warn(sanitize.line(f"Warning: these topology keys take the place of {keys}: name all that it should have"))
+        warn(sanitize.line(f"Warning: these topology keys replace {keys}. Name all keys that the pool needs."))
     _print(session, client.call("PATCH", route, body=body), partial(pool_changes.updated, before))
     if not session.as_json:
         changed = {name: value for name, value in body.items() if value != before.get(name)}
@@ -211,7 +211,7 @@ def delete(session: Session, name: str, yes: bool) -> None:
 
     Pending workflows are cancelled; running workflows finish.
     """
-    confirmed(f"Delete pool {name}? What waits there is cancelled, what runs goes on to its end.", yes=yes)
+    confirmed(f"Delete pool {name}? Pending workflows are cancelled; running workflows finish.", yes=yes)
     deleted = session.client.call("DELETE", path("pools", name))
     answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}
     if not session.show(answer):

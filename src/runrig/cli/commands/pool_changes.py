@@ -31,7 +31,7 @@ def created(node: Node) -> str:
 
 def updated(before: Node, after: Node) -> str:
     changes = [f"{name} {old} → {new}" for name, old, new in _differences(before, after)]
-    return f"{_kind(after)} {after['name']}: {', '.join(changes) or 'nothing changed'}"
+    return f"{_kind(after)} {after['name']}: {', '.join(changes) or 'no changes'}"
 
 
 def given(quotas: Mapping[str, Any]) -> str:

@@ -25,7 +25,8 @@ def warn_of_quotas(client: Transport) -> None:
     with suppress(RunrigError):
         for key, amount in sorted(client.get(path("quota-tree"))["overpromised"].items()):
             warn(
-                f"Warning: quotas exceed capacity by {balances.shown(key, amount)}: not all of them can be used at once"
+                f"Warning: quotas exceed capacity by {balances.shown(key, amount)}, "
+                "so they cannot all be used at the same time"
             )
 
 

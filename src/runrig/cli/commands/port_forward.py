@@ -36,7 +36,7 @@ class Ports(click.ParamType[list[tuple[int, int]]]):
                 pairs += zip(_ports(local), _ports(remote or local), strict=True)
             except ValueError:
                 self.fail(
-                    f"{part!r} is no port: write 8000, 8000:80, or ranges of the same length such as 8000-8002:80-82",
+                    f"{part!r} is not a port. Use 8000, 8000:80, or ranges of the same length such as 8000-8002:80-82.",
                     param,
                     ctx,
                 )
@@ -106,9 +106,7 @@ def port_forward(
             say(f"{host}:{local} is {'UDP ' if udp else ''}port {remote} of {id}/{task}")
         for forwarder in itertools.cycle(forwarders):
             if forwarder.ended.wait(_LOOK_S):
-                raise forwarder.failure or ServerFault(
-                    f"ports of {id}/{task} are not forwarded any more: {forwarder.why}"
-                )
+                raise forwarder.failure or ServerFault(f"ports of {id}/{task} are no longer forwarded: {forwarder.why}")
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -132,5 +130,5 @@ def receiving(host: str, port: int) -> socket.socket:
 
 def _taken(host: str, port: int, error: OSError) -> InvalidInput:
     return InvalidInput.one(
-        f"port {port} of {host} cannot be taken ({error.strerror}): choose another, as in --port 18080:{port}", "port"
+        f"port {port} of {host} cannot be taken ({error.strerror}): choose another, such as --port 18080:{port}", "port"
     )

@@ -31,7 +31,7 @@ class Moment(click.ParamType[str]):
             return times.utc_text(str(value), datetime.now(UTC))
         except (ValueError, OverflowError, OSError):
             self.fail(
-                f"{value!r} is not a time: write 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday", param, ctx
+                f"{value!r} is not a time. Use 2026-01-31, 2026-01-31T13:00, 2h (ago), today or yesterday.", param, ctx
             )
 
 

@@ -85,7 +85,7 @@ def upload(
     folder.
     """
     if daemon:
-        raise click.UsageError("--daemon is not there: repeat the command, or let a file watcher do that")
+        raise click.UsageError("--daemon is not supported. Repeat the command, or use a file watcher.")
     task, local, remote = _parted(task, paths, "LOCAL:REMOTE")
     if not os.path.exists(local):
         raise InvalidInput.one(f"there is no {local!r} on this machine", "LOCAL")
@@ -114,7 +114,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     """
     task, remote, local = _parted(task, paths, "REMOTE:LOCAL")
     if os.path.exists(local) and not os.path.isdir(local):
-        raise InvalidInput.one(f"{local!r} is no folder: name the folder to copy into", "LOCAL")
+        raise InvalidInput.one(f"{local!r} is not a folder. Name the folder to copy into.", "LOCAL")
     os.makedirs(local, exist_ok=True)
     with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
     code = with_rsync.run(lambda url: [url, local], remote)
@@ -125,7 +125,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     raise click.exceptions.Exit(code)
 
 
-_NOTHING = "nothing copies in the background: each upload and download ends with its command"
+_NOTHING = "runrig has no background copies: each upload and download ends with its command"
 
 
 @click.command(epilog=examples("runrig workflow rsync status", "runrig workflow rsync status -t json"))
@@ -154,10 +154,10 @@ def _parted(task: str | None, paths: str | None, form: str) -> tuple[str | None,
     """(task, left of the colon, right of it).  With one argument the task was left out.  A colon of a path is written ``\\:``."""
     task, text = (None, task) if paths is None else (task, paths)
     if text is None:
-        raise click.UsageError(f"name the paths as {form}")
+        raise click.UsageError(f"invalid paths. Use {form}.")
     left, colon, right = text.replace("\\:", "\0").partition(":")
     if not (left and colon and right):
-        raise click.UsageError(f"{text!r} has no colon between two paths: write {form}")
+        raise click.UsageError(f"{text!r} has no colon between the two paths. Use {form}.")
     return task, left.replace("\0", ":"), right.replace("\0", ":")
 
 
@@ -165,7 +165,7 @@ def _module(remote: str) -> str:
     """The path of *remote* as rsync's daemon knows it."""
     if not remote.startswith("/") or ".." in remote.split("/"):
         raise InvalidInput.one(
-            f"{remote!r} is no absolute path in the task: write one such as {_WORKSPACE}/data", "REMOTE"
+            f"{remote!r} is not an absolute path in the task. Use for example {_WORKSPACE}/data.", "REMOTE"
         )
     below = remote == _WORKSPACE or remote.startswith(f"{_WORKSPACE}/")
     return f"osmo{remote.removeprefix(_WORKSPACE)}" if below else f"root{remote}"
@@ -184,7 +184,7 @@ class _Rsync:
         module = _module(remote)
         program = shutil.which("rsync")
         if program is None:
-            raise InvalidInput.one("there is no rsync on this machine: install it first")
+            raise InvalidInput.one("rsync is not installed on this machine. Install it first.")
         task = self._task or self._lead()
         answer = self._client.call("POST", path("workflows", self._id, "tasks", task) + ":rsync")
         with listening(_HOST, 0) as listener:
@@ -203,5 +203,5 @@ class _Rsync:
         tasks = groups[0]["tasks"] if groups else []
         found = next((task["name"] for task in tasks if task["lead"]), None)
         if found is None:
-            raise InvalidInput.one(f"{self._id} has no lead task: name a TASK", "TASK")
+            raise InvalidInput.one(f"{self._id} has no lead task. Name a TASK.", "TASK")
         return str(found)

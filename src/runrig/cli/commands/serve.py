@@ -45,7 +45,7 @@ def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> 
     from runrig.spec.serve import folder_and_mode, read_serve
 
     if check and init_admin is not None:
-        raise InvalidInput.one("--check changes nothing, and --init-admin does: write one of them")
+        raise InvalidInput.one("--check and --init-admin exclude each other. Use one of them.")
     text = read_text(config)
     folder, mode = (Path.cwd(), 0o600) if config == "-" else folder_and_mode(Path(config))
     with located(shown(config)):

@@ -65,7 +65,7 @@ def _by_code(transport: Transport, offer: Mapping[str, Any]) -> Mapping[str, Any
 def _address(offer: Mapping[str, Any], server: "_Return", verifier: str, nonce: str) -> str:
     endpoint = offer["authorization_endpoint"]
     if urlsplit(endpoint).scheme not in ("http", "https"):
-        raise ServerFault(f"the server sends the browser to {endpoint!r}, which is no web page")
+        raise ServerFault(f"the server sends the browser to {endpoint!r}, which is not a web address")
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     query = {
         "response_type": "code",
@@ -86,7 +86,7 @@ def _open(url: str) -> None:
     try:
         webbrowser.open(url)
     except webbrowser.Error:
-        warn("no browser opens here: open that address in one on this machine, or use --device")
+        warn("no browser could be opened. Open the address in a browser on this machine, or use --device.")
 
 
 class _Return(HTTPServer):
@@ -106,13 +106,15 @@ class _Return(HTTPServer):
         end = time.monotonic() + PATIENCE_S
         while self._sent is None:
             if time.monotonic() > end:
-                raise Unavailable(f"nobody has signed in within {PATIENCE_S:.0f} s: begin anew when you have time")
+                raise Unavailable(
+                    f"sign-in was not completed within {PATIENCE_S:.0f} s. Run the command again when you are ready."
+                )
             self.handle_request()
         if "code" not in self._sent:
             error = self._sent.get("error", "no code")
-            raise NotAllowed(sanitize.line(f"the provider of identities refuses: {error[:100]}"))
+            raise NotAllowed(sanitize.line(f"the identity provider refused: {error[:100]}"))
         if self._sent.get("iss", self._issuer) != self._issuer:
-            raise NotAllowed(f"the answer comes from another provider than {self._issuer}: nothing of it is used")
+            raise NotAllowed(f"the response is not from {self._issuer}; it is ignored")
         return self._sent["code"]
 
     def takes(self, target: str) -> bool:
@@ -135,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         good = self.server.takes(self.path)
-        text = "You may close this window." if good else "This is not the sign-in that runrig waits for."
+        text = "You may close this window." if good else "This is not the sign-in that runrig is waiting for."
         body = _PAGE.format(text).encode()
         self.send_response(200 if good else 400)
         for name, value in {
@@ -160,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _by_device(transport: Transport) -> Mapping[str, Any]:
     started = transport.call("POST", f"{SIGN_IN}/device", timeout_s=_ANSWER_S)
     where = started["verification_uri_complete"] or started["verification_uri"]
-    warn(sanitize.line(f"open {where} on any machine, and confirm the code {started['user_code']}"))
+    warn(sanitize.line(f"open {where} on any machine and confirm the code {started['user_code']}"))
     pause_s, end = started["interval_s"], time.monotonic() + started["expires_in_s"]
     while time.monotonic() < end:
         time.sleep(pause_s)
@@ -171,7 +173,7 @@ def _by_device(transport: Transport) -> Mapping[str, Any]:
                 raise
             pause_s += 5 if error.details.get("slower") else 0
     raise Unavailable(
-        f"nobody has confirmed the code within {started['expires_in_s']} s: begin anew when you have time"
+        f"the code was not confirmed within {started['expires_in_s']} s. Run the command again when you are ready."
     )
 
 

@@ -188,11 +188,11 @@ def _bytes(name: str) -> bytes:
     except FileNotFoundError:
         raise InvalidInput.one("no such file") from None
     except IsADirectoryError:
-        raise InvalidInput.one("this is a folder: read it as one cluster with -f, or name a file in it") from None
+        raise InvalidInput.one("this is a folder. Use -f to read it as one cluster, or name a file in it.") from None
     except (OSError, ValueError) as error:
         raise InvalidInput.one(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > LARGEST_FILE:
-        raise InvalidInput.one(f"larger than {LARGEST_FILE // 1024 // 1024} MiB: is it the right file?")
+        raise InvalidInput.one(f"larger than {LARGEST_FILE // 1024 // 1024} MiB. Check that it is the right file.")
     return raw
 
 

@@ -120,7 +120,10 @@ def submit_options(command: F) -> F:
 
 def default_pool(client: Transport) -> str:
     """The pool of a file that names none, as the server knows it.  Raises InvalidInput, with the names, if it knows none."""
-    none = "there is no pool to which you may submit: an admin makes one with 'runrig pool create NAME --quota GPUS', or gives you a role"
+    none = (
+        "there is no pool that you may submit to. An administrator can create one with "
+        "'runrig pool create NAME --quota GPUS', or grant you a role."
+    )
     me = client.get(path("me"))
     default: str | None = me["default_pool"]
     return default or only_pool(me["pools"], none)
@@ -194,7 +197,7 @@ def _submit_many(
     session: Session, files: tuple[str, ...], pool: str | None, settings: Settings, *, together: bool, dry_run: bool
 ) -> None:
     if files.count("-") > 1:
-        raise InvalidInput.one("stdin is named twice: write - once")
+        raise InvalidInput.one("stdin is named twice. Use - once.")
     texts = dict(zip(files, map(read_text, files), strict=True))
     client = session.client
     whole = settings.whole(pool or default_pool(client))

@@ -32,7 +32,8 @@ class Share(click.ParamType[int | str]):
             return int(text)
         if not ("%" in text or "=" in text):
             self.fail(
-                f"{sanitize.line(text)!r} is not a share: write whole GPUs such as 8, a percentage of the parent's quota such as 25%, "
+                f"{sanitize.line(text)!r} is not a quota. Use whole GPUs such as 8, "
+                f"a percentage of the parent's quota such as 25%, "
                 "or FLAVOR=GPUS,FLAVOR=GPUS",
                 param,
                 ctx,
@@ -130,9 +131,7 @@ def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool
     Workflows that have not started are cancelled; others finish. The subpool is ARCHIVED immediately if nothing
     runs in it. Otherwise it is DELETING and keeps its quota until then.
     """
-    question = (
-        f"Delete {parent}--{subpool}? What never started there is cancelled, what has started goes on to its end."
-    )
+    question = f"Delete {parent}--{subpool}? Workflows that have not started are cancelled; others finish."
     confirmed(question, yes=yes or dry_run)
     deleted = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
     answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}

@@ -40,7 +40,7 @@ class Lifetime(click.ParamType[float | None]):
             return None if value == "never" else value
         found = _SPAN.fullmatch(str(value))
         if found is None:
-            self.fail(f"{sanitize.line(value)!r} is not a time: write such as 90d, 12h, or never", param, ctx)
+            self.fail(f"{sanitize.line(value)!r} is not a lifetime. Use for example 90d, 12h or never.", param, ctx)
         return float(int(found[1]) * times.UNITS_S[found[2]])
 
 
@@ -129,7 +129,7 @@ def create(
     if session.show(answer):
         return
     ends = f"until {times.local(answer['expires_at'])}" if answer["expires_at"] else "until it is deleted"
-    warn(sanitize.line(f"token {answer['name']} of {answer['user']} is good {ends}; it is shown this once:"))
+    warn(sanitize.line(f"token {answer['name']} of {answer['user']} is valid {ends}; it is shown only once:"))
     say(answer["token"])
 
 
@@ -151,11 +151,11 @@ def update(
     Takes effect on the next request.
     """
     if roles and all_roles:
-        raise click.UsageError("--role and --all-roles contradict each other: give one of them")
+        raise click.UsageError("--role and --all-roles exclude each other. Use one of them.")
     body: dict[str, Any] = {"roles": list(roles) or None} if roles or all_roles else {}
     body |= {} if description is None else {"description": description}
     if not body:
-        raise click.UsageError("nothing to change: give --role, --all-roles or --description")
+        raise click.UsageError("nothing to change. Use --role, --all-roles or --description.")
     answer = row(session.client.call("PATCH", _route(user, name), body=body))
     if not session.show(answer):
         say(sanitize.line(f"token {answer['name']} of {answer['user']} gives: {_gives(answer)}"))

@@ -89,7 +89,7 @@ def up(
     before = context.find_object(ServerAddress) or ServerAddress()
     folder = ServerAddress(data=data or before.data).data_folder()
     text = None if cluster is None else read_text(cluster)
-    taken = bound(LOOPBACK, port, "choose another with --port (0: any free one)")
+    taken = bound(LOOPBACK, port, "choose another with --port (0 picks a free one)")
     click.echo(f"Starting a server on port {taken.getsockname()[1]}, data {folder}", err=True)
     from runrig.wiring.up import up as run  # takes seconds on a busy machine
 

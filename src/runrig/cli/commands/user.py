@@ -81,7 +81,7 @@ def disable(session: Session, name: str, yes: bool) -> None:
 
     Their tokens stop working; their workflows keep running. The name cannot be reused.
     """
-    confirmed(f"Disable {sanitize.line(name)}? None of the tokens works then; the work goes on.", yes=yes)
+    confirmed(f"Disable {sanitize.line(name)}? Their tokens stop working; their workflows keep running.", yes=yes)
     _tell(session, session.client.call("PATCH", path("users", name), body={"disabled": True}), "disabled")
 
 

@@ -45,7 +45,10 @@ def _notes(node: Node) -> Iterator[str]:
     if not node["active"]:
         yield _CIRCLE.format(who)
     if beyond := balances.over(node["balances"]):
-        yield f"{who} is over-committed by {beyond}: what runs goes on, and new work of it waits until that has ended (law Q4)"
+        yield (
+            f"{who} is over-committed by {beyond}: running workflows continue, and new ones wait "
+            "until enough have finished (rule Q4)"
+        )
 
 
 def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:

@@ -16,7 +16,7 @@ def read_text(name: str) -> str:
     except FileNotFoundError:
         raise InvalidInput.one(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise InvalidInput.one(f"{name} is a folder: name a file in it") from None
+        raise InvalidInput.one(f"{name} is a folder. Name a file.") from None
     except (OSError, ValueError) as error:
         raise InvalidInput.one(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
@@ -36,11 +36,9 @@ def _bytes(name: str) -> bytes:
 def _decoded(name: str, raw: bytes) -> str:
     if len(raw) > LARGEST_FILE:
         raise InvalidInput.one(
-            f"{shown(name)} is larger than {LARGEST_FILE // 1024 // 1024} MiB: is it the right file?"
+            f"{shown(name)} is larger than {LARGEST_FILE // 1024 // 1024} MiB. Check that it is the right file."
         )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput.one(
-            f"{name} is not text in UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}"
-        ) from None
+        raise InvalidInput.one(f"{name} is not UTF-8 text: byte {error.start + 1} is {raw[error.start]:#04x}") from None

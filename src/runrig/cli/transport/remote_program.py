@@ -53,7 +53,7 @@ class RemoteProgram:
 def _exit_code(channel: Channel) -> int:
     end = channel.end
     if end is None:
-        raise ServerFault(f"the connection to the task broke{f' ({channel.why})' if channel.why else ''}")
+        raise ServerFault(f"the connection to the task was lost{f' ({channel.why})' if channel.why else ''}")
     if "exit_code" not in end:
         raise server_said(409, json.dumps(dict(end)))
     if end.get("message"):
