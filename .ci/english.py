@@ -31,6 +31,7 @@ HEADER = """\
 # Findings of .ci/english.py that are left in each folder: phrases, then sentences of more than 30 words.
 # The numbers are exact and only fall: after `python .ci/english.py --lower`, commit this file with the texts.
 """
+NO_ROW = ("#", "<<<<<<<", "|||||||", "=======", ">>>>>>>")
 LONG = "long"
 PATTERNS: dict[str, tuple[str, str]] = {  # name: (regular expression, what to write instead)
     "is-no": (
@@ -262,8 +263,14 @@ def long_sentences(path: str, texts: Iterable[tuple[int, str]]) -> Iterator[Find
 
 
 def read_table(text: str) -> dict[str, Limit]:
-    rows = (line.split() for line in text.splitlines() if not line.startswith("#"))
-    return {path: Limit(int(phrases), int(long)) for path, phrases, long in rows}
+    """Of a row that a merge conflict left twice, the larger limits count, so that `--lower` resolves the conflict."""
+    limits: dict[str, Limit] = {}
+    for line in text.splitlines():
+        if not line.startswith(NO_ROW):
+            path, phrases, long = line.split()
+            limit = Limit(int(phrases), int(long))
+            limits[path] = Limit(*map(max, limit, limits.get(path, limit)))
+    return limits
 
 
 def table_text(limits: dict[str, Limit]) -> str:

@@ -90,3 +90,8 @@ def test_lowering_never_raises_a_limit() -> None:
 
 def test_the_table_reads_back_as_it_was_written() -> None:
     assert ENGLISH["read_table"](ENGLISH["table_text"](LIMITS)) == LIMITS
+
+
+def test_of_a_row_in_a_merge_conflict_the_larger_limits_count() -> None:
+    conflict = "# a\n<<<<<<< HEAD\ndocs  5  2\n=======\ndocs  4  3\n>>>>>>> other\nsrc  1  1\n"
+    assert ENGLISH["read_table"](conflict) == {"docs": Limit(5, 3), "src": Limit(1, 1)}
