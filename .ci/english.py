@@ -292,13 +292,14 @@ def verdict(limits: dict[str, Limit], found: list[Finding], exceptions: int) -> 
     """The rows that differ from the table, each with what to do; empty if all is well."""
     lines = []
     for row, now in count(found, limits).items():
-        for kind, limit, left in zip(("phrases", "long sentences"), limits[row], now, strict=True):
+        for kind, limit, left in zip(("phrase", "long sentence"), limits[row], now, strict=True):
+            counted = f"{row}: {left} {kind}{'' if left == 1 else 's'}"
             if left > limit:
                 show = f"`python .ci/english.py --show {row}` lists them"
-                lines.append(f"{row}: {left} {kind}, {limit} allowed. Rewrite the new ones; {show}.")
+                lines.append(f"{counted}, {limit} allowed. Rewrite the new ones; {show}.")
             elif left < limit:
                 lower = "Run `python .ci/english.py --lower` and commit .ci/english.txt"
-                lines.append(f"{row}: {left} {kind}, fewer than the {limit} in the table. {lower}.")
+                lines.append(f"{counted}, fewer than the {limit} in the table. {lower}.")
     if exceptions > MOST_EXCEPTIONS:
         lines.append(f"{exceptions} lines with `{EXCEPTION}`, {MOST_EXCEPTIONS} allowed. Rewrite some of them.")
     return tuple(lines)

@@ -71,8 +71,10 @@ def test_counts_that_equal_the_table_pass() -> None:
 
 def test_a_count_above_or_below_its_limit_fails_with_the_way_out() -> None:
     two = (Finding("docs/a.md", 1, "told", ""), Finding("docs/b.md", 1, "told", ""))
-    assert verdict(*two) == (
+    one = Finding("docs/a.md", 1, "long", "")
+    assert verdict(*two, one) == (
         "docs: 2 phrases, 1 allowed. Rewrite the new ones; `python .ci/english.py --show docs` lists them.",
+        "docs: 1 long sentence, 0 allowed. Rewrite the new ones; `python .ci/english.py --show docs` lists them.",
         "docs/decisions: 0 long sentences, fewer than the 1 in the table. "
         "Run `python .ci/english.py --lower` and commit .ci/english.txt.",
     )
