@@ -175,11 +175,11 @@ def _removed(folder: Path) -> bool:
 def test_what_ran_in_a_data_folder_that_was_deleted_is_ended_and_named_at_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(data, "--gpus", "1") as server:
-        submit = ("workflow", "submit", written(tmp_path, FILE % "sleep 3600"), "--pool", "default")
+        submit = ("workflow", "submit", written(tmp_path, FILE % "echo here; sleep 3600"), "--pool", "default")
         assert server.runrig(*submit).code == 0
-        started = data / "tasks/e-1/t/0/started"
-        until(started.exists)
-        pid = int(started.read_text().split()[0])
+        attempt = data / "tasks/e-1/t/0"
+        until(lambda: (attempt / "stdout.log").exists() and (attempt / "stdout.log").read_text())
+        pid = int((attempt / "started").read_text().split()[0])
         until(lambda: _removed(data))
         server.child.kill()
     with up(data, "--gpus", "1") as server:
