@@ -128,9 +128,7 @@ def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- files
 
-IN_RESOURCES = (
-    "write it under workflow, as resources: {default: {gpu: 1}}; a task takes the default, or what resource: NAME says"
-)
+IN_RESOURCES = "set it under workflow, as resources: {default: {gpu: 1}}. A task uses default, or the entry named by resource: NAME."
 TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong\n"
 
 
@@ -141,20 +139,20 @@ TASK, WORKFLOW = "name: main, image: x, command: [x]", "workflow:\n  name: wrong
         (f"{WORKFLOW}  tasks: [{{{TASK}, memory: 1Gi}}]", f"3:48: a task has no field 'memory': {IN_RESOURCES}"),
         (
             f"{WORKFLOW}  array: 3\n  tasks: [{{{TASK}}}]",
-            "3:3: a workflow has no field 'array': write count: N for tasks that start together; for runs of their own submit the "
-            "file N times, with --set",
+            "3:3: a workflow has no field 'array': use count: N for tasks that start together; for independent runs, "
+            "submit the file N times with --set",
         ),
         (
             f"{WORKFLOW}  tasks: [{{{TASK}, env: {{A: b}}}}]",
-            "3:48: a task has no field 'env': write environment: {NAME: VALUE}",
+            "3:48: a task has no field 'env': use environment: {NAME: VALUE}",
         ),
         (
             f"{WORKFLOW}  tasks: [{{{TASK}, priority: LOW}}]",
-            "3:48: a task has no field 'priority': it belongs to the whole workflow: write it under workflow",
+            "3:48: a task has no field 'priority': it applies to the whole workflow. Set it under workflow.",
         ),
         (
             f"{WORKFLOW}  tasks:\n  - {{{TASK}}}\n  - {{{TASK}}}",
-            "5:5: tasks[1]: task 'main' is here twice, first in line 4: choose another name",
+            "5:5: tasks[1]: task 'main' is defined twice; first on line 4. Choose another name.",
         ),
     ],
 )
@@ -167,7 +165,7 @@ def test_a_limit_beside_the_quota_of_a_pool_is_told_where_it_belongs(server: Up)
     done = server.runrig("apply", "-f", "-", stdin="pools:\n- {name: new, quota: 1, borrowing_limit: 2}\n")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(
-        "<stdin>:2:25: a pool has no field 'borrowing_limit': it belongs into the quota: quota: {gpu:"
+        "<stdin>:2:25: a pool has no field 'borrowing_limit': set it in the quota, as in quota: {gpu:"
     )
 
 

@@ -152,7 +152,7 @@ def test_with_several_flavors_each_is_named() -> None:
         (1.5, "quota: expected a whole number, got 1.5"),
         (True, "quota: expected a whole number, got true"),
         (None, "quota: expected a whole number, got nothing"),
-        ("many", "quota: 'many' is not a number of GPUs: write such as 64, or h100=8,b200=4"),
+        ("many", "quota: 'many' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("b200=4", "quota: there is no flavor 'b200': there is h100"),
         ("h100=4,h100=5", "quota: 'h100=4,h100=5' names h100 twice"),
         ({"gpus": 8}, "gpus: 'gpus' is neither a resource nor a flavor: did you mean 'gpu'?"),
@@ -182,7 +182,7 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
         ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
         ("cpu=8", "there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
         ("h100/cpu=-1", "'-1' is negative: amounts of cpu start at 0"),
-        ("h100=1.5", "'h100=1.5' is not a number of GPUs: write such as 64, or h100=8,b200=4"),
+        ("h100=1.5", "'h100=1.5' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from runrig.domain.errors import InvalidInput, Unavailable
 from runrig.spec.template import check_settings, is_template, render
 from tests.spec.files import problems
 
-RAW = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
+RAW = ". To use {{, {% or {# as plain text, wrap it in {% raw %} and {% endraw %}."
 
 
 def test_a_plain_file_starts_no_process_and_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_a_setting_for_which_the_file_has_no_use_is_refused(text: str, advice: s
     given = ["gpus=4"] if "{{ gpus" in text else []
     with pytest.raises(InvalidInput) as raised:
         render(text, [*given, "gpsu=1"])
-    assert raised.value.message == f"nothing in this file is called 'gpsu', so it cannot be set: {advice}"
+    assert raised.value.message == f"this file has no variable 'gpsu' to set: {advice}"
 
 
 def test_a_setting_may_be_for_a_default_or_a_test_alone() -> None:
@@ -72,7 +72,7 @@ def test_settings_are_checked_against_a_template_that_is_not_rendered(template: 
     check_settings(template, known)
     check_settings(template, (), known)
     for unknown in ("gpsu=1", "n=1", "verbatim=1", "at_the_top=1"):
-        with pytest.raises(InvalidInput, match="nothing in this file is called"):
+        with pytest.raises(InvalidInput, match="this file has no variable"):
             check_settings(template, [*known, unknown])
 
 
@@ -101,10 +101,10 @@ def test_loops_make_tasks() -> None:
 
 
 BROKEN = [
-    ("undefined", "a: 1\nb: {{ gpus }}", 2, "'gpus' is undefined: give it with --set NAME=VALUE, or under default-values"),
+    ("undefined", "a: 1\nb: {{ gpus }}", 2, "'gpus' is undefined. Set it with --set NAME=VALUE, or under default-values."),
     ("syntax", "a: 1\nb: {% for %}", 2, "Expected an expression, got 'end of statement block'" + RAW),
     ("no template", "a: |\n  echo ${#list[@]}", 2, "Missing end of comment tag" + RAW),
-    ("spaced token", "a: {{ output }}", 1, "'output' is undefined: give it with --set NAME=VALUE, or under default-values"),
+    ("spaced token", "a: {{ output }}", 1, "'output' is undefined. Set it with --set NAME=VALUE, or under default-values."),
     ("raises", "a:\n\n  {{ 1 // 0 }}", 3, "ZeroDivisionError: integer division or modulo by zero"),
     ("underscores", "{{ ''.__class__ }}", 1, "access to attribute '__class__' of 'str' object is unsafe"),
     ("files", "{% include '/etc/passwd' %}", 1, "TypeError: no loader for this environment specified"),
@@ -115,9 +115,9 @@ BROKEN = [
         "for ever",
         "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
         None,
-        "it runs for more than 0.5 s: does a loop never end?",
+        "it took longer than 0.5 s. Check it for endless loops.",
     ),
-    ("a number without end", "{{ 7 ** (7 ** 77) }}", None, "it runs for more than 0.5 s: does a loop never end?"),
+    ("a number without end", "{{ 7 ** (7 ** 77) }}", None, "it took longer than 0.5 s. Check it for endless loops."),
 ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def test_a_template_that_fails_is_one_clear_problem(text: str, line: int | None,
 
 @pytest.mark.parametrize("setting", ["x", "=1", "a-b=1", ""])
 def test_a_setting_that_is_none_is_refused(setting: str) -> None:
-    message = f"{setting!r} does not set a variable: write --set NAME=VALUE"
+    message = f"{setting!r} does not set a variable. Use --set NAME=VALUE"
     assert problems(lambda text: render(text, [setting]), "a: 1") == [(None, None, message)]
 
 
@@ -138,9 +138,9 @@ def test_a_setting_that_is_none_is_refused(setting: str) -> None:
         ("a: 1\ndefault-values: 3\n", (2, None, "default-values: expected a mapping of names to values")),
         (
             "default-values: {a: 1}\ndefault-values: {a: 2}\n",
-            (2, None, "default-values is here twice: keep one"),
+            (2, None, "default-values is defined twice. Keep one."),
         ),
-        ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is here twice: it first stands in line 3")),
+        ("w: 1\ndefault-values:\n  a: 1\n  a: 2\n", (4, 3, "the key 'a' is defined twice; first on line 3")),
     ],
 )
 def test_default_values_that_cannot_be_read_are_refused_with_their_line(text: str, wrong: tuple[Any, ...]) -> None:

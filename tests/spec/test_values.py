@@ -35,7 +35,7 @@ def test_durations_in_every_form(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["", "1h5m", "h", "1 h", "P", "PT", "1H", "five", "1e3", "٣s", "nan", "inf"])
 def test_what_is_no_duration_is_refused_with_the_form_to_write(text: str) -> None:
     with pytest.raises(
-        ValueError, match=re.escape(f"{text!r} is not a duration: write one number with one of d, h, m")
+        ValueError, match=re.escape(f"{text!r} is not a duration. Use one number with a unit of d, h, m")
     ):
         parse_duration(text)
 
@@ -74,7 +74,7 @@ def test_sizes_round_up_to_bytes_and_g_is_gi(text: str, amount: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "1X", "Gi", "1 Gi", "1gi", ".5Gi", "1e9", "1GiBs"])
 def test_what_is_no_size_is_refused_with_the_form_to_write(text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size: write a number and a unit")):
+    with pytest.raises(ValueError, match=re.escape(f"{text!r} is not a size. Use a number and a unit")):
         parse_size(text)
 
 
@@ -150,11 +150,11 @@ def test_exit_codes_are_ranges_in_the_order_written() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is not a list of exit codes: write such as 1,3-5,137"),
-        ("1,,2", "'1,,2' is not a list of exit codes: write such as 1,3-5,137"),
-        ("-1", "'-1' is not a list of exit codes: write such as 1,3-5,137"),
-        ("5-2", "the range 5-2 runs backwards: write 2-5"),
-        ("4001", "there is no exit code 4001: they end at 4000"),
+        ("", "'' is not a list of exit codes. Use for example 1,3-5,137."),
+        ("1,,2", "'1,,2' is not a list of exit codes. Use for example 1,3-5,137."),
+        ("-1", "'-1' is not a list of exit codes. Use for example 1,3-5,137."),
+        ("5-2", "the range 5-2 is reversed. Use 2-5"),
+        ("4001", "invalid exit code 4001: the maximum is 4000"),
     ],
 )
 def test_wrong_exit_codes_are_refused(text: str, message: str) -> None:

@@ -17,15 +17,15 @@ OF_THE_FILE = [
     ("a word", "hm", (1, 1, "the file: expected a mapping with the fields of a workflow file, got text 'hm'")),
     ("a list", "[]", (1, 1, "the file: expected a mapping with the fields of a workflow file, got a list")),
     ("no workflow", "version: 2", (1, 1, "a workflow file needs workflow: write workflow: {name: NAME, tasks: [...]}")),
-    ("version", f"version: 3\n{HEAD}{TAIL}", (1, 10, "version: 3 is not known: write version: 2, or leave it out")),
+    ("version", f"version: 3\n{HEAD}{TAIL}", (1, 10, "version: 3 is not supported. Use version: 2, or omit it.")),
     ("no tasks", HEAD, (2, 3, "a workflow needs tasks: write tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")),
-    ("empty tasks", HEAD + "  tasks: []", (3, 10, "tasks: is empty: a workflow has at least one task")),
+    ("empty tasks", HEAD + "  tasks: []", (3, 10, "tasks: is empty. A workflow needs at least one task.")),
     ("tasks of text", HEAD + "  tasks: x", (3, 10, "tasks: expected a list, each item behind '- ', got text 'x'")),
     ("no name", f"workflow:\n{TAIL}", (2, 3, "a workflow needs name: write name: my-workflow")),
     (
         "both",
         HEAD + "  groups: [{name: g, tasks: [{name: b, image: i, command: [x]}]}]\n" + TAIL,
-        (3, 11, "groups: a workflow has tasks or groups, not both: move the tasks into groups"),
+        (3, 11, "groups: a workflow has tasks or groups, not both. Move the tasks into groups."),
     ),
     ("a typo", f"{HEAD}  prioritty: LOW\n{TAIL}", (3, 3, "a workflow has no field 'prioritty': did you mean 'priority'?")),
     ("priority", f"{HEAD}  priority: 5\n{TAIL}", (3, 13, "priority: expected one of HIGH, NORMAL, LOW, got 5")),
@@ -35,17 +35,17 @@ OF_THE_FILE = [
         (2, 9, "name: 'a b' must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"),
     ),
     ("a long name", f"workflow:\n  name: {'a' * 65}\n{TAIL}", (2, 9, f"name: '{'a' * 20}'... has 65 characters: at most 64")),
-    ("a label", f"{HEAD}  labels: {{a: 1}}\n{TAIL}", (3, 15, "a: expected text, got 1: put it in quotes")),
+    ("a label", f"{HEAD}  labels: {{a: 1}}\n{TAIL}", (3, 15, "a: expected text, got 1. Put it in quotes.")),
     (
         "labels",
         f"{HEAD}  labels: {{{', '.join(f'k{i}: v' for i in range(17))}}}\n{TAIL}",
         (3, 11, "labels: 17 labels are too many: at most 16"),
     ),
-    ("a time of 0", f"{HEAD}  timeout: {{exec_timeout: 0s}}\n{TAIL}", (3, 27, "exec_timeout: a time of 0 would end everything at once: leave it out for the default")),
+    ("a time of 0", f"{HEAD}  timeout: {{exec_timeout: 0s}}\n{TAIL}", (3, 27, "exec_timeout: a limit of 0 would stop everything immediately. Omit it for the default.")),
     (
         "resources twice",
         f"resources: {{default: {{}}}}\n{HEAD}  resources: {{default: {{}}}}\n{TAIL}",
-        (1, 12, "resources: is here and under workflow too: keep one of them"),
+        (1, 12, "resources: is defined here and under workflow. Keep one of them."),
     ),
     ("too many pods", HEAD + "  tasks: [{name: a, image: i, command: [x], count: 9999}, {name: b, image: i, command: [x], count: 2}]", (2, 3, "workflow: 10,001 pods are too many: at most 10,000")),
     ("pods of one task", task("count: 10001"), (4, 12, "count: 10001 is too large: at most 10000")),
@@ -56,15 +56,15 @@ OF_RESOURCES = [
     ("gpu: -1", (4, 20, "gpu: -1 is negative: at least 0")),
     ("gpu: two", (4, 20, "gpu: expected a whole number, got text 'two'")),
     ("gpu: true", (4, 20, "gpu: expected a whole number, got true")),
-    ("memory: 4Q", (4, 23, "memory: '4Q' is not a size: write a number and a unit, such as 512Mi, 64Gi or 1.5Ti")),
+    ("memory: 4Q", (4, 23, "memory: '4Q' is not a size. Use a number and a unit, such as 512Mi, 64Gi or 1.5Ti.")),
     ("gpus: 1", (4, 15, "a resource has no field 'gpus': did you mean 'gpu'?")),
     ("xyz: 1", (4, 15, "a resource has no field 'xyz': there is cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
-    ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: leaving out nodes is not supported yet: choose a platform instead")),
+    ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: excluding nodes is not supported yet. Use a platform instead.")),
     ("topology: [{group: g}]", (4, 26, "a topology requirement needs key: write key: rack")),
     ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind': there is key, group, requirementType, sliceSize")),
     ("topology: [{key: rack, requirementType: hard}]", (4, 55, "requirementType: expected one of required, preferred, got text 'hard'")),
     ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
-    ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is here twice: it first stands in line 4")),
+    ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is defined twice; first on line 4")),
     ("topology: [{key: rack, sliceSize: 0}]", (4, 49, "sliceSize: 0 is too small: at least 1")),
     ("topology: [{key: rack, sliceSize: 10001}]", (4, 49, "sliceSize: 10001 is too large: at most 10000")),
     ("topology: [{key: rack, sliceSize: 2.5}]", (4, 49, "sliceSize: expected a whole number, got 2.5")),
@@ -73,58 +73,58 @@ OF_RESOURCES = [
 
 OF_A_TASK = [
     ("comand: x", (4, 5, "a task has no field 'comand': did you mean 'command'?")),
-    ("image: j", (4, 5, "the key 'image' is here twice: it first stands in line 3")),
-    ("resources: big", (4, 5, "a task has no field 'resources': it stands under workflow; here write resource: NAME")),
+    ("image: j", (4, 5, "the key 'image' is defined twice; first on line 3")),
+    ("resources: big", (4, 5, "a task has no field 'resources': it belongs under workflow. Use resource: NAME here.")),
     ("resource: big", (4, 15, "resource: 'big' is not under resources: there is default")),
-    ("args: [true]", (4, 12, "args[0]: expected text, got true: put it in quotes")),
+    ("args: [true]", (4, 12, "args[0]: expected text, got true. Put it in quotes.")),
     ("args: run", (4, 11, "args: expected a list, each item behind '- ', got text 'run'")),
-    ("environment: {A: null}", (4, 22, 'A: expected text, got nothing: write "" for an empty value')),
+    ("environment: {A: null}", (4, 22, 'A: expected text, got nothing. Use "" for an empty value.')),
     ("environment: {A: [1]}", (4, 22, "A: expected text, got a list")),
-    ("environment: {1A: x}", (4, 23, "1A: '1A' cannot name a variable: letters, digits and '_', not first a digit")),
+    ("environment: {1A: x}", (4, 23, "1A: '1A' is not a variable name. Use letters, digits and '_', and do not start with a digit.")),
     ("count: 0", (4, 12, "count: 0 is too small: at least 1")),
     ("count: -2", (4, 12, "count: -2 is negative: at least 1")),
-    ("minCount: 2", (4, 15, "minCount: needs count beside it: count is the number of pods, minCount the fewest that will do")),
+    ("minCount: 2", (4, 15, "minCount: requires count: count is the number of pods, minCount the minimum to start with")),
     ("count: 2, minCount: 3", (4, 25, "minCount: 3 is more than count, which is 2")),
-    ("duration: 1h5m", (4, 15, "duration: '1h5m' is not a duration: write one number with one of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M")),
+    ("duration: 1h5m", (4, 15, "duration: '1h5m' is not a duration. Use one number with a unit of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M.")),
     ("exitActions: {STOP: 1}", (4, 25, "STOP: 'STOP' is no exit action: there is COMPLETE, FAIL, RESCHEDULE")),
-    ("exitActions: {FAIL: x}", (4, 25, "FAIL: 'x' is not a list of exit codes: write such as 1,3-5,137")),
+    ("exitActions: {FAIL: x}", (4, 25, "FAIL: 'x' is not a list of exit codes. Use for example 1,3-5,137.")),
     ("lead: maybe", (4, 11, "lead: expected true or false, got text 'maybe'")),
-    ("credentials: {a: b}", (4, 22, "a: 'b' is no folder for a credential: write an absolute path without '..' and ':', such as /etc/keys")),
-    ("credentials: {a: /}", (4, 22, "a: '/' is no folder for a credential: write an absolute path without '..' and ':', such as /etc/keys")),
-    ("credentials: {a: /x/../y}", (4, 22, "a: '/x/../y' is no folder for a credential: write an absolute path without '..' and ':', such as /etc/keys")),
-    ("credentials: {a: 1}", (4, 22, "a: expected a folder or a map, got 1: write a folder, such as /etc/keys, or VARIABLE: key")),
-    ("credentials: {a: {}}", (4, 22, "a: is empty: write a folder, such as /etc/keys, or VARIABLE: key")),
-    ("credentials: {a: {1A: k}}", (4, 27, "1A: '1A' cannot name a variable: letters, digits and '_', not first a digit")),
+    ("credentials: {a: b}", (4, 22, "a: 'b' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
+    ("credentials: {a: /}", (4, 22, "a: '/' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
+    ("credentials: {a: /x/../y}", (4, 22, "a: '/x/../y' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
+    ("credentials: {a: 1}", (4, 22, "a: expected a folder or a map, got 1: use a folder, such as /etc/keys, or VARIABLE: key")),
+    ("credentials: {a: {}}", (4, 22, "a: is empty: use a folder, such as /etc/keys, or VARIABLE: key")),
+    ("credentials: {a: {1A: k}}", (4, 27, "1A: '1A' is not a variable name. Use letters, digits and '_', and do not start with a digit.")),
     ("credentials: {1a: /x}", (4, 23, "1a: credential '1a' must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit")),
-    ("credentials: {a: /x, b: /x/y}", (4, 18, "credentials: '/x/y' lies in '/x', which is the folder of another credential")),
+    ("credentials: {a: /x, b: /x/y}", (4, 18, "credentials: '/x/y' lies in '/x', the folder of another credential")),
     ("credentials: {a: {K: a}, b: {K: b}}", (4, 18, "credentials: the variable 'K' has a value already")),
     ("environment: {K: a}, credentials: {b: {K: b}}", (4, 39, "credentials: the variable 'K' has a value already")),
-    ("checkpoint: [{path: x}]", (4, 5, "checkpoint: checkpoints are not supported yet: leave it out")),
-    ("cacheSize: 1Gi", (4, 5, "cacheSize: is not supported yet: leave it out")),
-    ("downloadType: download", (4, 5, "downloadType: is not supported yet: leave it out")),
-    ("kpis: [{index: 1}]", (4, 5, "kpis: are not supported yet: leave them out")),
-    ("outputs: [{url: x}]", (4, 5, "outputs: outputs to a url are not supported yet: write to {{output}}, and read it in another task by inputs")),
-    ("inputs: [{url: x}]", (4, 15, "url: inputs from a url are not supported yet: name a task of this workflow")),
+    ("checkpoint: [{path: x}]", (4, 5, "checkpoint: checkpoints are not supported yet. Omit it.")),
+    ("cacheSize: 1Gi", (4, 5, "cacheSize: is not supported yet. Omit it.")),
+    ("downloadType: download", (4, 5, "downloadType: is not supported yet. Omit it.")),
+    ("kpis: [{index: 1}]", (4, 5, "kpis: are not supported yet. Omit them.")),
+    ("outputs: [{url: x}]", (4, 5, "outputs: outputs to a URL are not supported yet. Write to {{output}}, and read it in another task with inputs.")),
+    ("inputs: [{url: x}]", (4, 15, "url: inputs from a URL are not supported yet. Name a task of this workflow.")),
     ("inputs: [{task: old-1:b}]", (4, 21, "task: text 'old-1:b': inputs from another workflow are not supported yet")),
     ("inputs: [{task: b}]", (4, 21, "task: there is no task 'b': there is a")),
-    ("inputs: [{task: a}]", (4, 21, "task: 'a' reads its own output: leave it out")),
+    ("inputs: [{task: a}]", (4, 21, "task: 'a' reads its own output. Omit it.")),
     ("inputs: [{}]", (4, 14, "an input needs task: write task: NAME")),
-    ("args: ['{{input:0}}']", (3, 11, "tasks[0]: {{input:0}} names no input of task 'a': it has no inputs")),
-    ("args: ['{{host:b}}']", (3, 11, "tasks[0]: {{host:b}} names no pod that task 'a' can reach: its group has a")),
-    ("count: 3, minCount: 2, args: ['{{host:a-2}}']", (3, 11, "tasks[0]: {{host:a-2}} names no pod that task 'a' can reach: of task 'a' only the pods 0 to 1 are sure to be there")),
+    ("args: ['{{input:0}}']", (3, 11, "tasks[0]: {{input:0}} is not an input of task 'a': it has no inputs")),
+    ("args: ['{{host:b}}']", (3, 11, "tasks[0]: {{host:b}} is not a pod that task 'a' can reach: its group has a")),
+    ("count: 3, minCount: 2, args: ['{{host:a-2}}']", (3, 11, "tasks[0]: {{host:a-2}} is not a pod that task 'a' can reach: of task 'a' only the pods 0 to 1 always run")),
 ]  # fmt: skip
 
 OF_A_FILE = [
-    ("path: run.sh, contents: x", (4, 20, "path: 'run.sh' is relative: write an absolute path, such as /tmp/run.sh")),
-    ("path: /a/../../b, contents: x", (4, 20, "path: '/a/../../b' has '..': a file stays inside the folder of its task; write the path without it")),
-    ('path: "", contents: x', (4, 20, "path: is empty: write an absolute path, such as /tmp/run.sh")),
-    ("path: /, contents: x", (4, 20, "path: '/' is a folder: write the path of a file in it")),
+    ("path: run.sh, contents: x", (4, 20, "path: 'run.sh' is relative. Use an absolute path, such as /tmp/run.sh")),
+    ("path: /a/../../b, contents: x", (4, 20, "path: '/a/../../b' contains '..', but files must stay in their task's folder. Use a path without it.")),
+    ('path: "", contents: x', (4, 20, "path: is empty. Use an absolute path, such as /tmp/run.sh.")),
+    ("path: /, contents: x", (4, 20, "path: '/' is a folder. Use the path of a file in it.")),
     ("contents: x", (4, 13, "a file needs path: write path: /tmp/run.sh")),
     ("path: /a", (4, 13, "a file needs contents: write contents: |")),
-    ("path: /a, contents: 5", (4, 34, "contents: expected text, got 5: put it in quotes")),
-    ("path: /a, localpath: b", (4, 24, "a file has no field 'localpath': the server cannot read your disk: write contents")),
-    ("path: /a, contents: '?', base64: true", (4, 34, "contents: is not base64: only base64 data is allowed; leave base64 out if it is plain text")),
-    ("path: /a, contents: x}, {path: //a, contents: y", (4, 45, "path: the file '/a' is here twice: it first stands in line 4")),
+    ("path: /a, contents: 5", (4, 34, "contents: expected text, got 5. Put it in quotes.")),
+    ("path: /a, localpath: b", (4, 24, "a file has no field 'localpath': the server cannot read files of your machine. Use contents.")),
+    ("path: /a, contents: '?', base64: true", (4, 34, "contents: is not base64: only base64 data is allowed. Omit base64 if it is plain text.")),
+    ("path: /a, contents: x}, {path: //a, contents: y", (4, 45, "path: the file '/a' is defined twice; first on line 4")),
     ("path: /a, contents: x}, {path: /a/b/c, contents: y", (4, 45, "path: '/a/b/c' lies below '/a', which is a file here")),
 ]  # fmt: skip
 
@@ -155,8 +155,8 @@ def test_a_command_is_a_list_with_a_program() -> None:
         HEAD + "  tasks: [{name: a, image: i, command: run it}, {name: b, image: i, command: []}, {name: c, image: i}]"
     )
     assert problems(read_workflow, text) == [
-        (3, 40, "command: expected a list, got text 'run it': write one word per item, such as [sh, -c]"),
-        (3, 78, "command: is empty: write the program to run"),
+        (3, 40, "command: expected a list, got text 'run it'. Write one word per item, such as [sh, -c]."),
+        (3, 78, "command: is empty. Name the program to run."),
         (3, 83, 'a task needs command: write command: ["sh", "-c"]'),
     ]
 
@@ -164,7 +164,7 @@ def test_a_command_is_a_list_with_a_program() -> None:
 def test_without_a_default_each_task_names_its_resource() -> None:
     text = f"{HEAD}  resources: {{big: {{gpu: 8}}}}\n{TAIL}"
     assert problems(read_workflow, text) == [
-        (4, 11, "tasks[0]: names no resource, and resources has no 'default': there is big")
+        (4, 11, "tasks[0]: has no resource, and resources has no 'default': there is big")
     ]
 
 
@@ -178,9 +178,9 @@ def test_one_task_of_a_group_leads() -> None:
         "- {name: i, tasks: []}",
     )
     assert problems(read_workflow, text) == [
-        (4, 5, "groups[0]: none of its tasks leads: write lead: true in the one whose end is the group's end"),
-        (8, 7, "tasks[1]: 'd' and 'c' both lead: keep lead: true in one of them"),
-        (9, 22, "tasks: is empty: a group has at least one task"),
+        (4, 5, "groups[0]: it has no lead task. Set lead: true in the task whose end ends the group."),
+        (8, 7, "tasks[1]: 'd' and 'c' are both leads. Keep lead: true in one of them."),
+        (9, 22, "tasks: is empty. A group needs at least one task."),
     ]
 
 
@@ -192,24 +192,24 @@ def test_names_of_tasks_groups_and_pods_are_told_apart_as_kubernetes_does() -> N
         "  - {name: w, image: i, command: [x], count: 3}",
         "  - {name: W-1, image: i, command: [x]}",
     )
-    advice = "as Kubernetes sees it: choose another name"
+    advice = "as Kubernetes sees it. Choose another name."
     assert problems(read_workflow, text) == [
         (6, 7, f"tasks[0]: task 'train-it' has the same name as group 'Train_it', {advice}"),
         (7, 7, f"tasks[1]: 'w-1', a pod of task 'w', has the same name as task 'W-1', {advice}"),
     ]
     lone = HEAD + "  tasks:\n  - {name: a, image: i, command: [x]}\n  - {name: a-group, image: i, command: [x]}\n"
     assert problems(read_workflow, lone) == [
-        (4, 5, "tasks[0]: 'a-group', the group of task 'a', has the same name as task 'a-group': choose another name")
+        (4, 5, "tasks[0]: 'a-group', the group of task 'a', has the same name as task 'a-group'. Choose another name.")
     ]
     twice = (
         HEAD
         + "  tasks:\n  - {name: a, image: i, command: [x], count: 2}\n  - {name: a, image: i, command: [x], count: 2}\n"
     )
     assert problems(read_workflow, twice) == [
-        (5, 5, "tasks[1]: task 'a' is here twice, first in line 4: choose another name")
+        (5, 5, "tasks[1]: task 'a' is defined twice; first on line 4. Choose another name.")
     ]
     assert problems(read_workflow, lone.replace("a-group", "osmo_ctrl")) == [
-        (5, 12, "name: 'osmo_ctrl' is reserved: choose another name")
+        (5, 12, "name: 'osmo_ctrl' is reserved. Choose another name.")
     ]
 
 
@@ -231,8 +231,8 @@ def test_circles_of_groups_are_named_each_once() -> None:
         "- {name: f, tasks: [{name: ft, image: i, command: [x], inputs: [{task: et}]}]}",
     )
     assert problems(read_workflow, text) == [
-        (4, 74, "task: groups wait for each other in a circle: a → b → c → a"),
-        (8, 74, "task: groups wait for each other in a circle: e → f → e"),
+        (4, 74, "task: groups depend on each other in a cycle: a → b → c → a"),
+        (8, 74, "task: groups depend on each other in a cycle: e → f → e"),
     ]
 
 
@@ -243,10 +243,10 @@ def test_a_group_starts_as_one_so_its_tasks_cannot_wait_for_each_other() -> None
         "  - {name: a, image: i, command: [x], lead: true}",
         "  - {name: b, image: i, command: [x], inputs: [{task: a}, {task: a}]}",
     )
-    wrong = "task: 'a' is in the same group, which starts as one: move it to a group before this one"
+    wrong = "task: 'a' is in the same group, whose tasks start together. Move it to an earlier group."
     assert problems(read_workflow, text) == [
         (7, 57, wrong),
-        (7, 68, "task: the input 'a' is here twice: it first stands in line 7"),
+        (7, 68, "task: the input 'a' is defined twice; first on line 7"),
         (7, 68, wrong),
     ]
 

@@ -54,19 +54,23 @@ UNREADABLE = [
         "a: " + "x" * 1_000_000,
         (None, None, f"the file has 1,000,003 bytes: at most {LARGEST_TEXT:,} are read"),
     ),
-    ("a bomb", BILLION, (5, 36, "the file unfolds to more than 100,000 values: is an alias repeated too often?")),
+    ("a bomb", BILLION, (5, 36, "the file unfolds to more than 100,000 values. Use fewer aliases.")),
     ("too deep", "[" * 5000, (1, DEEPEST + 1, "nested more than 100 levels deep")),
     ("too deep in blocks", "- " * 5000, (1, 2 * DEEPEST + 1, "nested more than 100 levels deep")),
-    ("an alias of nothing", "a: *x", (1, 4, "the alias *x names no anchor before it")),
-    ("an alias of itself", "a: &x [*x]", (1, 8, "the alias *x stands inside what it names")),
-    ("NUL", "a: b\n\0", (2, 1, "the file has the character U+0000, which no YAML may have: is it a text file?")),
+    ("an alias of nothing", "a: *x", (1, 4, "the alias *x has no anchor before it")),
+    ("an alias of itself", "a: &x [*x]", (1, 8, "the alias *x is inside its own anchor")),
+    (
+        "NUL",
+        "a: b\n\0",
+        (2, 1, "the file has the character U+0000, which is not allowed in YAML. Check that it is a text file."),
+    ),
     (
         "half a pair",
         "a: \ud800",
-        (1, 4, "the file has the character U+D800, which no YAML may have: is it a text file?"),
+        (1, 4, "the file has the character U+D800, which is not allowed in YAML. Check that it is a text file."),
     ),
     ("a tab", "a:\n\tb: 1", (2, 1, "a tab: YAML is indented with spaces")),
-    ("a colon", "a: b: c", (1, 5, "not valid YAML: a second ': ' in one line; put the text in quotes")),
+    ("a colon", "a: b: c", (1, 5, "not valid YAML: a second ': ' in one line. Put the text in quotes.")),
     (
         "an open list",
         "a: [1,",
@@ -75,7 +79,7 @@ UNREADABLE = [
     (
         "two documents",
         "a: 1\n---\nb: 2\n",
-        (2, 1, "a second document starts here: the file is one document, without '---'"),
+        (2, 1, "a second document starts here, but the file is a single document without '---'"),
     ),
 ]
 
@@ -88,11 +92,11 @@ def test_what_cannot_be_read_is_refused_at_once(text: str, wrong: tuple[Any, ...
 
 
 REPORTED = [
-    ("a key twice", "a: 1\nb: 2\na: 3\n", (3, 1, "the key 'a' is here twice: it first stands in line 1")),
-    ("a number as key", "1: x", (1, 1, "the key '1' is not text: put it in quotes")),
+    ("a key twice", "a: 1\nb: 2\na: 3\n", (3, 1, "the key 'a' is defined twice; first on line 1")),
+    ("a number as key", "1: x", (1, 1, "the key '1' is not text. Put it in quotes.")),
     ("a list as key", "? [1]\n: 2", (1, 3, "only text can be a key")),
-    ("an unknown tag", "a: !python/name x", (1, 4, "the tag '!python/name' is not known here: leave it out")),
-    ("NUL by escape", 'a: "x\\0"', (1, 4, "the text has a NUL character, which no program can take")),
+    ("an unknown tag", "a: !python/name x", (1, 4, "the tag '!python/name' is not supported. Omit it.")),
+    ("NUL by escape", 'a: "x\\0"', (1, 4, "the text contains a NUL character, which programs cannot accept")),
     ("a merge of a word", "a: {<<: b}", (1, 9, "'<<' takes a mapping, or a list of mappings")),
 ]  # fmt: skip
 

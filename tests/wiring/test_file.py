@@ -109,7 +109,7 @@ def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: 
         ("{type: simulated, context: lab}", "backend: context: simulated has no such field, it is for kubernetes"),
         (
             "{type: kubernetes, kubeconfig: none}",
-            "kubeconfig: none cannot be read (No such file or directory): correct the path, or its permissions",
+            "kubeconfig: none cannot be read (No such file or directory). Correct the path or its permissions.",
         ),
         ("{type: kubernetes, url: x}", "a backend has no field 'url': there is type, namespace, kubeconfig, context"),
     ],
@@ -164,50 +164,53 @@ CASES = [
     ),
     (
         "listen: 0.0.0.0:8700\nbehind_proxy: true",
-        (3, "listen: 0.0.0.0 is every address of this machine: add hosts: [NAME], the names that clients call it by"),
+        (3, "listen: 0.0.0.0 means all addresses of this machine. Add hosts: [NAME] with the names that clients use."),
     ),
-    ("listen: '8700'", (3, "listen: '8700' is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")),
+    ("listen: '8700'", (3, "listen: '8700' is not an address. Use HOST:PORT, such as 0.0.0.0:8700 or [::]:8700.")),
     (
         "listen: '127.0.0.1:99999'",
-        (3, "listen: '127.0.0.1:99999' is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700"),
+        (3, "listen: '127.0.0.1:99999' is not an address. Use HOST:PORT, such as 0.0.0.0:8700 or [::]:8700."),
     ),
-    ("port: 80", (3, "a server file has no field 'port': write listen: HOST:PORT")),
-    ("pools: []", (3, "a server file has no field 'pools': pools stand in the cluster file: write cluster: FILE")),
+    ("port: 80", (3, "a server file has no field 'port': use listen: HOST:PORT")),
+    ("pools: []", (3, "a server file has no field 'pools': pools are defined in the cluster file. Use cluster: FILE.")),
     ("tls: {cert: cert.pem}", (3, "tls needs key: write key: FILE")),
     (
         "tls: {cert: nope.pem, key: key.pem}",
-        (3, "cert: nope.pem cannot be read (No such file or directory): correct the path, or its permissions"),
+        (3, "cert: nope.pem cannot be read (No such file or directory). Correct the path or its permissions."),
     ),
     (
         "tls: {cert: cert.pem, key: open.pem}",
-        (3, "key: open.pem can be read by everybody on this machine: chmod 600 open.pem"),
+        (3, "key: open.pem is readable by all users of this machine. Run chmod 600 open.pem"),
     ),
     (
         "tls: {cert: url, key: key.pem}",
-        (3, "tls: the certificate and the key cannot be used together: both in PEM, and the key without a password"),
+        (
+            3,
+            "tls: the certificate and the key do not work together. Both must be in PEM, and the key without a password.",
+        ),
     ),
     (
         "behind_proxy: nginx",
         (
             3,
-            "behind_proxy: 'nginx' is no address of a proxy: write true for one on this machine, or such as 10.0.0.5 or 10.0.0.0/28",
+            "behind_proxy: 'nginx' is not a proxy address. Use true for a proxy on this machine, or for example 10.0.0.5 or 10.0.0.0/28.",
         ),
     ),
     (
         "hosts: ['https://a']",
-        (3, "hosts[0]: 'https://a' is no name of a host: write such as runrig.example.org or runrig.example.org:8443"),
+        (3, "hosts[0]: 'https://a' is not a host name. Use for example runrig.example.org or runrig.example.org:8443."),
     ),
     (
         "cluster: local.yaml",
-        (3, "cluster: local.yaml says backend local, and this file says simulated: make them agree"),
+        (3, "cluster: local.yaml says backend local, and this file says simulated. Use the same backend in both."),
     ),
     ("auth: none", (3, "auth: expected one of tokens, got text 'none'")),
     (
         "database: mysql://a:secret@b/c",
-        (3, "database: mysql://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"),
+        (3, "database: mysql://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
     ),
     ("database: {env: NOPE}", (3, "env: the environment has no 'NOPE': set it to the URL of the database")),
-    ("database: {}", (3, "database: write a URL, {file: FILE} or {env: NAME}")),
+    ("database: {}", (3, "database: use a URL, {file: FILE} or {env: NAME}")),
     ("retention_days: 0", (3, "retention_days: 0 is out of range: at least 0.01, at most 36,500")),
     ("connections: 1", (3, "connections: 1 is too small: at least 10")),
     ("read_timeout_s: soon", (3, "read_timeout_s: expected a number, got text 'soon'")),
@@ -224,11 +227,11 @@ def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str
     [
         (
             "local",
-            "backend: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+            "backend: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         (
             "{type: local}",
-            "type: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+            "type: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         ("slurm", "backend: expected one of simulated, local, kubernetes, got text 'slurm'"),
     ],
@@ -241,11 +244,14 @@ def test_a_password_in_a_file_that_others_may_read_is_refused_and_not_shown(fold
     text = LEAST + "database: postgresql://me:pw@db/runrig"
     assert read(text, folder).database == "postgresql://me:pw@db/runrig"
     assert problems(text, folder, mode=0o644) == [
-        (3, "database: it has a password, and others may read this file: chmod 600 it, or write database: {file: FILE}")
+        (
+            3,
+            "database: it contains a password, and other users can read this file. Run chmod 600 on it, or use database: {file: FILE}.",
+        )
     ]
     (folder / "url").chmod(0o644)
     assert problems(LEAST + "database: {file: url}", folder) == [
-        (3, "file: url can be read by everybody on this machine: chmod 600 url")
+        (3, "file: url is readable by all users of this machine. Run chmod 600 url")
     ]
 
 
@@ -254,7 +260,7 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
     assert problems(text, folder) == [
         (
             2,
-            "backend: local is not for `serve`: its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+            "backend: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         (3, "cluster: bad.yaml:1:29: quota: -4 is negative: at least 0"),
         (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol': did you mean 'pools'?"),
@@ -262,7 +268,7 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
             4,
             "listen: 10.0.0.7 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
         ),
-        (5, "database: mongodb://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"),
+        (5, "database: mongodb://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
         (
             6,
             "a server file has no field 'foo': there is database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, oidc, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s, credential_key",

@@ -46,7 +46,7 @@ def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequen
     """
     top = root(read_yaml(text, "cluster file"))
     fields = top.fields(
-        "a cluster file", FIELDS, {"workflow": "this is a workflow file: `runrig workflow submit` takes it"}
+        "a cluster file", FIELDS, {"workflow": "this is a workflow file. Submit it with `runrig workflow submit`."}
     )
     spec = cluster_of(fields, there, resources) if fields else None
     top.problems.raise_if_any()
@@ -91,7 +91,7 @@ def _backend(fields: Fields) -> tuple[str, str | None, float]:
         name.wrong(f"{text!r} must be letters, digits, '-', '_' and '.', at most 63")
     chosen = kind.choice(_TYPES) if kind else None
     if speed is not None and chosen not in (None, _SIMULATED):
-        speed.wrong(f"only the simulated backend has a speed: the time of {chosen} is real")
+        speed.wrong(f"speed applies only to the simulated backend, not to {chosen}")
     factor = speed.number(_SLOWEST, _FASTEST) if speed else None
     return text or "default", chosen, factor or 1.0
 
@@ -99,12 +99,12 @@ def _backend(fields: Fields) -> tuple[str, str | None, float]:
 def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> None:
     nodes = fields.get("nodes")
     if kind == _KUBERNETES and nodes is not None:
-        nodes.wrong("the kubernetes backend reads its nodes from the cluster: leave them out")
+        nodes.wrong("the kubernetes backend reads its nodes from the cluster. Omit nodes.")
     keyed = next((pool.name for pool in pools if pool.topology_keys), None)
     field = fields.get("pools")
     if kind == _LOCAL and keyed is not None and field is not None:
         field.wrong(
-            f"pool {keyed} has topology_keys, and the local backend is one machine without topology: leave them out"
+            f"pool {keyed} has topology_keys, but the local backend is one machine without topology. Omit them."
         )
 
 
@@ -117,7 +117,7 @@ def _resource_names(fields: Fields) -> dict[str, str]:
     for key, item in fields.map("resource_names"):
         text = item.text()
         if text is not None and not _KUBERNETES_RESOURCE.fullmatch(text):
-            item.wrong(f"{text!r} is no resource of Kubernetes: write such as nvidia.com/gpu")
+            item.wrong(f"{text!r} is not a Kubernetes resource name. Use for example nvidia.com/gpu.")
         names[key] = text or ""
     return names
 
@@ -150,9 +150,7 @@ def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
     known = [pool.name for pool in pools if pool.parent is None]
     parent = next((pool.parent for pool in pools if pool.name == name and pool.parent is not None), None)
     if parent is not None:
-        field.wrong(
-            f"{name!r} is a subpool, and a role on a pool is one on all of its subpools: grant it on {parent!r}"
-        )
+        field.wrong(f"{name!r} is a subpool, and roles on a pool include its subpools. Grant it on {parent!r}")
     elif name is not None and name not in known:
         field.wrong(f"there is no pool {name!r} in this file: {closest(name, known)}")
     return name

@@ -11,7 +11,7 @@ from runrig.spec.fields import Field, Fields
 MOST = 32
 """Credentials of one task."""
 
-_HOW = "write a folder, such as /etc/keys, or VARIABLE: key"
+_HOW = "use a folder, such as /etc/keys, or VARIABLE: key"
 
 
 def read_credentials(
@@ -46,7 +46,7 @@ def _use(name: str, field: Field, variable: re.Pattern[str]) -> CredentialUse | 
     variables: dict[str, str] = {}
     for key, item in field.entries():
         if not variable.fullmatch(key):
-            item.wrong(f"{key!r} cannot name a variable: letters, digits and '_', not first a digit")
+            item.wrong(f"{key!r} is not a variable name. Use letters, digits and '_', and do not start with a digit.")
         variables[key] = item.text() or ""
     if not variables:
         field.wrong(f"is empty: {_HOW}")
@@ -67,7 +67,7 @@ def _path(field: Field) -> str | None:
     short = "/" + posixpath.normpath(path).lstrip("/")
     if wrong or short == "/":
         field.wrong(
-            f"{path!r:.80} is no folder for a credential: write an absolute path without '..' and ':', such as /etc/keys"
+            f"{path!r:.80} is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys."
         )
         return None
     return short
@@ -78,11 +78,11 @@ def _check_apart(whole: Field, found: list[CredentialUse], files: list[str]) -> 
     paths = sorted(each.path for each in found if each.path)
     for one, other in pairwise(paths):
         if other == one or other.startswith(f"{one}/"):
-            whole.wrong(f"{other!r} lies in {one!r}, which is the folder of another credential")
+            whole.wrong(f"{other!r} lies in {one!r}, the folder of another credential")
     for path in paths:
         for file in files:
             if file == path or file.startswith(f"{path}/") or path.startswith(f"{file}/"):
-                whole.wrong(f"{path!r} and the file {file!r} are in each other's place")
+                whole.wrong(f"{path!r} and the file {file!r} use the same path")
 
 
 def _check_variables(whole: Field, found: list[CredentialUse], environment: list[str]) -> None:

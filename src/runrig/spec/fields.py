@@ -70,7 +70,7 @@ class Field:
     def text(self) -> str | None:
         if isinstance(self.node.value, str):
             return self.node.value
-        hint = ": put it in quotes" if isinstance(self.node.value, int | float) else ""
+        hint = ". Put it in quotes." if isinstance(self.node.value, int | float) else ""
         self.wrong(f"expected text, got {self.shown()}{hint}")
         return None
 
@@ -249,7 +249,7 @@ def repeated(fields: Iterator[tuple[str, Field]] | Collection[tuple[str, Field]]
     for name, found in fields:
         if name in seen:
             place = seen[name]
-            first = f"it first stands in line {place.line}" if place else "it was there before"
-            found.wrong(f"{what} {name!r} is here twice: {first}")
+            first = f"first on line {place.line}" if place else "the first one is above"
+            found.wrong(f"{what} {name!r} is defined twice; {first}")
         else:
             seen[name] = found.node.place

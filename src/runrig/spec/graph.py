@@ -87,9 +87,9 @@ def _check_names(groups: Sequence[DraftGroup]) -> None:
             first, exact, before = taken[key]
             alike = "" if name == exact else ", as Kubernetes sees it"
             place = before.node.place
-            twice = f"is here twice, first in line {place.line}" if place else "is here twice"
+            twice = f"is defined twice; first on line {place.line}" if place else "is defined twice"
             same = twice if what == first else f"has the same name as {first.rstrip(',')}{alike}"
-            field.wrong(f"{what} {same}: choose another name")
+            field.wrong(f"{what} {same}. Choose another name.")
 
 
 def _names(groups: Sequence[DraftGroup]) -> Iterator[tuple[str, str, Field]]:
@@ -119,9 +119,9 @@ def _check_inputs(group: DraftGroup, task: DraftTask, home: Mapping[str, int]) -
         if not name:
             continue
         if name == task.spec.name:
-            field.wrong(f"{name!r} reads its own output: leave it out")
+            field.wrong(f"{name!r} reads its own output. Omit it.")
         elif name in companions:
-            field.wrong(f"{name!r} is in the same group, which starts as one: move it to a group before this one")
+            field.wrong(f"{name!r} is in the same group, whose tasks start together. Move it to an earlier group.")
         elif name not in home:
             field.wrong(f"there is no task {name!r}: {closest(name, home)}")
 
@@ -141,7 +141,7 @@ def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None
         if group in path:
             cycle = path[path.index(group) :]
             names = " → ".join(groups[index].spec.name for index in (*cycle, group))
-            _closing_input(groups[group], groups[cycle[1]]).wrong(f"groups wait for each other in a circle: {names}")
+            _closing_input(groups[group], groups[cycle[1]]).wrong(f"groups depend on each other in a cycle: {names}")
 
 
 def _closing_input(group: DraftGroup, upstream: DraftGroup) -> Field:
@@ -166,7 +166,7 @@ def _check_tokens(group: DraftGroup, task: DraftTask) -> None:
             inputs = task.spec.inputs
             if name not in inputs and not 0 <= _index(name) < len(inputs):
                 known = f"its inputs are {listed(inputs)}" if inputs else "it has no inputs"
-                task.field.wrong(f"{{{{{token}}}}} names no input of task {task.spec.name!r}: {known}")
+                task.field.wrong(f"{{{{{token}}}}} is not an input of task {task.spec.name!r}: {known}")
 
 
 def _tokens(spec: TaskSpec) -> set[str]:
@@ -186,10 +186,10 @@ def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
         sure = spec.count if spec.min_count is None else spec.min_count
         if index < sure:
             return
-        why = f"of task {spec_name!r} only the pods 0 to {sure - 1} are sure to be there"
+        why = f"of task {spec_name!r} only the pods 0 to {sure - 1} always run"
     else:
         why = f"its group has {listed(list(by_name))}"
-    task.field.wrong(f"{{{{host:{name}}}}} names no pod that task {task.spec.name!r} can reach: {why}")
+    task.field.wrong(f"{{{{host:{name}}}}} is not a pod that task {task.spec.name!r} can reach: {why}")
 
 
 def _index(text: str) -> int:

@@ -53,7 +53,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is here twice")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is defined twice")
     found.pop(_NOT_READ, None)
     return found
 

@@ -23,14 +23,14 @@ def key_problem(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
     if _NAME.fullmatch(name) and (not slash or _PREFIX.fullmatch(prefix)):
         return None
-    return f"{key!r:.120} is no label key: letters, digits, '-', '_' and '.', at most 63, with an optional prefix/"
+    return f"{key!r:.120} is not a label key. Use up to 63 letters, digits, '-', '_' and '.', with an optional prefix/."
 
 
 def value_problem(value: str, what: str = "label value") -> str | None:
     """Why *value* cannot be the value of a label, or a tag; None if it can."""
     if _NAME.fullmatch(value):
         return None
-    return f"{value!r:.120} is no {what}: 1 to 63 letters, digits, '-', '_' and '.', not at its ends"
+    return f"{value!r:.120} is no {what}. Use 1 to 63 letters, digits, '-', '_' and '.'; start and end with a letter or digit."
 
 
 def number_problem(labels: int) -> str | None:
@@ -52,7 +52,7 @@ def _pairs(items: Sequence[str]) -> Mapping[str, str]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals:
-            raise InvalidInput.one(f"{item!r:.120} is no label: write KEY=VALUE", "label")
+            raise InvalidInput.one(f"{item!r:.120} is not a label. Use KEY=VALUE.", "label")
         _raise(key_problem(key) or value_problem(value), "label")
         pairs[key] = value
     return pairs
@@ -63,7 +63,7 @@ def read_selector(text: str) -> LabelSelector:
     key, equals, value = text.partition("=")
     if not equals:
         raise InvalidInput.one(
-            f"{text!r:.120} selects no label: write KEY=VALUE, such as team=vision or run=(a|b)*", "label"
+            f"{text!r:.120} is not a label selector. Use KEY=VALUE, such as team=vision or run=(a|b)*.", "label"
         )
     _raise(key_problem(key), "label")
     patterns = _alternatives(value)
@@ -94,7 +94,7 @@ def _alternatives(value: str) -> tuple[str, ...]:
         part[2] is None and (len(each) < 2 or "" in each) for part, each in zip(parts, choices, strict=True)
     ):
         raise InvalidInput.one(
-            f"{value!r:.120} is no value of a selector: write a value, with * and (a|b) in it", "label"
+            f"{value!r:.120} is not a selector value. Use a value, optionally with * and (a|b).", "label"
         )
     if math.prod(map(len, choices)) > MOST_PATTERNS:
         raise InvalidInput.one(f"{value!r:.120} stands for too many values: at most {MOST_PATTERNS}", "label")

@@ -91,13 +91,13 @@ def _check_names(field: Field, names: Sequence[tuple[str, int | None]], seen: di
     """Reports the first name of a pattern that is wrong or taken."""
     if not _NODE_NAME.fullmatch(names[0][0]):
         field.wrong(
-            f"{names[0][0]!r} must be letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
+            f"{names[0][0]!r} must be letters, digits, '-', '_' and '.', and start and end with a letter or digit"
         )
         return
     taken = next((name for name, _ in names if name in seen), None)
     if taken is not None:
         place = seen[taken].node.place
-        field.wrong(f"node {taken!r} is here twice: it first stands in line {place.line if place else '?'}")
+        field.wrong(f"node {taken!r} is defined twice; first on line {place.line if place else '?'}")
     seen.update(dict.fromkeys((name for name, _ in names), field))
 
 
@@ -120,7 +120,7 @@ def _amounts(fields: Fields) -> Mapping[str, int]:
     amounts = {}
     for name, item in field.entries() if field else ():
         if not _RESOURCE_NAME.fullmatch(name):
-            item.wrong(f"{name!r} cannot name a resource: lower-case letters, digits, '.', '/', '-' and '_'")
+            item.wrong(f"{name!r} is not a resource name. Use lower-case letters, digits, '.', '/', '-' and '_'.")
         amounts[name] = item.parsed(partial(parse_quantity, name)) or 0
     return amounts
 
@@ -134,7 +134,7 @@ def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[d
         try:
             pattern = parse_pattern(text)
             if pattern.needs_n and not numbered:
-                raise ValueError(f"{text!r} needs n: give the name a range, such as n{{00..15}}")
+                raise ValueError(f"{text!r} needs n. Give the name a range, such as n{{00..15}}")
             for labels, n in zip(result, numbers, strict=True):
                 labels[key] = pattern.at(n)
         except ValueError as error:
@@ -154,7 +154,7 @@ def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor])
                 if matching
                 else f"none of the flavors {listed([f.name for f in flavors])}"
             )
-            field.wrong(f"node {node.name!r} matches {which} by its labels: each node has exactly one")
+            field.wrong(f"node {node.name!r} matches {which} by its labels. Each node must match exactly one.")
             return result
         result.append(Node(node.name, node.resources, matching[0], node.labels, node.taints, node.ready))
     return result

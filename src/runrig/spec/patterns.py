@@ -32,14 +32,14 @@ def expand_range(text: str) -> list[tuple[str, int | None]]:
     match = _RANGE.search(text)
     if match is None:
         if "{" in text or "}" in text:
-            raise ValueError(f"{text!r} has braces that are no range: write such as n{{00..15}}")
+            raise ValueError(f"{text!r} has braces that are not a range. Use for example n{{00..15}}")
         return [(text, None)]
     before, after = text[: match.start()], text[match.end() :]
     if "{" in before + after or "}" in before + after:
-        raise ValueError(f"{text!r} has more than one range: write one, and more entries")
+        raise ValueError(f"{text!r} has more than one range. Use one range per entry.")
     first, last = int(match[1]), int(match[2])
     if last < first:
-        raise ValueError(f"the range {match[0]} runs backwards: write {{{match[2]}..{match[1]}}}")
+        raise ValueError(f"the range {match[0]} is reversed. Use {{{match[2]}..{match[1]}}}")
     if last - first >= MOST_OF_A_RANGE:
         raise ValueError(f"the range {match[0]} has {last - first + 1:,} numbers: at most {MOST_OF_A_RANGE:,}")
     width = len(match[1])
@@ -71,12 +71,12 @@ def parse_pattern(text: str) -> Pattern:
         end = match.end()
     parts.append(text[end:])
     if any("{" in part or "}" in part for part in parts if isinstance(part, str)):
-        raise ValueError(f"{text!r} has a brace without its partner")
+        raise ValueError(f"{text!r} has an unmatched brace")
     return Pattern(tuple(parts))
 
 
 def _expression(text: str) -> ast.expr:
-    problem = f"{{{text}}} cannot be evaluated: only n, whole numbers, +, -, //, % and brackets can"
+    problem = f"{{{text}}} cannot be evaluated. Use only n, whole numbers, +, -, //, % and brackets."
     if len(text) > LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(text):
         raise ValueError(problem)
     try:

@@ -32,9 +32,9 @@ _POOL = (
     *("default_platform", "default_exit_actions", "namespaces", "description"),
     *("default_run_time", "max_run_time"),
 )
-_LIMIT_HINT = "it belongs into the quota: quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
+_LIMIT_HINT = "set it in the quota, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}"
 _HINTS = dict.fromkeys(("borrowing_limit", "lending_limit", "borrowingLimit", "lendingLimit"), _LIMIT_HINT)
-_SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has name and quota; the rest is its parent's")
+_SUBPOOL_HINTS = dict.fromkeys(_POOL, "a subpool has only name and quota; it inherits the rest")
 _QUEUEING = {queueing.value: queueing for queueing in Queueing}
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LONGEST_GRACE_S = 86_400.0
@@ -87,7 +87,7 @@ def _check_parents(found: Sequence[tuple[Cohort, Field]]) -> None:
             at = parents[at]
         if at in path:
             cycle = [*path[path.index(at) :], at]
-            fields[at].wrong(f"the parents of cohorts run in a circle: {' → '.join(cycle)}")
+            fields[at].wrong(f"the parents of cohorts form a cycle: {' → '.join(cycle)}")
 
 
 # ---------------------------------------------------------------- pools
@@ -199,7 +199,7 @@ def _check_namespaces(fields: Fields) -> None:
     for item in fields.items("namespaces"):
         name = item.text()
         if name is not None and not _NAMESPACE.fullmatch(name):
-            item.wrong(f"{name!r} is no namespace: lower-case letters, digits and '-', at most 63")
+            item.wrong(f"{name!r} is not a namespace. Use up to 63 lower-case letters, digits and '-'.")
 
 
 # ---------------------------------------------------------------- subpools
@@ -235,5 +235,6 @@ def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
         if field is not None and key.resource == GPU and amount > parent.quotas[key].nominal:
             whole = parent.quotas[key].nominal
             field.wrong(
-                f"together they have {amount_in_words(GPU, amount)} ({key.flavor}), and pool {parent.name} has {whole}: give them less"
+                f"together they have {amount_in_words(GPU, amount)} ({key.flavor}), "
+                f"but pool {parent.name} has {whole}. Reduce their quotas."
             )

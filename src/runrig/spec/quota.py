@@ -141,7 +141,7 @@ def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
     """Amounts of ``64`` or ``h100=8,b200=4``; every flavor must exist."""
     amounts = _parts(field, text, kinds)
     for key in [key for key, amount in amounts.items() if amount is None]:
-        field.wrong(f"none is no amount of {key}: leave it out")
+        field.wrong(f'"none" is not an amount of {key}. Omit it instead.')
         del amounts[key]
     return {key: amount for key, amount in amounts.items() if amount is not None}
 
@@ -186,7 +186,7 @@ def _number(field: Field, text: str, resource: str, number: str) -> int | None:
     if resource == GPU:
         if number.isascii() and number.isdigit() and len(number) <= 18:
             return int(number)
-        field.wrong(f"{text!r} is not a number of GPUs: write such as 64, or h100=8,b200=4")
+        field.wrong(f"{text!r} is not a number of GPUs. Use for example 64, or h100=8,b200=4.")
         return None
     try:
         return parse_quantity(resource, number)
@@ -209,7 +209,7 @@ def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
     if percent and gpus and not any(gpus.values()) and str(value).strip(" 0.%"):
         whole = sum(gpus_of(parent).values())
         field.wrong(
-            f"{value} of {amount_in_words(GPU, whole)}, rounded down, is 0 GPUs: give it more, or say 0 if that is meant"
+            f"{value} of {amount_in_words(GPU, whole)}, rounded down, is 0 GPUs. Use a larger percentage, or 0 if you mean it."
         )
     return share_of(parent, gpus)
 
@@ -226,14 +226,14 @@ def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
     """GPUs by flavor; empty, and reported, if *text* is not a percentage from 0 to 100."""
     match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
     if match is None:
-        field.wrong(f"{text!r} is no percentage: write one from 0% to 100%, such as 25% or 33.3%")
+        field.wrong(f"{text!r} is not a percentage. Use 0% to 100%, such as 25% or 33.3%.")
         return {}
     share = Decimal(match[1])
     if share > 100:
-        field.wrong(f"{text} is more than all of the parent's quota: at most 100%")
+        field.wrong(f"{text} is more than the parent's quota. Use at most 100%.")
         return {}
     if not whole:
-        field.wrong(f"its parent has no quota of GPUs, so there is nothing to take {text} of")
+        field.wrong(f"its parent has no GPU quota to take {text} of")
     return {flavor: int((gpus * share / 100).to_integral_value(ROUND_FLOOR)) for flavor, gpus in whole.items()}
 
 
@@ -245,10 +245,10 @@ def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]
     for key, quota in quotas.items():
         if key.resource != GPU or quota != Quota(quota.nominal):
             field.wrong(
-                f"a subpool has GPUs alone, without limits: {key.resource} and the limits follow from its parent"
+                f"a subpool has only a GPU quota, without limits: {key.resource} and the limits come from its parent"
             )
             return {}
     for key, quota in quotas.items():
         if key not in parent and quota.nominal:
-            field.wrong(f"its parent has no quota of {key}, so there is nothing to share")
+            field.wrong(f"its parent has no quota of {key}, so it has nothing to share")
     return {key.flavor: quota.nominal for key, quota in quotas.items() if key in parent}

@@ -40,7 +40,7 @@ def _resource(field: Field) -> Resource:
     fields = field.fields("a resource", _KNOWN)
     if fields is None:
         return Resource()
-    fields.refuse({"nodesExcluded": "leaving out nodes is not supported yet: choose a platform instead"})
+    fields.refuse({"nodesExcluded": "excluding nodes is not supported yet. Use a platform instead."})
     cpus, gpus = fields.whole(CPU, most=_MOST_CPUS), fields.whole(GPU, most=_MOST_GPUS)
     amounts = {
         CPU: (cpus or 0) * 1000,

@@ -46,7 +46,7 @@ _DAY_S = 86_400
 _YEARS_DAYS = 36_500
 _BACKENDS = {name: name for name in ("simulated", "local", "kubernetes")}
 _NOT_HERE = {
-    "local": "its tasks would run as the user of the server: `runrig up` runs it, on one machine for one person",
+    "local": "its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
 }
 _OF_KUBERNETES = ("namespace", "kubeconfig", "context")
 NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -64,7 +64,7 @@ def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode:
     fields = top.fields(
         "a server file",
         FIELDS,
-        {"pools": "pools stand in the cluster file: write cluster: FILE", "port": "write listen: HOST:PORT"},
+        {"pools": "pools are defined in the cluster file. Use cluster: FILE.", "port": "use listen: HOST:PORT"},
     )
     spec = _Reader(fields, folder, environment, mode).spec() if fields else None
     top.problems.raise_if_any()
@@ -120,7 +120,7 @@ class _Reader:
             return DEFAULT_LISTEN
         match = _LISTEN.fullmatch(text.strip())
         if match is None or int(match["port"]) > 65535:
-            field.wrong(f"{text!r} is no address: write HOST:PORT, such as 0.0.0.0:8700 or [::]:8700")
+            field.wrong(f"{text!r} is not an address. Use HOST:PORT, such as 0.0.0.0:8700 or [::]:8700.")
             return DEFAULT_LISTEN
         return match["six"] or match["name"], int(match["port"])
 
@@ -133,14 +133,14 @@ class _Reader:
         key = self._file(inner.need("key", "key: FILE"))
         key_field = inner.get("key")
         if key is not None and key_field is not None and key.stat().st_mode & stat.S_IRWXO:
-            key_field.wrong(f"{key} can be read by everybody on this machine: chmod 600 {key}")
+            key_field.wrong(f"{key} is readable by all users of this machine. Run chmod 600 {key}")
         if cert is None or key is None:
             return None
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError):
             field.wrong(
-                "the certificate and the key cannot be used together: both in PEM, and the key without a password"
+                "the certificate and the key do not work together. Both must be in PEM, and the key without a password."
             )
         return Tls(cert, key)
 
@@ -155,7 +155,7 @@ class _Reader:
                 return ",".join(str(ipaddress.ip_network(each.strip())) for each in text.split(","))
             except ValueError:
                 field.wrong(
-                    f"{text!r} is no address of a proxy: write true for one on this machine, or such as 10.0.0.5 or 10.0.0.0/28"
+                    f"{text!r} is not a proxy address. Use true for a proxy on this machine, or for example 10.0.0.5 or 10.0.0.0/28."
                 )
                 return None
         return "127.0.0.1,::1" if field.flag() else None
@@ -174,7 +174,7 @@ class _Reader:
         if host in ("0.0.0.0", "::") and not hosts and self._fields.get("hosts") is None:  # noqa: S104 - asked, not bound
             self._note(
                 "listen",
-                f"{host} is every address of this machine: add hosts: [NAME], the names that clients call it by",
+                f"{host} means all addresses of this machine. Add hosts: [NAME] with the names that clients use.",
             )
 
     def _wrong_proxy(self) -> bool:
@@ -187,7 +187,7 @@ class _Reader:
             text = (item.text() or "").lower()
             if text and not _HOST.fullmatch(text):
                 item.wrong(
-                    f"{text!r} is no name of a host: write such as runrig.example.org or runrig.example.org:8443"
+                    f"{text!r} is not a host name. Use for example runrig.example.org or runrig.example.org:8443."
                 )
             names.append(text)
         return tuple(dict.fromkeys(names))
@@ -206,7 +206,7 @@ class _Reader:
             return None
         if self._mode & (stat.S_IRWXG | stat.S_IRWXO) and _has_password(text):
             field.wrong(
-                "it has a password, and others may read this file: chmod 600 it, or write database: {file: FILE}"
+                "it contains a password, and other users can read this file. Run chmod 600 on it, or use database: {file: FILE}."
             )
         return self._url(field, text)
 
@@ -214,14 +214,14 @@ class _Reader:
         inner = found.fields("database", ("file", "env"))
         file, variable = (inner.get("file"), inner.get("env")) if inner else (None, None)
         if (file is None) == (variable is None):
-            found.wrong("write a URL, {file: FILE} or {env: NAME}")
+            found.wrong("use a URL, {file: FILE} or {env: NAME}")
             return None
         if file is not None:
             path = self._file(file)
             if path is None:
                 return None
             if path.stat().st_mode & stat.S_IRWXO:
-                file.wrong(f"{path} can be read by everybody on this machine: chmod 600 {path}")
+                file.wrong(f"{path} is readable by all users of this machine. Run chmod 600 {path}")
             return self._url(file, path.read_text(encoding="utf-8").strip())
         assert variable is not None
         name = variable.text()
@@ -236,13 +236,13 @@ class _Reader:
         """*text* as a URL.  A problem shows only its beginning: the rest may hold a password."""
         if "://" not in text:
             if "\n" in text or not text:
-                found.wrong("it holds no URL: write postgresql://USER:PASSWORD@HOST/DATABASE")
+                found.wrong("it contains no URL. Use postgresql://USER:PASSWORD@HOST/DATABASE.")
                 return None
             return f"sqlite:///{self._folder / text}"
         scheme = text.partition("://")[0]
         if scheme.partition("+")[0] not in ("postgresql", "postgres", "sqlite"):
             found.wrong(
-                f"{scheme}://… cannot be used: write postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH"
+                f"{scheme}://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."
             )
             return None
         return text
@@ -295,7 +295,9 @@ class _Reader:
             field.wrong(f"{path} cannot be read: {error}")
             return None
         if spec.backend_type not in (None, backend):
-            field.wrong(f"{path} says backend {spec.backend_type}, and this file says {backend}: make them agree")
+            field.wrong(
+                f"{path} says backend {spec.backend_type}, and this file says {backend}. Use the same backend in both."
+            )
         return spec
 
     def _auth(self) -> None:
@@ -315,7 +317,7 @@ class _Reader:
         if field is None or path is None:
             return None
         if path.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-            field.wrong(f"{path} can be read by others, or written: chmod 600 {path}")
+            field.wrong(f"{path} is readable or writable by other users. Run chmod 600 {path}")
         try:
             read_keys(path.read_text(encoding="ascii", errors="replace"))
         except ValueError as error:
@@ -333,7 +335,7 @@ class _Reader:
         field = self._fields.need(name, example) if example else self._fields.get(name)
         text = field.text() if field else None
         if field is not None and text is not None and (not text.strip() or "\0" in text):
-            field.wrong(f"{text!r} is no path: write such as /var/lib/runrig")
+            field.wrong(f"{text!r} is not a path. Use for example /var/lib/runrig.")
             return None
         return None if text is None else (self._folder / text)
 
@@ -348,7 +350,7 @@ class _Reader:
                 return path
         except (OSError, ValueError) as error:
             found.wrong(
-                f"{path} cannot be read ({getattr(error, 'strerror', None) or error}): correct the path, or its permissions"
+                f"{path} cannot be read ({getattr(error, 'strerror', None) or error}). Correct the path or its permissions."
             )
             return None
 

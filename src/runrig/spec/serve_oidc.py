@@ -54,16 +54,16 @@ def _issuer_problem(text: str) -> str | None:
     except ValueError:
         return "is no address"
     if not host or not text.isascii() or " " in text or "@" in parts.netloc or parts.query or parts.fragment:
-        return "is no address without a user, a query and a fragment"
+        return "must have no user, query or fragment"
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):
         return None
-    return "is not https, and who stands between could let anybody in"
+    return "is not https, so it is not protected on the network"
 
 
 def _groups(field: Field) -> dict[str, tuple[Grant, ...]]:
     entries = field.entries()
     if len(entries) > MOST_GROUPS:
-        field.wrong(f"{len(entries)} groups, and more than {MOST_GROUPS} are not read")
+        field.wrong(f"{len(entries)} groups are too many (maximum {MOST_GROUPS})")
         return {}
     return {group: _roles(found) for group, found in entries}
 

@@ -19,32 +19,30 @@ LONGEST_REGEX = 1_000
 DEFAULT_RESOURCE = "default"
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}")
 
-ARRAY_HINT = "write count: N for tasks that start together; for runs of their own submit the file N times, with --set"
+ARRAY_HINT = "use count: N for tasks that start together; for independent runs, submit the file N times with --set"
 _NAME = re.compile(r"[a-zA-Z]([a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 _RESERVED = "osmo-ctrl"
 _ALLOWABLE = ("privileged", "hostNetwork", "volumeMounts")
 _REFUSED = {
-    "outputs": "outputs to a url are not supported yet: write to {{output}}, and read it in another task by inputs",
-    "checkpoint": "checkpoints are not supported yet: leave it out",
-    "downloadType": "is not supported yet: leave it out",
-    "cacheSize": "is not supported yet: leave it out",
-    "kpis": "are not supported yet: leave them out",
+    "outputs": "outputs to a URL are not supported yet. Write to {{output}}, and read it in another task with inputs.",
+    "checkpoint": "checkpoints are not supported yet. Omit it.",
+    "downloadType": "is not supported yet. Omit it.",
+    "cacheSize": "is not supported yet. Omit it.",
+    "kpis": "are not supported yet. Omit them.",
 }
 _TASK = (
     *("name", "image", "command", "args", "lead", "environment", "files", "resource", "inputs", "exitActions"),
     "credentials",
     *("count", "minCount", "duration", *_ALLOWABLE, *_REFUSED),
 )
-_IN_RESOURCES = (
-    "write it under workflow, as resources: {default: {gpu: 1}}; a task takes the default, or what resource: NAME says"
-)
+_IN_RESOURCES = "set it under workflow, as resources: {default: {gpu: 1}}. A task uses default, or the entry named by resource: NAME."
 _HINTS = {
-    "resources": "it stands under workflow; here write resource: NAME",
+    "resources": "it belongs under workflow. Use resource: NAME here.",
     **dict.fromkeys(("gpu", "gpus", "cpu", "cpus", "memory", "storage", "platform"), _IN_RESOURCES),
     **dict.fromkeys(
-        ("pool", "priority", "labels", "timeout"), "it belongs to the whole workflow: write it under workflow"
+        ("pool", "priority", "labels", "timeout"), "it applies to the whole workflow. Set it under workflow."
     ),
-    "env": "write environment: {NAME: VALUE}",
+    "env": "use environment: {NAME: VALUE}",
     "array": ARRAY_HINT,
 }
 _EXIT_ACTIONS = {action.value: action for action in ExitAction}
@@ -73,7 +71,7 @@ def name_of(fields: Fields, what: str) -> str:
             f"{name!r} must be letters, digits, '-' and '_', start with a letter, and end with a letter or digit"
         )
     elif what == "task" and normalised(name) == _RESERVED:
-        field.wrong(f"{name!r} is reserved: choose another name")
+        field.wrong(f"{name!r} is reserved. Choose another name.")
     return name
 
 
@@ -121,7 +119,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
 def _reference(field: Field) -> str:
     image = field.text()
     if image is not None and (not image or image != "".join(image.split())):
-        field.wrong(f"{image!r} is no image: write a reference without spaces, such as ubuntu:24.04")
+        field.wrong(f"{image!r} is not an image reference. Use one without spaces, such as ubuntu:24.04.")
     return image or ""
 
 
@@ -133,7 +131,7 @@ def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
     if field is not None:
         field.wrong(f"{name!r} is not under resources: {closest(name, resources)}")
     else:
-        fields.field.wrong(f"names no resource, and resources has no {DEFAULT_RESOURCE!r}: {closest('', resources)}")
+        fields.field.wrong(f"has no resource, and resources has no {DEFAULT_RESOURCE!r}: {closest('', resources)}")
     return Resource()
 
 
@@ -142,7 +140,7 @@ def _counts(fields: Fields, name: str) -> tuple[int | None, int | None]:
     minimum = fields.whole("minCount", 1, MOST_PODS_OF_TASK)
     given = fields.get("minCount")
     if given is not None and fields.get("count") is None:
-        given.wrong("needs count beside it: count is the number of pods, minCount the fewest that will do")
+        given.wrong("requires count: count is the number of pods, minCount the minimum to start with")
     elif given is not None and count is not None and minimum is not None and minimum > count:
         given.wrong(f"{minimum} is more than count, which is {count}")
     if count is not None and len(last := f"{name}-{count - 1}") > LONGEST_NAME:
@@ -155,12 +153,12 @@ def _command(fields: Fields) -> tuple[str, ...]:
     if field is None:
         return ()
     if isinstance(field.node.value, str):
-        field.wrong(f"expected a list, got {field.shown()}: write one word per item, such as [sh, -c]")
+        field.wrong(f"expected a list, got {field.shown()}. Write one word per item, such as [sh, -c].")
         return ()
     items = field.items()
     words = tuple(_argument(item) for item in items)
     if field.node.value == () or (words and not words[0] and items[0].node.value == ""):
-        field.wrong("is empty: write the program to run")
+        field.wrong("is empty. Name the program to run.")
     return words
 
 
@@ -169,17 +167,17 @@ def _argument(field: Field) -> str:
     value = field.node.value
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return field.node.text
-    field.wrong(f"expected text, got {field.shown()}: put it in quotes")
+    field.wrong(f"expected text, got {field.shown()}. Put it in quotes.")
     return ""
 
 
 def _variable(name: str, field: Field) -> str:
     """The value of an environment variable; numbers, true and false as written."""
     if not ENVIRONMENT_NAME.fullmatch(name):
-        field.wrong(f"{name!r} cannot name a variable: letters, digits and '_', not first a digit")
+        field.wrong(f"{name!r} is not a variable name. Use letters, digits and '_', and do not start with a digit.")
     if isinstance(field.node.value, str | int | float):
         return field.node.text
-    hint = ': write "" for an empty value' if field.node.value is None else ""
+    hint = '. Use "" for an empty value.' if field.node.value is None else ""
     field.wrong(f"expected text, got {field.shown()}{hint}")
     return ""
 
@@ -190,7 +188,7 @@ def _inputs(fields: Fields) -> tuple[Field, ...]:
         inner = item.fields("an input", ("task", "url", "regex"))
         if inner is None:
             continue
-        inner.refuse({"url": "inputs from a url are not supported yet: name a task of this workflow"})
+        inner.refuse({"url": "inputs from a URL are not supported yet. Name a task of this workflow."})
         regex = inner.get("regex")
         if regex is not None and (pattern := regex.text()) is not None:
             _check_regex(regex, pattern)
@@ -210,7 +208,7 @@ def _check_regex(field: Field, pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError, Warning) as error:
-        field.wrong(f"{field.shown()} is no regular expression: {error}")
+        field.wrong(f"{field.shown()} is not a regular expression: {error}")
 
 
 def exit_rules(fields: Fields, name: str) -> tuple[ExitRule, ...]:
@@ -235,7 +233,7 @@ def _allow(fields: Fields) -> tuple[str, ...]:
 
 
 def _files(fields: Fields) -> tuple[FileSpec, ...]:
-    hints = {"localpath": "the server cannot read your disk: write contents"}
+    hints = {"localpath": "the server cannot read files of your machine. Use contents."}
     files, paths = [], []
     for item in fields.items("files"):
         inner = item.fields("a file", ("path", "contents", "base64"), hints)
@@ -263,15 +261,15 @@ def _path(field: Field) -> str | None:
         return None
     problem = None
     if not path:
-        problem = "is empty: write an absolute path, such as /tmp/run.sh"
+        problem = "is empty. Use an absolute path, such as /tmp/run.sh."
     elif "\0" in path:
-        problem = "has a NUL character, which no path may have"
+        problem = "contains a NUL character, which paths cannot have"
     elif not path.startswith("/"):
-        problem = f"{path!r} is relative: write an absolute path, such as /tmp/{posixpath.basename(path) or 'run.sh'}"
+        problem = f"{path!r} is relative. Use an absolute path, such as /tmp/{posixpath.basename(path) or 'run.sh'}"
     elif ".." in path.split("/"):
-        problem = f"{path!r} has '..': a file stays inside the folder of its task; write the path without it"
+        problem = f"{path!r} contains '..', but files must stay in their task's folder. Use a path without it."
     elif path.endswith(("/", "/.")):
-        problem = f"{path!r} is a folder: write the path of a file in it"
+        problem = f"{path!r} is a folder. Use the path of a file in it."
     elif len(path.encode()) > 1024 or any(len(part.encode()) > 255 for part in path.split("/")):
         problem = f"is too long with {len(path.encode())} bytes: at most 1024, and 255 between two '/'"
     if problem:
@@ -284,7 +282,7 @@ def _check_base64(field: Field, text: str) -> None:
     try:
         base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        field.wrong(f"is not base64: {str(error).lower()}; leave base64 out if it is plain text")
+        field.wrong(f"is not base64: {str(error).lower()}. Omit base64 if it is plain text.")
 
 
 def _check_nesting(paths: list[tuple[str, Field]]) -> None:

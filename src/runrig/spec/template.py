@@ -76,7 +76,7 @@ def _settings(items: Iterable[str], option: str) -> dict[str, object]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.isidentifier():
-            raise InvalidInput.one(f"{item!r} does not set a variable: write {option} NAME=VALUE")
+            raise InvalidInput.one(f"{item!r} does not set a variable. Use {option} NAME=VALUE")
         values[name] = _typed(value) if option == "--set" else value
     if len(values) > MOST_VARIABLES:
         raise InvalidInput.one(f"{len(values)} times {option} is too often: at most {MOST_VARIABLES}")
@@ -98,7 +98,7 @@ def _check_used(settings: Iterable[str], known: Collection[str]) -> None:
     """Refuses a setting of a name that is mistyped: the workflow would run with the default."""
     unknown = [name for name in settings if name not in known]
     if unknown:
-        why = "nothing in this file is called {!r}, so it cannot be set: {}"
+        why = "this file has no variable {!r} to set: {}"
         raise InvalidInput(tuple(Problem(why.format(name, closest(name, sorted(known)))) for name in unknown))
 
 
@@ -113,7 +113,7 @@ def _without_defaults(text: str) -> tuple[dict[str, object], str]:
     for line in text.splitlines(keepends=True):
         if _DEFAULTS.match(line):
             if found:
-                raise InvalidInput((Problem("default-values is here twice: keep one", line=len(rest) + 1),))
+                raise InvalidInput((Problem("default-values is defined twice. Keep one.", line=len(rest) + 1),))
             inside = found = True
         elif inside and line.strip() and line[0] not in " #":
             inside = False
@@ -160,7 +160,7 @@ def _run(request: dict[str, object]) -> dict[str, Any]:
     except (subprocess.TimeoutExpired, OSError) as error:
         raise Unavailable(f"the template could not be rendered now ({type(error).__name__}): try again") from None
     if done.returncode in (-signal.SIGPROF, -signal.SIGALRM):
-        raise _broken(f"it runs for more than {template_child.CPU_S} s: does a loop never end?", None)
+        raise _broken(f"it took longer than {template_child.CPU_S} s. Check it for endless loops.", None)
     if done.returncode > 0 and b"MemoryError" not in done.stderr:
         raise ServerFault(f"templates cannot be rendered here: {done.stderr[-300:].decode(errors='replace')}")
     if done.returncode:
@@ -174,9 +174,9 @@ def _run(request: dict[str, object]) -> dict[str, Any]:
 def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput:
     advice = ""
     if "is undefined" in why:
-        advice = ": give it with --set NAME=VALUE, or under default-values"
+        advice = ". Set it with --set NAME=VALUE, or under default-values."
     elif syntax:
-        advice = ": text with {{, {% or {# that is no template goes between {% raw %} and {% endraw %}"
+        advice = ". To use {{, {% or {# as plain text, wrap it in {% raw %} and {% endraw %}."
     return InvalidInput((Problem(f"the template cannot be rendered: {why}{advice}", line=line),))
 
 

@@ -29,7 +29,7 @@ def parse_duration(text: str) -> float:
         seconds = sum(float(value) * _ISO_UNITS_S[unit] for unit, value in match.groupdict().items() if value)
     else:
         raise ValueError(
-            f"{text!r} is not a duration: write one number with one of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M"
+            f"{text!r} is not a duration. Use one number with a unit of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M."
         )
     if seconds > LONGEST_DURATION_S:
         raise ValueError(f"{text!r} is too long: at most {format_duration(LONGEST_DURATION_S)}")
@@ -46,7 +46,7 @@ def parse_size(text: str) -> int:
         raise ValueError(f"{text!r} is negative: sizes start at 0")
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a size: write a number and a unit, such as 512Mi, 64Gi or 1.5Ti")
+        raise ValueError(f"{text!r} is not a size. Use a number and a unit, such as 512Mi, 64Gi or 1.5Ti.")
     number = Decimal(match[1]) * 1024 ** _POWERS.get(match[2], 0) / (1000 if match[3] else 1)
     amount = int(number.to_integral_value(ROUND_CEILING))
     if amount > LARGEST:
@@ -64,11 +64,11 @@ def parse_exit_codes(text: str) -> tuple[tuple[int, int], ...]:
     for part in text.split(","):
         match = _CODES.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"{text!r} is not a list of exit codes: write such as 1,3-5,137")
+            raise ValueError(f"{text!r} is not a list of exit codes. Use for example 1,3-5,137.")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise ValueError(f"the range {part.strip()} runs backwards: write {last}-{first}")
+            raise ValueError(f"the range {part.strip()} is reversed. Use {last}-{first}")
         if last > LAST_EXIT_CODE:
-            raise ValueError(f"there is no exit code {last}: they end at {LAST_EXIT_CODE}")
+            raise ValueError(f"invalid exit code {last}: the maximum is {LAST_EXIT_CODE}")
         ranges.append((first, last))
     return tuple(ranges)

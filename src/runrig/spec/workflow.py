@@ -36,9 +36,7 @@ def spec_hash(*parts: str | WorkflowSpec) -> str:
 def read_workflow(text: str) -> WorkflowSpec:
     """The workflow that *text* describes, groups after those that they wait for.  Raises InvalidInput with all problems."""
     top = root(read_yaml(text, "workflow file"))
-    hints = dict.fromkeys(
-        ("name", "tasks", "groups", "timeout"), "it belongs under 'workflow:', indented by two spaces"
-    )
+    hints = dict.fromkeys(("name", "tasks", "groups", "timeout"), "it belongs under workflow:, indented by two spaces")
     fields = top.fields("a workflow file", _FILE, hints)
     spec = None
     if fields is not None:
@@ -56,7 +54,7 @@ def parse_environment(items: Sequence[str]) -> dict[str, str]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not ENVIRONMENT_NAME.fullmatch(name) or "\0" in value:
-            raise InvalidInput.one(f"{name!r:.80} does not set a variable: write --set-env NAME=VALUE")
+            raise InvalidInput.one(f"{name!r:.80} does not set a variable. Use --set-env NAME=VALUE")
         environment[name] = value
     return environment
 
@@ -75,7 +73,7 @@ def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec
 def _check_version(fields: Fields) -> None:
     version = fields.get("version")
     if version is not None and version.node.text != str(VERSION):
-        version.wrong(f"{version.shown()} is not known: write version: {VERSION}, or leave it out")
+        version.wrong(f"{version.shown()} is not supported. Use version: {VERSION}, or omit it.")
 
 
 def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | None:
@@ -110,7 +108,7 @@ def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
         timeout = inner.get(name)
         seconds = timeout.parsed(parse_duration) if timeout else None
         if timeout is not None and seconds == 0:
-            timeout.wrong("a time of 0 would end everything at once: leave it out for the default")
+            timeout.wrong("a limit of 0 would stop everything immediately. Omit it for the default.")
         values.append(seconds)
     return values[0], values[1]
 
@@ -118,7 +116,7 @@ def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
 def _resources(fields: Fields, outer: Field | None) -> Mapping[str, Resource]:
     inner = fields.get("resources")
     if inner is not None and outer is not None:
-        outer.wrong("is here and under workflow too: keep one of them")
+        outer.wrong("is defined here and under workflow. Keep one of them.")
     found = inner or outer
     return (read_resources(found) if found else {}) or {DEFAULT_RESOURCE: Resource()}
 
@@ -146,7 +144,7 @@ def _labels(fields: Fields) -> Mapping[str, str]:
 def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGroup, ...]:
     tasks, groups = fields.get("tasks"), fields.get("groups")
     if tasks is not None and groups is not None:
-        groups.wrong("a workflow has tasks or groups, not both: move the tasks into groups")
+        groups.wrong("a workflow has tasks or groups, not both. Move the tasks into groups.")
     if groups is not None:
         drafts = tuple(draft for item in groups.items() if (draft := _group(item, resources)))
     elif tasks is not None:
@@ -156,7 +154,7 @@ def _groups(fields: Fields, resources: Mapping[str, Resource]) -> tuple[DraftGro
         return ()
     given = groups or tasks
     if given is not None and given.node.value == ():
-        given.wrong("is empty: a workflow has at least one task")
+        given.wrong("is empty. A workflow needs at least one task.")
     if not _too_large(fields.field, drafts):
         graph.check(drafts)
     return drafts
@@ -187,7 +185,7 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
     name = name_of(fields, "group")
     found = fields.need("tasks", "tasks: [{name: NAME, image: IMAGE, command: [...]}]")
     if found is not None and found.node.value == ():
-        found.wrong("is empty: a group has at least one task")
+        found.wrong("is empty. A group needs at least one task.")
     tasks = _tasks(found, resources) if found else ()
     check_slices_of_group([(task.spec, task.field) for task in tasks])
     equals = len(tasks) == 1 and _equals(tasks[0])
@@ -205,9 +203,11 @@ def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, .
         return (dataclasses.replace(tasks[0], spec=dataclasses.replace(tasks[0].spec, lead=True)),)
     leads = [task for task in tasks if task.spec.lead]
     if tasks and not leads:
-        group.wrong("none of its tasks leads: write lead: true in the one whose end is the group's end")
+        group.wrong("it has no lead task. Set lead: true in the task whose end ends the group.")
     for task in leads[1:]:
-        task.field.wrong(f"{task.spec.name!r} and {leads[0].spec.name!r} both lead: keep lead: true in one of them")
+        task.field.wrong(
+            f"{task.spec.name!r} and {leads[0].spec.name!r} are both leads. Keep lead: true in one of them."
+        )
     return tasks
 
 
@@ -216,7 +216,7 @@ def _too_large(field: Field, groups: tuple[DraftGroup, ...]) -> bool:
     specs = [task.spec for group in groups for task in group.tasks]
     pods = sum(spec.pods for spec in specs)
     if len(specs) > MOST_TASKS:
-        field.wrong(f"{len(specs):,} tasks are too many: at most {MOST_TASKS:,}; `count` makes many pods of one task")
+        field.wrong(f"{len(specs):,} tasks are too many: at most {MOST_TASKS:,}; use count to run many pods of a task")
     elif pods > MOST_PODS:
         field.wrong(f"{pods:,} pods are too many: at most {MOST_PODS:,}")
     return len(specs) > MOST_TASKS or pods > MOST_PODS

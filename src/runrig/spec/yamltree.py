@@ -146,7 +146,7 @@ def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
         start = found.start()
         line = text.count("\n", 0, start) + 1
         column = start - text.rfind("\n", 0, start)
-        message = f"the {what} has the character U+{ord(found[0]):04X}, which no YAML may have: is it a text file?"
+        message = f"the {what} has the character U+{ord(found[0]):04X}, which is not allowed in YAML. Check that it is a text file."
         raise InvalidInput((Problem(message, line=line, column=column),))
     return text
 
@@ -188,7 +188,9 @@ class _Reader:
         elif isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.DocumentStartEvent) and self.document is not None:
-            raise _fatal(f"a second document starts here: the {self._what} is one document, without '---'", event)
+            raise _fatal(
+                f"a second document starts here, but the {self._what} is a single document without '---'", event
+            )
 
     def _begin(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
@@ -212,7 +214,7 @@ class _Reader:
         known = self._anchors.get(event.anchor or "")
         if known is None:
             inside = any(item.anchor == event.anchor for item in self._open)
-            why = "stands inside what it names" if inside else "names no anchor before it"
+            why = "is inside its own anchor" if inside else "has no anchor before it"
             raise _fatal(f"the alias *{event.anchor} {why}", event)
         node, size = known
         self._add(Node(node.value, node.text, _place(event)), size, None)
@@ -221,7 +223,7 @@ class _Reader:
         """Adds *node* at the current position.  *counted*: its parts were counted when they were added."""
         self.nodes += 1 if counted else size
         if self.nodes > self._most:
-            message = f"the {self._what} unfolds to more than {self._most:,} values: is an alias repeated too often?"
+            message = f"the {self._what} unfolds to more than {self._most:,} values. Use fewer aliases."
             raise InvalidInput((Problem(message, "", *(node.place or (None, None))),))
         if anchor is not None:
             self._anchors[anchor] = (node, size)
@@ -244,12 +246,13 @@ class _Reader:
         elif not isinstance(key.value, str):
             simple = not isinstance(key.value, tuple | Mapping)
             self._problem(
-                f"the key {key.text!r} is not text: put it in quotes" if simple else "only text can be a key", key.place
+                f"the key {key.text!r} is not text. Put it in quotes." if simple else "only text can be a key",
+                key.place,
             )
         elif key.value in parent.entries:
             first = parent.entries[key.value].place
             self._problem(
-                f"the key {key.value!r} is here twice: it first stands in line {first[0] if first else '?'}", key.place
+                f"the key {key.value!r} is defined twice; first on line {first[0] if first else '?'}", key.place
             )
         else:
             parent.entries[key.value] = Entry(key.place, node)
@@ -265,7 +268,7 @@ class _Reader:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Node:
         if "\0" in event.value:
-            self._problem("the text has a NUL character, which no program can take", _place(event))
+            self._problem("the text contains a NUL character, which programs cannot accept", _place(event))
         if event.tag not in (None, "!") and event.tag not in _TAGS:
             self._tag_problem(event)
         if not event.implicit[0] and event.tag not in _TAGS[1:]:
@@ -273,7 +276,7 @@ class _Reader:
         return Node(_resolved(event.value), event.value, _place(event))
 
     def _tag_problem(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
-        self._problem(f"the tag {event.tag!r} is not known here: leave it out", _place(event))
+        self._problem(f"the tag {event.tag!r} is not supported. Omit it.", _place(event))
 
     def _problem(self, message: str, place: Place | None) -> None:
         self.problems.append(Problem(message, "", *(place or (None, None))))
@@ -323,6 +326,6 @@ def _explained(error: yaml.MarkedYAMLError, text: str, mark: yaml.Mark) -> str:
     if line[mark.column : mark.column + 1] == "\t":
         return "a tab: YAML is indented with spaces"
     if "mapping values are not allowed" in (error.problem or ""):
-        return "not valid YAML: a second ': ' in one line; put the text in quotes"
+        return "not valid YAML: a second ': ' in one line. Put the text in quotes."
     context = f" {error.context}" if error.context else ""
     return f"not valid YAML: {error.problem}{context}"

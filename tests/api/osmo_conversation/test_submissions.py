@@ -99,7 +99,7 @@ def test_a_template_is_validated_with_its_settings(world: TwoTeams) -> None:
 
 
 def test_a_setting_that_the_template_does_not_have_is_refused_each_time(world: TwoTeams) -> None:
-    words = "nothing in this file is called 'gpsu', so it cannot be set: did you mean 'gpus'?"
+    words = "this file has no variable 'gpsu' to set: did you mean 'gpus'?"
     sent = body(TEMPLATE, ["gpsu=2"], [])
     assert refused(world, "tom", "POST", "api/pool/team/workflow", sent, dry_run=True) == (422, words)
     sent = body(rendered(world, TEMPLATE, [], []), [], ["gpsu=2"], TEMPLATE)

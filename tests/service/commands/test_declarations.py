@@ -237,7 +237,7 @@ def test_an_edit_that_would_close_a_circle_is_refused_and_stores_nothing(tmp_pat
         before = it.revision
         with pytest.raises(Refused, match="the parents of cohort c would run in a circle: c -> a -> b -> c"):
             declarations.create_cohort("c", CohortEdit(parent="a"), user="ann")
-        with pytest.raises(InvalidInput, match="run in a circle: c → a → b → c"):
+        with pytest.raises(InvalidInput, match="form a cycle: c → a → b → c"):
             _told(it, "cohorts: [{name: c, parent: a}, {name: a, parent: b}, {name: b, parent: c}]")
         with pytest.raises(Refused, match="would run in a circle"):
             _told(it, "cohorts: [{name: c, parent: a}]")

@@ -59,8 +59,8 @@ def test_what_is_wrong_in_json_names_document_and_path() -> None:
     ("text", "message"),
     [
         ('{"apiVersion": "v1", "kind": "List", "items": [}', "not valid YAML"),
-        ('{"apiVersion": "v1", "apiVersion": "v1"}', "the key 'apiVersion' is here twice"),
-        ('{"kind": "a\\u0000b"}', "the text has a NUL character"),
+        ('{"apiVersion": "v1", "apiVersion": "v1"}', "the key 'apiVersion' is defined twice"),
+        ('{"kind": "a\\u0000b"}', "the text contains a NUL character"),
         ('{"kind": "a\\ud800b"}', "not valid YAML"),
         ('{"items": ' + "[" * 500 + "]" * 500 + "}", "lists within lists, more than 100 levels deep"),
         ('{"a": ' * 5000 + "1" + "}" * 5000, "nested more than 100 levels deep"),
@@ -75,7 +75,7 @@ def test_json_that_cannot_be_read(text: str, message: str) -> None:
     ("tail", "message"),
     [
         ("[}", "1:1100017: the file a.json is not valid JSON: Expecting value"),
-        ('{"b": 1, "b": 2}}', "the file a.json is not valid JSON: the key 'b' is here twice"),
+        ('{"b": 1, "b": 2}}', "the file a.json is not valid JSON: the key 'b' is defined twice"),
         ('"a\\u0000"}', "the file a.json has text with a NUL character or half a character: 'a\\x00'"),
         ('"a\\ud800"}', "the file a.json has text with a NUL character or half a character: 'a\\ud800'"),
     ],
