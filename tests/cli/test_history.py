@@ -84,9 +84,7 @@ def test_more_than_one_page_is_fetched_and_the_rest_is_told() -> None:
         done = at(server, "pool", "history", "team", "--limit", "2")
         assert [dict(query) for _, query, _ in server.asked] == [{"limit": "3"}, {"limit": "2", "cursor": "x"}]
     assert [line.split()[4] for line in lines(done.out)[2:4]] == ["resized", "moved"]
-    assert lines(done.out)[4] == (
-        "there are older ones: --limit 4 shows more of them, --until the time of the last line the rest"
-    )
+    assert lines(done.out)[4] == ("Older entries exist: use --limit 4, or --until with the time of the last line.")
     both = page(entry(["moved"]), entry(["resized"], seq=1))
     as_json = answered({ROUTE: both}, "pool", "history", "team", "--limit", "1", "-t", "json")
     shown = entry(["moved"], time="2026-01-31T12:00:00.250000")

@@ -36,7 +36,9 @@ def test_list_has_a_row_per_subpool() -> None:
         "team--b         DELETING       DELETING       0 (Held: 40)  5     -5",
     ]
     none = answered({f"GET {POOLS}": page(PARENT)}, "pool", "subpool", "list", "team")
-    assert none.out == "pool team has no subpools: 'runrig pool subpool create team NAME --quota GPUS' makes one\n"
+    assert (
+        none.out == "pool team has no subpools. Create one with 'runrig pool subpool create team NAME --quota GPUS'.\n"
+    )
 
 
 @pytest.mark.parametrize(

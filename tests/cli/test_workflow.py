@@ -352,7 +352,7 @@ def test_workflow_list_is_a_table() -> None:
         "-----  -----------  -------------------  -------  --------  ------  --------  ------  ---  ---------------------------------",
         "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  0.1s    12s  n00 and 2 more",
         "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -    quota: vision has 2 left, needs 4",
-        "there are more: --count 4 or --offset 2 shows them",
+        "More results: use --count 4 or --offset 2.",
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
     assert lines(done.out)[2:] == [

@@ -89,7 +89,7 @@ def history(session: Session, name: str, limit: int, **filters: Any) -> None:
         return
     show(_table(answer["entries"]))
     if answer["next"] is not None:
-        say(f"there are older ones: --limit {limit * 2} shows more of them, --until the time of the last line the rest")
+        say(f"Older entries exist: use --limit {limit * 2}, or --until with the time of the last line.")
 
 
 def _nothing(name: str, *, since: str | None, until: str | None, by: str | None, pool: str | None) -> str:

@@ -185,7 +185,9 @@ def close(session: Session, name: str, reason: str) -> None:
     """
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
     if not session.show(printed.pool(found, session.flavors())):
-        say(f"pool {name} is closed to submissions; what waits there still starts: 'runrig pool open {name}' opens it")
+        say(
+            f"pool {name} is closed to submissions; queued workflows still start. Reopen it with 'runrig pool open {name}'."
+        )
 
 
 @pool.command("open", epilog=examples("runrig pool open vision"))

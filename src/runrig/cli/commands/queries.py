@@ -133,7 +133,7 @@ def list_workflows(session: Session, count: int, offset: int, **filters: Any) ->
         return
     show(table_of(entries))
     if more:
-        say(f"there are more: --count {count * 2} or --offset {offset + count} shows them")
+        say(f"More results: use --count {count * 2} or --offset {offset + count}.")
 
 
 _LISTED = (
