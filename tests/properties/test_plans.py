@@ -23,6 +23,7 @@ from runrig.engine.foresight.outcome import drains, hopeless, pool_rows
 from runrig.engine.lifecycle import pools
 from runrig.engine.lifecycle.nodes import drain
 from runrig.engine.state.state import State
+from tests.exploring import tries
 from tests.properties.machine import shuffled
 from tests.properties.test_properties import CHECKS, Engine
 
@@ -154,9 +155,10 @@ class Planner(Engine):
         assert told_of == {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
+@pytest.mark.explored
 def test_a_plan_is_what_then_happens() -> None:
     deterministic = settings(
-        max_examples=60,
+        max_examples=tries(45),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

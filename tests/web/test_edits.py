@@ -300,7 +300,7 @@ def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
         ("/pool/pool1/subpool", {"name": "", "quota": "1"}, "Write the name behind pool1--."),
         ("/pool/pool1/subpool", {"name": "A b", "quota": "1"}, "A b"),
         ("/pool/pool1/subpool", {"name": "x", "quota": ""}, "Write GPUs such as 8"),
-        ("/pool/pool1/subpool", {"name": "x", "quota": "200%"}, "200% is more than all"),
+        ("/pool/pool1/subpool", {"name": "x", "quota": "200%"}, "200% is more than the parent's quota"),
         ("/pool/pool1/subpool", {"name": "x", "quota": "5"}, "5"),
     ],
 )

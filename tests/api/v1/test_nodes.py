@@ -67,8 +67,8 @@ def test_a_drain_names_who_stops_and_who_stays_and_why_says_so(tmp_path: Path) -
         planned = it.call("POST", "/api/v1/plan", {"drain": [name], "force": True})
         assert [each["gang"] for each in planned["loses"]] == [firm]
         assert [each["gang"] for each in _mark(it, "drain", name, force=True)["stops"]] == [firm]
-        for _ in range(2):  # it is told to stop, and has stopped
-            it.desk.later(40)
+        for seconds in (0, 40):  # it is told to stop, and has stopped
+            it.desk.later(seconds)
         assert it.desk.status(firm) == "PENDING"
         _mark(it, "uncordon", name)
         it.desk.later(1)

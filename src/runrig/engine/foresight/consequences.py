@@ -56,7 +56,7 @@ def consequences(without: Outcome, with_it: Outcome) -> Plan:
         cancels=tuple(both.cancels()),
         exposed=tuple(_exposed(without, with_it)),
         never=tuple(
-            _told(PlanNever, who, why=why) for gang, (who, why) in with_it.never.items() if gang not in without.never
+            _planned(PlanNever, who, why=why) for gang, (who, why) in with_it.never.items() if gang not in without.never
         ),
         drains=tuple(each for name, each in with_it.drains.items() if name not in without.drains),
         stays=with_it.stays,
@@ -80,7 +80,7 @@ class _Both:
         for gang in self._gangs:
             placement = self._runs(self._new, gang)
             if placement is not None and self._runs(self._old, gang) is None:
-                yield _told(PlanStart, _party(self._new, self._old, gang), nodes=_nodes(placement))
+                yield _planned(PlanStart, _party(self._new, self._old, gang), nodes=_nodes(placement))
 
     def waits(self) -> Iterator[PlanStart]:
         """Over, like what a deleted pool cancels, is not waiting."""
@@ -89,7 +89,7 @@ class _Both:
             if placement is None or self._runs(self._new, gang) is not None:
                 continue
             if self._ran(gang) is None and gang not in self._new.ended:
-                yield _told(PlanStart, _party(self._old, self._new, gang), nodes=_nodes(placement))
+                yield _planned(PlanStart, _party(self._old, self._new, gang), nodes=_nodes(placement))
 
     def loses(self) -> Iterator[PlanLoss]:
         for gang in self._gangs:
@@ -100,7 +100,7 @@ class _Both:
             if (why is None and ended is None) or self._same(gang):
                 continue
             then = _then(ended, runs=self._new.runs[gang] is not None)
-            yield _told(PlanLoss, self._new.parties[gang], cause="" if why is None else why.cause, then=then)
+            yield _planned(PlanLoss, self._new.parties[gang], cause="" if why is None else why.cause, then=then)
 
     def _same(self, gang: str) -> bool:
         """It stops, or ends, without the edit too."""
@@ -119,7 +119,7 @@ def _then(ended: Status | None, *, runs: bool) -> str:
     return "elsewhere" if runs else "queued"
 
 
-def _told(kind: type[K], who: PlanGang, **more: Any) -> K:
+def _planned(kind: type[K], who: PlanGang, **more: Any) -> K:
     return kind(who.gang, who.pool, who.priority, who.gpus, **more)
 
 
@@ -137,7 +137,7 @@ def _preempted(here: Outcome, there: Outcome) -> Iterator[PlanPreempted]:
         other = there.stopped.get(gang)
         if why.law is not None and (other is None or other.law is None):
             again = here.runs[gang] is not None
-            yield _told(PlanPreempted, here.parties[gang], by=why.by, law=why.law, again=again)
+            yield _planned(PlanPreempted, here.parties[gang], by=why.by, law=why.law, again=again)
 
 
 def _exposed(without: Outcome, with_it: Outcome) -> Iterator[PlanExposed]:

@@ -127,15 +127,15 @@ class Search:
             yield None
             proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
-                tried.append(self._told(dial, refuted, runs, found.verdict))
+                tried.append(self._tried(dial, refuted, runs, found.verdict))
                 return found
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(self._told(dial, refuted, runs, verdict))
+        tried.append(self._tried(dial, refuted, runs, verdict))
         return second
 
-    def _told(self, dial: Dial, refuted: int, runs: int, verdict: Verdict) -> TriedDial:
+    def _tried(self, dial: Dial, refuted: int, runs: int, verdict: Verdict) -> TriedDial:
         return TriedDial(self._group, dial.who, dial.name, dial.size, refuted, runs, verdict)
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
@@ -245,14 +245,14 @@ class Search:
             yield None
             proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
-                tried.append(self._told(dial, number + 1 - runs, runs, found.verdict))
+                tried.append(self._tried(dial, number + 1 - runs, runs, found.verdict))
                 return found
             if found.verdict is Verdict.STARTS_AFTER_STOPS and second is None:
                 second = found
         if second is None and dial.size > 1:
             second = yield from self._set(work, dial)
         verdict = second.verdict if second else Verdict.WAITS if proven else Verdict.NOT_PROVEN
-        tried.append(self._told(dial, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
+        tried.append(self._tried(dial, dial.size - len(may), min(len(may), MOST_RUNS), verdict))
         return second
 
     def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
