@@ -27,6 +27,9 @@ CONFIG_ERROR_S = 600.0
 LOST_SIGHT_S = 1800.0
 """How long a kubelet has to recover from what it cannot set up or has lost sight of."""
 
+LAST_DELETE_S = 5.0
+"""How long after the end of a deleted pod its kubelet deletes it for good, at most."""
+
 FORCED_S = 10.0
 """How long a kubelet has to stop what was deleted by force."""
 
@@ -280,8 +283,11 @@ def _ended_by_itself(pod: Object) -> bool:
 
 
 def _asked_to_stop(metadata: Object) -> float:
-    """When it was deleted, in seconds since the epoch: the API server adds the grace period to that."""
-    return _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or 0)
+    """When it was deleted, or earlier, in seconds since the epoch: the API server adds the grace period to that.
+
+    Without one, the kubelet may have deleted the stopped pod; the API server then writes that time over the first.
+    """
+    return _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or LAST_DELETE_S)
 
 
 def _own_end(pod: Object) -> _End:
