@@ -1,5 +1,6 @@
 """Output of real processes, as a whole, by line, and as it comes."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
+from runrig.api.logs import LogRequest, stream
 from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
+from runrig.domain.access import Identity
 from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.store import SqlStore
@@ -108,6 +111,22 @@ def test_following_goes_on_until_the_task_has_ended(tmp_path: Path) -> None:
         flag.touch()
         assert http.get(f"/api/workflow/{id}/logs", params={"follow": True}).text == "first\nlast\n"
         assert service.workflow_queries.status(id).value == "COMPLETED"
+
+
+def test_following_ends_if_the_task_ended_before_anybody_listened(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    with local(tmp_path) as (service, _):
+        id = _submit(service, FLAG.format(flag=flag))
+        _wait(service, id, "RUNNING")
+        following = stream(service, LogRequest(id, follow=True), lambda: Identity("ann", ()))
+        flag.touch()
+        _wait(service, id, "COMPLETED")
+
+        async def read() -> bytes:
+            async with asyncio.timeout(30):
+                return b"".join([part async for part in following])
+
+        assert asyncio.run(read()) == b"first\nlast\n"
 
 
 def test_a_local_task_runs_soon_after_it_was_submitted(tmp_path: Path) -> None:
