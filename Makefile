@@ -52,7 +52,7 @@ browser: .venv/.synced .chromium  ## the page in a real browser, Chromium, which
 e2e: .venv/.synced  ## tests on a real Kubernetes API server; the first time it is built, which takes a while
 	@command -v go >/dev/null || test -x $(BIN)/go || $(UV) sync --quiet --frozen --extra dev --extra programs --python $(PYTHON)
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m e2e.programs
-	$(BIN)/pytest -n 4 -m "kubernetes and not soak" -rs tests/kubernetes
+	$(BIN)/pytest -n 3 -m "kubernetes and not soak" -rs tests/kubernetes
 
 attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, sizes, slow clients, logins, against real servers
 	$(BIN)/pytest -n 2 tests/attack
