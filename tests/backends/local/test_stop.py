@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runrig.backends.local import LocalBackend
+from runrig.backends.local.processes import supervisors
 from runrig.domain.observed import Phase
 from runrig.ports.backend import Desired
 from tests.patience import until
@@ -237,3 +240,20 @@ def test_stop_ends_everything(tmp_path: Path) -> None:
         backend.stop(5.0)
         assert backend.observe().tasks == {task.key: stopped(143) for task in tasks}
         until(lambda: processes_of(tmp_path) == [])
+
+
+def test_what_a_supervisor_has_just_forked_is_not_taken_for_it(tmp_path: Path) -> None:
+    """It has the same arguments until it becomes a command: a stop that was sent to it would be lost."""
+    attempt = tmp_path / "tasks/wf-1/train/0"
+    script = tmp_path / "supervisor.py"
+    script.write_text("import os, time\nos.fork()\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n")
+    command = [sys.executable, "-I", "-S", "-B", str(script), str(attempt)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = {int(parent.stdout.readline()) for _ in range(2)}
+        assert parent.pid in pids
+        try:
+            assert supervisors(tmp_path / "tasks") == {attempt: parent.pid}
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)

@@ -118,13 +118,21 @@ def reaped(pid: int, folder: Path) -> bool:
 
 
 def supervisors(tasks: Path) -> dict[Path, int]:
-    """Folder of an attempt below *tasks* → the process that supervises it, or is about to.  Reads all of /proc once."""
-    found: dict[Path, int] = {}
+    """Folder of an attempt below *tasks* → the process that supervises it, or is about to.  Reads all of /proc once.
+
+    A fork of a supervisor has its arguments until it executes the command or a visitor, so the parent counts.
+    """
+    found: dict[Path, list[int]] = {}
     for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
         folder = supervised_by(pid)
         if folder is not None and tasks in folder.parents:
-            found[folder] = pid
-    return found
+            found.setdefault(folder, []).append(pid)
+    return {folder: next((pid for pid in pids if _parent(pid) not in pids), pids[0]) for folder, pids in found.items()}
+
+
+def _parent(pid: int) -> int:
+    fields = supervisor.stat_of(pid)
+    return int(fields[1]) if fields else 0
 
 
 def supervised_by(pid: int) -> Path | None:
