@@ -1,6 +1,9 @@
 """A replica is what a server would load, after whatever was committed, however rarely it looks."""
 
 import random
+import signal
+import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +18,7 @@ from runrig.engine.explain.why import why
 from runrig.engine.scheduling.verdicts import at_rest
 from runrig.engine.state.state import State
 from runrig.service.mirror import replica as replicas
+from runrig.service.mirror.answering import READY, Answering
 from runrig.service.mirror.replica import Replica
 from runrig.store import SqlStore
 from tests.worlds.service import Desk, desk
@@ -154,3 +158,17 @@ def test_who_sleeps_in_the_server_sleeps_in_the_replica(tmp_path: Path, seed: in
             assert at_rest(state.ledger)
             for id in sorted(state.workflows):
                 assert why(state, id) == why(replica.state, id)
+
+
+def test_a_mirror_ends_quietly_if_the_server_stops_before_it_is_ready(tmp_path: Path) -> None:
+    ours, door = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    interrupts = signal.getsignal(signal.SIGINT)
+    with desk(tmp_path) as it, door:
+        door.send(READY)  # what a server that stops has not read
+        closing = threading.Timer(0.1, ours.close)
+        closing.start()
+        try:
+            Answering(door, of(it)).run()
+        finally:
+            signal.signal(signal.SIGINT, interrupts)
+            closing.join()

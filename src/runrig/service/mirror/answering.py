@@ -87,7 +87,10 @@ class Answering:
 
     def _take(self) -> bool:
         """Takes a question; False if no more will come."""
-        _, descriptors, *_ = socket.recv_fds(self._door, len(READY), 1)
+        try:
+            _, descriptors, *_ = socket.recv_fds(self._door, len(READY), 1)
+        except ConnectionResetError:  # the server stopped before it read that we are ready
+            return False
         if not descriptors:
             return False
         asker = Connection(descriptors[0])
