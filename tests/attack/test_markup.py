@@ -15,8 +15,8 @@ import yaml
 from tests.attack.target import Target, started
 from tests.attack.test_browsers import sign_in
 
-EVIL = "\"'>--></title></textarea></script></svg><x-evil/onload=alert(1)/style=color:red><script>alert(1)</script>{{7*191}}"
-QUOTE = "\" onmouseover=alert(1) style='color:red' x='{{7*191}}"
+EVIL = "\"'>--></title></textarea></script></svg><x-evil/onload=alert(1)/style=color:red><script>alert(1)</script>{{777767*777787}}"
+QUOTE = "\" onmouseover=alert(1) style='color:red' x='{{777767*777787}}"
 """Where `<` is refused."""
 CLUSTER = """
 backend: {type: local}
@@ -126,9 +126,9 @@ def test_all_that_people_write_stays_text_on_every_page(target: Target) -> None:
     pages = dict(crawled(target))
     assert len(pages) > 8
     everything = "".join(pages.values())
-    for text in ("&lt;x-evil/onload=alert(1)", "{{7*191}}", "ends-1", "lasts-1"):
+    for text in ("&lt;x-evil/onload=alert(1)", "{{777767*777787}}", "ends-1", "lasts-1"):
         assert text in everything, text
-    assert "1337" not in everything.replace("7*191", "")
+    assert str(777767 * 777787) not in everything
     for path, text in pages.items():
         found = Elements(text)
         assert not [each for each in found.tags if each.startswith("x-")], path

@@ -10,6 +10,7 @@ from runrig.wire import v1
 from tests.cli.canned_server import answered, at, page, refused, serving
 from tests.cli.test_end_to_end import file as workflow_file
 from tests.cli.test_end_to_end import submitted
+from tests.patience import until
 from tests.worlds.command_line import lines, up
 
 ROUTE, PAST = "GET /api/v1/pools/team/history", "GET /api/v1/pools/team/past"
@@ -184,6 +185,7 @@ def test_the_trail_of_a_real_server(tmp_path: Path) -> None:
         assert server.runrig("pool", "delete", "team--a", "--yes").code == 0
         assert server.runrig("workflow", "cancel", running).code == 0
         server.runrig("workflow", "wait", running)
+        until(lambda: "ARCHIVED" in server.runrig("pool", "show", "team--a").out)
 
         trail = server.json("pool", "history", "team")["entries"]
         by = {each["by"] for each in trail if each["via"] != "engine"}
