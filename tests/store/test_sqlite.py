@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,9 +19,10 @@ from hypothesis import strategies as st
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from runrig.domain.errors import RunrigError, ServerFault, Unavailable
-from runrig.store import SqlStore
+from runrig.store import SqlStore, lock
 from runrig.store.columns import UtcDateTime
 from runrig.store.faults import fault
+from runrig.store.lock import DataLock
 
 from .strategies import TIMES
 from .values import DONE, fill, put
@@ -248,6 +251,40 @@ def test_a_server_that_could_not_open_holds_no_lock(tmp_path: Path) -> None:
     refusal(path, exclusive=True)
     path.unlink()
     SqlStore.open(path, exclusive=True).close()
+
+
+KILLED_WHILE_IT_STARTED_A_CHILD = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from runrig.store import lock
+lock.DataLock(Path(sys.argv[1]), "it")
+print(os.getpid(), subprocess.Popen(["sleep", sys.argv[2]], pass_fds=lock._held, stdout=subprocess.DEVNULL).pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@contextmanager
+def killed_with_a_child(path: Path, seconds: float) -> Iterator[int]:
+    """The process id of a dead holder of the lock *path*, whose child shares the lock for *seconds*."""
+    command = [sys.executable, "-c", KILLED_WHILE_IT_STARTED_A_CHILD, str(path), str(seconds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    holder, child = map(int, done.stdout.split())
+    yield holder
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_child_of_a_killed_server_keeps_the_next_one_out_for_a_moment_only(tmp_path: Path) -> None:
+    with killed_with_a_child(tmp_path / "lock", 0.3):
+        DataLock(tmp_path / "lock", "it").release()
+
+
+def test_a_child_that_keeps_the_lock_of_a_killed_server_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "INHERITED_S", 0.1)
+    with killed_with_a_child(tmp_path / "lock", 60) as holder, pytest.raises(ServerFault, match=f"process id {holder}"):
+        DataLock(tmp_path / "lock", "it")
 
 
 # ---------------------------------------------------------------- details

@@ -7,12 +7,19 @@ import fcntl
 import json
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 from runrig.disk import is_full
 from runrig.domain.errors import ServerFault
 from runrig.store.faults import full
+
+INHERITED_S = 5.0
+"""How long to wait for a lock whose holder is dead.  A process that it was just starting shares the lock until it runs its program."""
+_POLL_S = 0.01
 
 _held: set[int] = set()
 
@@ -40,7 +47,7 @@ class DataLock:
                 "or choose another folder with --data"
             ) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._descriptor)
         except OSError as error:
             holder = _read(self._descriptor)
             os.close(self._descriptor)
@@ -63,6 +70,27 @@ class DataLock:
             _held.remove(self._descriptor)
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Raises BlockingIOError if the holder is alive, or what it left does not end in time."""
+    give_up = time.monotonic() + INHERITED_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not _holder_died(descriptor) or time.monotonic() > give_up:
+                raise
+            time.sleep(_POLL_S)
+
+
+def _holder_died(descriptor: int) -> bool:
+    """False if the holder is alive, on another host, or has not written the file yet."""
+    try:
+        holder = json.loads(os.pread(descriptor, 1000, 0))
+        return bool(holder["host"] == socket.gethostname() and not psutil.pid_exists(holder["pid"]))
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _write(descriptor: int) -> None:
