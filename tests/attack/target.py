@@ -5,7 +5,6 @@ import os
 import sqlite3
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +15,7 @@ import yaml
 
 from tests.attack.wire import Answer, request, wire
 from tests.patience import until
-from tests.tiers import only_slow
-from tests.worlds.command_line import RUN, runrig
+from tests.worlds.command_line import RUN, Process, running, runrig
 
 CANARY = "canary-Zk3vT9"
 """Stands in an environment and in a file of a workflow: neither belongs into a log or into an answer to a stranger."""
@@ -59,7 +57,7 @@ class Target:
     port: int
     data: Path
     log: Path
-    process: "subprocess.Popen[str]"
+    process: Process
     tokens: dict[str, str] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
 
@@ -254,19 +252,17 @@ def hide_treasure(target: Target) -> None:
 
 
 @contextmanager
-def started(arguments: list[str], errors: Path, run: str = RUN) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def started(arguments: list[str], errors: Path, run: str = RUN) -> Iterator[tuple[Process, str]]:
     """`runrig` with *arguments*, once it has said its ready line."""
-    only_slow("a runrig server")
     with errors.open("a") as stream:
-        running = subprocess.Popen(
-            [sys.executable, "-c", run, *arguments], stdout=subprocess.PIPE, stderr=stream, text=True
-        )
-    assert running.stdout is not None
+        child = running(arguments, stream, run)
     try:
-        line = running.stdout.readline()
+        assert child.stdout is not None
+        line = child.stdout.readline()
         assert line, f"it did not come up:\n{errors.read_text()}"
-        yield running, line
+        yield child, line
     finally:
-        running.kill()
-        running.wait()
-        running.stdout.close()
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()

@@ -119,7 +119,7 @@ class Campaign:
     def die_young(self) -> None:
         """Killed on its way up."""
         self.server.spawn()
-        time.sleep(self._random.uniform(0.0, 1.5))
+        time.sleep(self._random.uniform(0.0, 0.5))
         self._kill()
 
     def wants_to_die_young(self) -> bool:

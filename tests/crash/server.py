@@ -2,14 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import RUN
+from tests.worlds.command_line import RUN, Process, running
 from tests.worlds.http import Client
 
 
@@ -21,15 +19,15 @@ class Server:
         self.data = folder / "data"
         self._errors = folder / "up.stderr"
         data = str(self.data)
-        asked = ["up", "--backend", "local", "--gpus", str(gpus), "--data", data, "--port", "0"]
-        self._command = [sys.executable, "-c", run, *asked]
-        self._process: subprocess.Popen[str] | None = None
+        self._run = run
+        self._arguments = ["up", "--backend", "local", "--gpus", str(gpus), "--data", data, "--port", "0"]
+        self._process: Process | None = None
 
     def spawn(self) -> None:
         """Starts the process; it is not ready yet."""
         assert self._process is None, "one server at a time"
         with self._errors.open("a") as errors:
-            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = running(self._arguments, errors, self._run)
 
     def wait_until_ready(self) -> None:
         assert self._process is not None
@@ -38,12 +36,12 @@ class Server:
 
     def kill(self) -> None:
         """``kill -9``, without a warning."""
-        self._end(subprocess.Popen.kill)
+        self._end(lambda process: process.kill())
 
     def terminate(self) -> None:
-        self._end(subprocess.Popen.terminate)
+        self._end(lambda process: process.terminate())
 
-    def _end(self, how: Callable[[subprocess.Popen[str]], None]) -> None:
+    def _end(self, how: Callable[[Process], None]) -> None:
         if self._process is not None:
             how(self._process)
             self._process.wait(PATIENCE_S)

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from runrig.domain.plan import Admit, Release
 from runrig.store import SqlStore
 from tests.patience import PATIENCE_S, until
 from tests.replaying import replayed
-from tests.worlds.command_line import process
+from tests.worlds.command_line import runrig, warm
 from tests.worlds.http import Client, Gone
 
 NODES, GPUS = 4, 8
@@ -42,15 +41,14 @@ def ask(url: str, method: str, path: str, body: object = None, headers: dict[str
 class Server:
     """One process.  *log*: what it wrote."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, arguments: list[str], log: Path) -> None:
         self._log = log
         self._errors = log.with_suffix(".stderr")
         with self._errors.open("a") as errors:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = warm(*arguments, errors=errors)
         self.url = ""
 
     def wait_until_up(self) -> None:
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"it did not come up: {self._errors.read_text()}\n{self.log()}"
         self.url = line.split()[4]
@@ -89,8 +87,7 @@ class Server:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(PATIENCE_S)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.stdout.close()
 
 
 class Site:
@@ -103,8 +100,8 @@ class Site:
         self._number = 0
         (folder / "cluster.yaml").write_text(CLUSTER)
 
-    def command(self, *more: str) -> list[str]:
-        """With a file and a log of its own."""
+    def arguments(self, *more: str) -> list[str]:
+        """Of `runrig`, with a file and a log of its own."""
         self._number += 1
         file = self.folder / f"serve{self._number}.yaml"
         file.write_text(
@@ -112,17 +109,17 @@ class Site:
             f"log_file: serve{self._number}.log\n"
         )
         file.chmod(0o600)
-        return process("serve", "--config", str(file), *more)
+        return ["serve", "--config", str(file), *more]
 
     def admin(self) -> str:
         """The token of the first administrator."""
-        made = subprocess.run(self.command("--init-admin", "ann"), capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
-        return made.stdout.strip()
+        made = runrig(*self.arguments("--init-admin", "ann"))
+        assert made.code == 0, made.err
+        return made.out.strip()
 
     def spawn(self) -> Server:
-        command = self.command()
-        server = Server(command, self.folder / f"serve{self._number}.log")
+        arguments = self.arguments()
+        server = Server(arguments, self.folder / f"serve{self._number}.log")
         self.servers.append(server)
         return server
 

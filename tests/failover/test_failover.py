@@ -11,6 +11,7 @@ import pytest
 from tests import postgres
 from tests.patience import PATIENCE_S, crowding, until
 from tests.stores import store_url
+from tests.worlds.command_line import process
 
 from .load import Load, load
 from .servers import Site, site
@@ -158,7 +159,9 @@ def test_on_sqlite_a_second_server_refuses_and_names_the_first(tmp_path: Path) -
         (first,) = here.start(1)
         until(lambda: first.ready)
         start = time.monotonic()
-        second = subprocess.run(here.command(), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        second = subprocess.run(
+            process(*here.arguments()), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         assert (second.returncode, second.stdout) == (10, "")
         assert f"is in use by the server with process id {first._process.pid} on " in second.stderr
         assert time.monotonic() - start < longest(TAKEOVER_S)

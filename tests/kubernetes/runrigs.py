@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from e2e.api import Object, Refusal, path_of
 from e2e.processes import Process
 from tests.failover.servers import Server
 from tests.kubernetes.world import OURS, World, bare_pod
-from tests.worlds.command_line import Done, process, runrig
+from tests.worlds.command_line import Done, runrig
 
 KEY = "runrig/key"
 """Annotation of a pod: WORKFLOW/TASK/RETRY."""
@@ -65,19 +64,17 @@ class Rig:
         settings = {"data": "data", "listen": "127.0.0.1:0", "cluster": "cluster.yaml", "log_file": self.log.name}
         self.file.write_text(yaml.safe_dump(settings | {"backend": backend}) + more)
         self.file.chmod(0o600)
+        self.arguments = ["serve", "--config", str(self.file)]
         self.token = self._init_admin() if "database:" in more else self._known_admin()
         self.server: Server | None = None
         self._http: httpx2.Client | None = None
 
     # ------------------------------------------------------------ the process
 
-    def _command(self, *more: str) -> list[str]:
-        return process("serve", "--config", str(self.file), *more)
-
     def _init_admin(self) -> str:
-        made = subprocess.run(self._command("--init-admin", "ann"), capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
-        return made.stdout.strip()
+        made = runrig(*self.arguments, "--init-admin", "ann")
+        assert made.code == 0, made.err
+        return made.out.strip()
 
     def _known_admin(self) -> str:
         """The same, who was made once for all tests: the file of a database is quickly copied."""
@@ -94,7 +91,7 @@ class Rig:
 
     def start(self) -> None:
         """Returns when it takes orders.  It may be started again after `kill`."""
-        self.server = Server(self._command(), self.log)
+        self.server = Server(self.arguments, self.log)
         self.server.wait_until_up()
         bearer = {"Authorization": f"Bearer {self.token}"}
         self._http = httpx2.Client(base_url=self.server.url, headers=bearer, timeout=60)

@@ -39,7 +39,7 @@ def another(here: Rig, name: str = "another") -> Iterator[Rig]:
     folder = here.folder / name
     folder.mkdir()
     found = Rig(here.world, folder, (here.folder / "cluster.yaml").read_text(), "")
-    found.server = Server(found._command(), found.log)
+    found.server = Server(found.arguments, found.log)
     try:
         found.server.wait_until_up()
         yield found
@@ -134,7 +134,7 @@ def test_who_deletes_the_config_map_of_one_that_is_gone_may_go_on_without_it(wor
             second.until(lambda: not second.pods(), "what the other one left is gone")
             second.runs(submit(second, gang("mine", 2)))
             agree(second)
-            here.server = Server(here._command(), here.log)  # which was not gone for good after all
+            here.server = Server(here.arguments, here.log)  # which was not gone for good after all
             here.server.wait_until_up()
             is_refused(here)
             agree(second)

@@ -48,7 +48,7 @@ def test_a_missing_right_is_named_with_the_way_out_and_work_goes_on_when_it_is_g
     as_account(world, tmp_path, without=["configmaps"])
     (role,) = [each for each in objects(world.namespace) if each["kind"] == "Role"]
     here = Rig(world, tmp_path, "pools: [{name: team, quota: 8}]", "")
-    here.server = Server(here._command(), here.log)
+    here.server = Server(here.arguments, here.log)
     try:
         here.server.wait_until_up()
         words = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"

@@ -33,8 +33,7 @@ class Two:
         file = here.folder / "serve2.yaml"
         file.write_text(yaml.safe_dump(yaml.safe_load(here.file.read_text()) | {"log_file": "serve2.log"}))
         file.chmod(0o600)
-        command = [str(file) if each == str(here.file) else each for each in here._command()]
-        self.new = Server(command, here.folder / "serve2.log")
+        self.new = Server(["serve", "--config", str(file)], here.folder / "serve2.log")
         self.new.wait_until_up()
 
     def take_over(self) -> None:

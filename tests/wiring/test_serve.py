@@ -20,6 +20,7 @@ from runrig.cli.main import run
 from tests.failover.load import workflow
 from tests.failover.servers import Server, Site, site
 from tests.patience import PATIENCE_S, crowding, until
+from tests.worlds.command_line import process
 from tests.worlds.http import Client
 
 DATA = Path(__file__).parent / "data"
@@ -34,10 +35,10 @@ def here(tmp_path: Path) -> Iterator[Site]:
 @contextmanager
 def serving(here: Site, more: str = "") -> Iterator[Server]:
     """With *more* in its file."""
-    command = here.command()
+    arguments = here.arguments()
     file = here.folder / f"serve{here._number}.yaml"
     file.write_text(file.read_text() + more)
-    server = Server(command, here.folder / f"serve{here._number}.log")
+    server = Server(arguments, here.folder / f"serve{here._number}.log")
     here.servers.append(server)
     server.wait_until_up()
     yield server
@@ -132,13 +133,15 @@ def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways
 @pytest.mark.slow
 def test_the_first_administrator_is_made_once_and_may_come_in(here: Site) -> None:
     token = here.admin()
-    again = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)
+    again = subprocess.run(process(*here.arguments("--init-admin", "eve")), capture_output=True, text=True, check=False)
     assert (again.returncode, again.stdout) == (1, "")
     with serving(here) as server:
         until(lambda: server.ready)
         assert ask(server, "/api/version")[0] == 401
         assert ask(server, "/api/version", Authorization=f"Bearer {token}")[0] == 200
-        during = subprocess.run(here.command("--init-admin", "eve"), capture_output=True, text=True, check=False)
+        during = subprocess.run(
+            process(*here.arguments("--init-admin", "eve")), capture_output=True, text=True, check=False
+        )
         assert during.returncode == 10
         assert "is in use by the server with process id" in during.stderr
         assert token not in server.log()
@@ -210,7 +213,7 @@ def test_a_database_that_cannot_be_used_ends_the_server_with_its_reason(here: Si
     (here.folder / "data").mkdir()
     with closing(sqlite3.connect(here.folder / "data" / "runrig.db")) as other:
         other.execute("CREATE TABLE songs (title TEXT)")
-    found = subprocess.run(here.command(), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    found = subprocess.run(process(*here.arguments()), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert found.returncode == 10
     assert "belongs to another program (it has the table 'songs')" in found.stderr
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from unittest.mock import patch
 
 from runrig.cli.main import run
 from tests.patience import PATIENCE_S
 from tests.tiers import only_slow
+from tests.worlds.warm import Warm
 
 _OF_TERMINALS = {"COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"}
 """What the shell that runs the tests may say of its own terminal."""
@@ -69,12 +70,29 @@ def process(*args: str) -> list[str]:
     return [sys.executable, "-c", RUN, *args]
 
 
+Process = Warm | subprocess.Popen[str]
+
+
+def warm(*args: str, errors: IO[str] | None = None) -> Warm:
+    """A process of the same, which need not import runrig any more."""
+    only_slow("a runrig process")
+    return Warm(RUN, [*args], errors=errors)
+
+
+def running(args: list[str], errors: IO[str], run: str = RUN) -> "Process":
+    """The same.  *run*: another program, which is started anew because it may change what is imported."""
+    only_slow("a runrig process")
+    if run == RUN:
+        return Warm(run, args, errors=errors)
+    return subprocess.Popen([sys.executable, "-c", run, *args], stdout=subprocess.PIPE, stderr=errors, text=True)
+
+
 @dataclass(frozen=True)
 class Up:
     """A server that is up: its data folder, its process, and the line that it said."""
 
     data: Path
-    child: subprocess.Popen[str]
+    child: Warm
     said: str
 
     def runrig(self, *args: str, stdin: str = "") -> Done:
@@ -90,9 +108,7 @@ class Up:
 @contextmanager
 def up(data: Path, *args: str) -> Iterator[Up]:
     """`runrig up` on a free port with its data in *data*; at the end it is asked to stop."""
-    command = process("up", "--data", str(data), "--port", "0", *args)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
+    with warm("up", "--data", str(data), "--port", "0", *args) as child:
         try:
             yield Up(data, child, child.stdout.readline())
         finally:
