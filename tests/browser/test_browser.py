@@ -39,7 +39,7 @@ def test_one_click_signs_in_and_the_code_is_gone(server: Lab, chromium: Browser)
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     again = chromium.new_context().new_page()
     again.goto(address)
-    expect(again.get_by_role("alert")).to_contain_text("not good here", timeout=PATIENCE_MS)
+    expect(again.get_by_role("alert")).to_contain_text("Invalid or expired token", timeout=PATIENCE_MS)
     again.context.close()
     context.close()
 
@@ -131,7 +131,7 @@ def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(s
         expect(page.locator("canvas")).to_be_hidden(timeout=PATIENCE_MS)
         expect(page.locator("#domains table")).to_be_visible(timeout=PATIENCE_MS)
         page = watched.goto("/workflow/b-1")
-        page.get_by_role("link", name="Look for changes").click()
+        page.get_by_role("link", name="Find changes").click()
         expect(page.locator("#would .dials")).to_contain_text("it goes to pool pool2", timeout=PATIENCE_MS)
         watched.is_content()
 

@@ -60,7 +60,7 @@ def test_the_button_signs_in_and_comes_back_to_the_page_that_was_asked_for(
     page = context.new_page()
     complaints = complaining(page, here)
     page.goto(f"{here}/workflows?pool=team")
-    page.get_by_role("link", name="Sign in at 127.0.0.1").click()
+    page.get_by_role("link", name="Sign in with 127.0.0.1").click()
     at_the_provider(page, running)
     page.locator("input[name=allow]").click()
     page.wait_for_url(f"{here}/workflows?pool=team")
@@ -76,7 +76,7 @@ def test_who_says_no_is_told_so(place: tuple[Target, Running], context: BrowserC
     target, running = place
     page = context.new_page()
     page.goto(f"http://localhost:{target.port}/login")
-    page.get_by_role("link", name="Sign in at 127.0.0.1").click()
+    page.get_by_role("link", name="Sign in with 127.0.0.1").click()
     at_the_provider(page, running)
     page.locator("input[type=submit]:not([name=allow])").click()
     expect(page.get_by_role("alert")).to_contain_text("did not sign you in (access_denied)")

@@ -21,7 +21,7 @@ def test_the_page_follows_the_slider_and_comes_back(server: Lab, chromium: Brows
         page.wait_for_selector("[data-drawn]")
         page.get_by_text("Earlier").click()
         expect(page.locator("#time svg path")).to_have_count(3, timeout=PATIENCE_MS)
-        page.get_by_role("link", name="One decision back").click()
+        page.get_by_role("link", name="Previous decision").click()
         expect(page.locator("#stood")).to_be_visible(timeout=PATIENCE_MS)
         before = revision(page)
         expect(page.locator("#stood")).to_contain_text(f"(revision {before})")

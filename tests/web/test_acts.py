@@ -60,14 +60,14 @@ def test_a_workflow_is_cancelled_and_the_log_says_by_whom_and_why(tmp_path: Path
     with site(tmp_path) as it:
         busy(it)
         visitor = it.visitor()
-        assert "1 pod on 1 node with 2 GPUs stops" in words_of(visitor.page("/workflow/a-1/cancel"))
+        assert "1 pod on 1 node with 2 GPUs will be stopped." in words_of(visitor.page("/workflow/a-1/cancel"))
         answer = visitor.fill("/workflow/a-1/cancel", message="wrong data")
         assert (answer.status_code, answer.headers["location"]) == (303, "/workflow/a-1")
         settle(it)
         assert it.desk.status("a-1") == "FAILED_CANCELED"
         assert _stored(it, "a-1").cancelled_by == "ann"
         assert "wrong data" in visitor.page("/workflow/a-1")
-        assert "there is nothing to cancel" in visitor.page("/workflow/a-1/cancel")
+        assert "It is already " in visitor.page("/workflow/a-1/cancel")
 
 
 def test_what_waits_is_said_to_leave_the_queue(tmp_path: Path) -> None:
@@ -75,7 +75,9 @@ def test_what_waits_is_said_to_leave_the_queue(tmp_path: Path) -> None:
         busy(it)
         it.desk.submit("b", gpus=2)
         it.desk.service.settle()
-        assert "Nothing of it runs yet: it leaves the queue." in words_of(it.visitor().page("/workflow/b-1/cancel"))
+        assert "It has not started. Cancelling removes it from the queue." in words_of(
+            it.visitor().page("/workflow/b-1/cancel")
+        )
 
 
 def test_a_file_is_looked_at_before_it_is_submitted(tmp_path: Path) -> None:
@@ -100,7 +102,10 @@ def test_values_fill_the_template_in(tmp_path: Path) -> None:
         shown = visitor.fill("/submit", file=file, pool="pool1", values="called=this\n\n")
         assert "this would start now" in words_of(shown.text)
         wrong = visitor.fill("/submit", file=file, pool="pool1", values="called")
-        assert (wrong.status_code, "'called' is not NAME=VALUE" in words_of(wrong.text)) == (422, True)
+        assert (wrong.status_code, "invalid line 'called'. Use one NAME=VALUE per line" in words_of(wrong.text)) == (
+            422,
+            True,
+        )
 
 
 def test_environment_labels_and_values_that_are_text_go_with_it(tmp_path: Path) -> None:
@@ -131,7 +136,10 @@ def test_what_is_sent_is_what_was_shown(tmp_path: Path) -> None:
             {"file": f"# again\n{FILE}"},
         ):
             answer = visitor.confirm("/submit", shown.text, **change)
-            assert (answer.status_code, "Not what was shown before" in answer.text) == (200, True), change
+            assert (answer.status_code, "The result has changed since the last preview" in answer.text) == (
+                200,
+                True,
+            ), change
         assert visitor.confirm("/submit", shown.text, shown="").status_code == 200
         assert _ids(it) == []
 
@@ -279,14 +287,14 @@ def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "status", "said"),
     [
-        ({"file": ""}, 422, "there is no file: paste one, or choose one."),
+        ({"file": ""}, 422, "the workflow file is missing. Paste or choose one."),
         ({"file": "workflow: {name: a"}, 422, "line 2: not valid YAML"),
         ({"file": FILE + "  colour: red\n"}, 422, "colour"),
         ({"pool": ""}, 422, "choose a pool."),
         ({"pool": "nowhere"}, 404, "there is no pool 'nowhere'"),
         ({"priority": "URGENT"}, 422, "choose a priority from the list."),
         ({"file": one_task("big", gpus=64)}, 400, "big asks for 64 of default/gpu"),
-        ({"key": "1", "step": "send"}, 422, "this form has no key of its own"),
+        ({"key": "1", "step": "send"}, 422, "this form has no key. Reload the page."),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_typed_is_lost(
@@ -333,7 +341,7 @@ def test_a_form_with_too_many_fields_or_no_letters_is_refused(tmp_path: Path) ->
 def test_an_empty_server_shows_how_to_begin_and_a_busy_one_does_not(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         assert "runrig workflow submit hello.yaml --pool pool1" in it.visitor().page("/")
-        assert "There is no pool to which you may submit" in it.person("eve", "pool1-viewer").page("/")
+        assert "You cannot submit to any pool yet" in it.person("eve", "pool1-viewer").page("/")
         busy(it)
         assert "hello.yaml" not in it.visitor().page("/")
 

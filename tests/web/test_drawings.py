@@ -90,7 +90,7 @@ def test_each_attempt_has_its_end_and_says_how() -> None:
         Attempt("train", 0, 0.0, 1.0, 3.0, "taken", "preempted"),
         Attempt("train", 1, 4.0, 5.0, 7.0, "taken", "drained"),
         Attempt("train", 2, 8.0, 9.0, 10.0, "done", "completed"),
-        Attempt("train", 3, 12.0, None, None, "runs", "waits"),
+        Attempt("train", 3, 12.0, None, None, "runs", "waiting"),
     )
 
 

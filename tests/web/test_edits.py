@@ -68,10 +68,10 @@ def test_a_quota_is_changed_after_its_plan_was_shown(tmp_path: Path) -> None:
         words = words_of(shown.text)
         for said in (
             "quota of default/gpu 2 → 4",
-            "1 group (b-1) would run with 2 GPUs that would wait otherwise.",
-            "It costs pool2 2 GPUs (1 group preempted).",
-            "low-1 (pool2, LOW, 2 GPUs, for b-1) R",
-            "Nothing is changed yet.",
+            "1 group (b-1) would start on 2 GPUs.",
+            "Cost: pool2 2 GPUs (1 group preempted).",
+            "low-1 (pool2, LOW, 2 GPUs, by b-1) R",
+            "Nothing has changed yet.",
         ):
             assert said in words, words
         assert quota(it, "pool1") == 2
@@ -289,17 +289,17 @@ def test_a_cookie_alone_edits_nothing(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "typed", "said"),
     [
-        ("/pool/pool1/edit", {GPUS: "many"}, "'many' is not a whole number of GPUs from 0 on."),
-        ("/pool/pool1/edit", {GPUS: "-1"}, "'-1' is not a whole number of GPUs from 0 on."),
-        ("/pool/pool1/edit", {GPUS: "1.5"}, "'1.5' is not a whole number of GPUs from 0 on."),
-        ("/pool/pool1/edit", {GPUS: "3,default/cpu=9"}, "'3,default/cpu=9' is not a whole number"),
+        ("/pool/pool1/edit", {GPUS: "many"}, "Invalid number of GPUs 'many'. Use a whole number, 0 or more."),
+        ("/pool/pool1/edit", {GPUS: "-1"}, "Invalid number of GPUs '-1'."),
+        ("/pool/pool1/edit", {GPUS: "1.5"}, "Invalid number of GPUs '1.5'."),
+        ("/pool/pool1/edit", {GPUS: "3,default/cpu=9"}, "Invalid number of GPUs '3,default/cpu=9'."),
         ("/pool/pool1/edit", {"weight": "0"}, "weight 0 is out of range"),
-        ("/pool/pool1/edit", {"weight": "x"}, "'x' is not a whole number from 1 on."),
+        ("/pool/pool1/edit", {"weight": "x"}, "Invalid weight 'x'. Use a whole number, 1 or more."),
         ("/pool/pool1/edit", {"queueing": "LIFO"}, "Choose one from the list."),
-        ("/pool/pool1/edit", {}, "Nothing is different: change something first."),
-        ("/pool/pool1/subpool", {"name": "", "quota": "1"}, "Write the name behind pool1--."),
+        ("/pool/pool1/edit", {}, "No changes. Change at least one value."),
+        ("/pool/pool1/subpool", {"name": "", "quota": "1"}, "Enter the part of the name after pool1--."),
         ("/pool/pool1/subpool", {"name": "A b", "quota": "1"}, "A b"),
-        ("/pool/pool1/subpool", {"name": "x", "quota": ""}, "Write GPUs such as 8"),
+        ("/pool/pool1/subpool", {"name": "x", "quota": ""}, "Enter a number of GPUs such as 8"),
         ("/pool/pool1/subpool", {"name": "x", "quota": "200%"}, "200% is more than the parent's quota"),
         ("/pool/pool1/subpool", {"name": "x", "quota": "5"}, "5"),
     ],
@@ -336,14 +336,14 @@ def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path)
         visitor = it.visitor()
         before = it.desk.revision
         words = words_of(visitor.page("/pool/pool1/what-if?quota=4"))
-        assert "1 group (b-1) would run with 2 GPUs that would wait otherwise." in words
-        assert "It costs pool2 2 GPUs (1 group preempted)." in words
+        assert "1 group (b-1) would start on 2 GPUs." in words
+        assert "Cost: pool2 2 GPUs (1 group preempted)." in words
         assert "pool1 2 → 4" in words
-        assert "No workflow would notice." in words_of(visitor.page("/pool/pool2/what-if?quota=1"))
-        assert "That is what it has." in words_of(visitor.page("/pool/pool1/what-if?quota=2"))
+        assert "No workflow is affected." in words_of(visitor.page("/pool/pool2/what-if?quota=1"))
+        assert "No changes." in words_of(visitor.page("/pool/pool1/what-if?quota=2"))
         for asked in ("", "?quota=", "?quota=-1", "?quota=x", "?quota=1e9", "?quota=99999999999"):
             page = words_of(visitor.page(f"/pool/pool1/what-if{asked}"))
-            assert ("Guarantee 2 GPUs" in page, "would" in page) == (True, False), asked
+            assert ("Quota 2 GPUs" in page, "would" in page) == (True, False), asked
         answer = visitor.get(f"/pool/pool1/what-if?quota={SCRIPT}")
         assert "<script>alert" not in answer.text
         assert it.desk.revision == before
@@ -364,7 +364,7 @@ def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> No
         it.desk.submit("second", "mine--s")
         it.desk.service.settle()
         text = it.person("lead", "mine-admin").page("/pool/mine--s/what-if?quota=2")
-        assert "It costs other pools 3 GPUs (1 group preempted)." in words_of(text)
+        assert "Cost: other pools 3 GPUs (1 group preempted)." in words_of(text)
         assert "zebra" not in text
 
 
@@ -423,9 +423,9 @@ def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
     taken = [example_of(PlanPreempted) | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
     many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}
     shown = told(read(Plan, many))
-    (kind,) = [each for each in shown.kinds if each.label == "Is preempted"]
+    (kind,) = [each for each in shown.kinds if each.label == "Preempted"]
     assert (len(kind.items), kind.more) == (9, 4)
-    assert kind.items[0].text.endswith("it runs again elsewhere")
+    assert kind.items[0].text.endswith("restarts elsewhere")
     assert shown.sentences[1] == (
-        "It costs nlp 176 GPUs (11 groups preempted) and other pools 16 GPUs (2 groups preempted)."
+        "Cost: nlp 176 GPUs (11 groups preempted) and other pools 16 GPUs (2 groups preempted)."
     )

@@ -118,7 +118,7 @@ def test_an_address_with_an_odd_name_is_answered_as_a_page_to_people_and_as_data
                 shown = visitor.get(odd)
                 assert 400 <= shown.status_code < 500, odd
                 assert shown.headers["content-type"] == "text/html; charset=utf-8", odd
-                assert '<a href="/">To the overview</a>' in shown.text, odd
+                assert '<a href="/">Back to the overview</a>' in shown.text, odd
                 assert shown.headers["content-security-policy"] == rendering.POLICY, odd
                 data = visitor.get(odd, Accept="*/*")
                 assert (data.status_code, data.headers["content-type"]) == (shown.status_code, "application/json"), odd

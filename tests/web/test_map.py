@@ -145,7 +145,7 @@ def test_the_table_has_all_levels_and_what_fits(tmp_path: Path) -> None:
         assert report["z1"] == ["1", "1"]
         assert report["r2"] == ["0", "0"]
         assert report["r0"] == ["0", "0"]
-        assert "Room for gangs of 2x4: 1 now" in shown
+        assert "Gangs of 2x4 that fit: 1 now" in shown
         assert "map.js" not in shown
 
 
@@ -165,10 +165,10 @@ def test_what_fits_is_outlined_and_a_domain_is_shown_alone(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ("in=z9", 404, "no domain &#39;z9&#39;"),
-        ("by=heat", 422, "not right"),
+        ("in=z9", 404, "Domain &#39;z9&#39; is not on the map"),
+        ("by=heat", 422, "is invalid"),
         ("size=eight", 422, "no size of a gang"),
-        ("table=2", 422, "not right"),
+        ("table=2", 422, "is invalid"),
     ],
 )
 def test_an_address_that_is_not_right_says_so(tmp_path: Path, query: str, status: int, words: str) -> None:
@@ -182,5 +182,5 @@ def test_a_gang_that_is_not_seen_is_as_one_that_is_not_there(tmp_path: Path) -> 
         eve = it.person("eve", "mine-user")
         pages = [eve.page(f"/map?gang={name}").replace(name, "X") for name in ("secret-1", "nothing-1")]
         assert pages[0] == pages[1]
-        assert "holds no GPUs here, or you do not see it" in pages[0]
-        assert "big-1 holds 12 GPUs" in eve.page("/map?gang=big-1")
+        assert "uses no GPUs, or you do not have access to it" in pages[0]
+        assert "big-1 uses 12 GPUs" in eve.page("/map?gang=big-1")

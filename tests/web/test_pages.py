@@ -251,9 +251,9 @@ def test_who_has_no_role_sees_that_and_nothing_else(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         busy(it)
         visitor = it.person("nina")
-        assert "no pool that you see" in visitor.page("/")
+        assert "You do not have access to any pool." in visitor.page("/")
         assert [visitor.get(path).status_code for path in ("/map", "/page/state", "/node/n0")] == [403] * 3
-        assert "You have no role" in visitor.page("/me")
+        assert "You have no roles" in visitor.page("/me")
 
 
 def test_the_document_of_the_routes_for_programs_has_no_pages(tmp_path: Path) -> None:

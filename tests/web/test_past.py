@@ -67,7 +67,7 @@ def test_it_says_when_and_leads_to_the_same_time_and_back_to_now(tmp_path: Path)
             each for each in elements.addresses if not each.startswith(("/static/", "/me", "/page/", "#", "/logout"))
         ]
         assert {each for each in links if "at=" not in each} == {"/"}
-        assert "As it stood at <time" in found
+        assert "State at <time" in found
         assert f'data-at="{first + 1}"' in found
         assert 'name="at"' in visitor.page(f"/waiting?at={first + 1}").partition('class="filters"')[2]
         assert "data-at" not in visitor.page("/")
@@ -99,17 +99,17 @@ def _link(page: str, id: str) -> str | None:
 
 
 NOT_KEPT = {
-    "nonsense": "is no time and no revision",
-    "-1": "is no time and no revision",
+    "nonsense": "or a revision number",
+    "-1": "or a revision number",
     "1": "of revision 1 nothing is told: everything is kept from",
     "9" * 18: "nothing is told",
-    "9" * 40: "is no time and no revision",
+    "9" * 40: "or a revision number",
     "1999-12-31T23:59:59Z": "of 1999-12-31 23:59:59 utc nothing is told",
     "2999-01-01T00:00:00Z": "of 2999-01-01 00:00:00 utc nothing is told",
-    "0001-01-01T00:00:00+14:00": "is no time and no revision",
-    "9999-12-31T23:59:59-14:00": "is no time and no revision",
-    "2027-01-15T08:00:00 x": "is no time and no revision",
-    "<script>": "is no time and no revision",
+    "0001-01-01T00:00:00+14:00": "or a revision number",
+    "9999-12-31T23:59:59-14:00": "or a revision number",
+    "2027-01-15T08:00:00 x": "or a revision number",
+    "<script>": "or a revision number",
 }
 
 

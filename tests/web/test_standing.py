@@ -51,9 +51,9 @@ def test_what_is_on_hold_is_told_where_all_that_waits_is(tmp_path: Path) -> None
         assert visitor.fill("/workflow/b-1/hold").status_code == 303
         for path in ("/", "/waiting"):
             shown = words_of(visitor.page(path))
-            assert ("held by ann" in shown, "Nothing waits" in shown) == (True, False), path
+            assert ("held by ann" in shown, "Nothing is waiting" in shown) == (True, False), path
             shown = words_of(stranger.page(path))
-            assert ("held by ann" in shown, "Nothing waits" in shown) == (False, True), path
+            assert ("held by ann" in shown, "Nothing is waiting" in shown) == (False, True), path
 
 
 TWO_GROUPS = """
@@ -157,27 +157,29 @@ def test_a_node_is_cordoned_and_opened(tmp_path: Path) -> None:
         assert visitor.fill("/node/n0/cordon").headers["location"] == "/node/n0"
         page = visitor.page("/node/n0")
         assert acts_of(page) == {"uncordon", "drain"}
-        said = "It is cordoned: it takes no new pods. It is empty once 2 groups have ended."
+        said = "Cordoned: no new pods. Waiting for 2 groups to finish."
         assert said in words_of(page)
         assert visitor.fill("/node/n0/uncordon").status_code == 303
-        assert "cordoned" not in words_of(visitor.page("/node/n0"))
+        assert "Cordoned:" not in words_of(visitor.page("/node/n0"))
 
 
 def test_a_drain_says_first_who_stops_and_forces_only_if_told_so(tmp_path: Path) -> None:
     with busy(tmp_path) as it:
         visitor = it.visitor()
         opened = visitor.page("/node/n0/drain")
-        said = words_of(opened).partition("What it would do")[2]
-        assert "Stops low-1 (pool2, LOW, 1 GPU" in said
-        assert "Goes on to its end firm-1 (pool1, NORMAL, 2 GPUs)" in said
+        said = words_of(opened).partition("Preview")[2]
+        assert "Stopped low-1 (pool2, LOW, 1 GPU" in said
+        assert "Keeps running firm-1 (pool1, NORMAL, 2 GPUs)" in said
         forced = visitor.confirm("/node/n0/drain", opened, force="yes")
         assert (forced.status_code, it.desk.status("firm-1")) == (200, "RUNNING")
-        said = words_of(forced.text).partition("What it would do")[2]
-        assert "Stops firm-1 (pool1, NORMAL, 2 GPUs" in said
-        assert "Goes on to its end" not in said
+        said = words_of(forced.text).partition("Preview")[2]
+        assert "Stopped firm-1 (pool1, NORMAL, 2 GPUs" in said
+        assert "Keeps running" not in said
         assert visitor.confirm("/node/n0/drain", opened).headers["location"] == "/node/n0"
         page = visitor.page("/node/n0")
-        said = "It is drained: it takes no new pods, and LOW work stops. It is empty once 1 group has ended and 1 group has stopped."
+        said = (
+            "Draining: no new pods, LOW workflows are being stopped. Waiting for 1 group to finish and 1 group to stop."
+        )
         assert said in words_of(page)
         settle(it)
         assert "firm-1" in visitor.page("/node/n0")
@@ -185,7 +187,7 @@ def test_a_drain_says_first_who_stops_and_forces_only_if_told_so(tmp_path: Path)
         forced = visitor.fill("/node/n0/drain", force="yes")
         assert visitor.confirm("/node/n0/drain", forced.text).status_code == 303
         settle(it)
-        assert "It is empty." in words_of(visitor.page("/node/n0"))
+        assert "The node is empty." in words_of(visitor.page("/node/n0"))
         assert acts_of(visitor.page("/node/n0")) == {"uncordon"}
 
 
@@ -197,7 +199,7 @@ def test_the_page_of_then_says_what_ran_on_the_node_then(tmp_path: Path) -> None
         visitor.confirm("/node/n0/drain", opened)
         settle(it)
         page = visitor.page(f"/node/n0?at={then}")
-        assert ("low-1" in words_of(page), "drained" in words_of(page), acts_of(page)) == (True, False, set())
+        assert ("low-1" in words_of(page), "Draining:" in words_of(page), acts_of(page)) == (True, False, set())
 
 
 @pytest.mark.parametrize("act", ["cordon", "uncordon", "drain"])
@@ -210,7 +212,7 @@ def test_only_an_admin_finds_the_buttons_of_a_node(tmp_path: Path, act: str) -> 
         assert eve.get(f"/node/n0/{act}").status_code == 403
         assert eve.post(f"/node/n0/{act}", form).status_code == 403
         assert it.desk.revision == before
-        assert "of another pool" in words_of(eve.page("/node/n0"))
+        assert "another pool – LOW 1 running" in words_of(eve.page("/node/n0"))
         assert "low-1" not in eve.page("/node/n0")
 
 
@@ -244,9 +246,9 @@ def test_what_is_held_on_closed_nodes_hides_no_room_on_open_ones(tmp_path: Path)
         it.desk.service.nodes.cordon(["n0"], user="ann", cordoned=True)
         visitor = it.visitor()
         page = words_of(visitor.page("/"))
-        assert "GPUs held 3 of 5 HIGH, NORMAL 2 LOW 1 Free 2" in page
-        assert "Nodes 2 1 takes nothing new" in page
-        assert "2 nodes, 3 of 5 GPUs held; 1 node takes nothing new" in words_of(visitor.page("/map"))
+        assert "GPUs in use 3 of 5 HIGH, NORMAL 2 LOW 1 Free 2" in page
+        assert "Nodes 2 1 accepts no new pods" in page
+        assert "2 nodes, 3 of 5 GPUs in use; 1 node accepts no new pods" in words_of(visitor.page("/map"))
 
 
 def test_what_is_to_be_typed_is_code_and_all_else_is_text(tmp_path: Path) -> None:

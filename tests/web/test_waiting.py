@@ -63,7 +63,7 @@ def test_no_page_waits_for_an_answer_that_takes_long(tmp_path: Path, monkeypatch
         asked.free.clear()
         monkeypatch.setattr(waiting, "FIRST_S", 0.0)
         for path in ("/waiting", "/pool/pool1", "/"):
-            assert "Why is being found out" in visitor.page(path), path
+            assert "Still computing the reasons" in visitor.page(path), path
         asked.free.set()
         monkeypatch.setattr(waiting, "FIRST_S", PATIENCE_S)
         shown = visitor.page("/waiting")

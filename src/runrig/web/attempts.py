@@ -13,13 +13,13 @@ from runrig.web.drawings import Attempt
 
 _SAID = {
     Status.COMPLETED: ("done", "completed"),
-    Status.FAILED_BACKEND_ERROR: ("failed", "lost its place"),
+    Status.FAILED_BACKEND_ERROR: ("failed", "backend error"),
     Status.FAILED_CANCELED: ("failed", "cancelled"),
     Status.FAILED_EVICTED: ("taken", "evicted"),
-    Status.FAILED_EXEC_TIMEOUT: ("failed", "ran too long"),
+    Status.FAILED_EXEC_TIMEOUT: ("failed", "run time limit reached"),
     Status.FAILED_PREEMPTED: ("taken", "preempted"),
-    Status.FAILED_QUEUE_TIMEOUT: ("failed", "waited too long"),
-    Status.FAILED_UPSTREAM: ("failed", "a group before it failed"),
+    Status.FAILED_QUEUE_TIMEOUT: ("failed", "queue time limit reached"),
+    Status.FAILED_UPSTREAM: ("failed", "an upstream group failed"),
 }
 """How an attempt is drawn that ended so, and what is said of it; "failed" otherwise.  Taken: the work itself had no fault."""
 
@@ -38,9 +38,9 @@ def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:
             case Queue(gang):
                 group = _group(gang.id)
                 last[group] = len(found)
-                found.append(Attempt(group, gang.attempt, event.time, None, None, "runs", "waits"))
+                found.append(Attempt(group, gang.attempt, event.time, None, None, "runs", "waiting"))
             case Admit(gang=id):
-                change(_group(id), start=event.time, said="holds its place")
+                change(_group(id), start=event.time, said="running")
             case Preempt(gang=id):
                 change(_group(id), **_ended(Status.FAILED_PREEMPTED))
             case Stop(gang=id, cause=cause) if (group := _group(id)) in last and found[last[group]].outcome == "runs":

@@ -14,7 +14,7 @@ from runrig.service.queries.board import Board, BoardGang, BoardNode
 from runrig.service.queries.topology import DomainReport, GangsThatFit
 
 Path = tuple[str, ...]
-MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free room"}
+MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free GPUs"}
 """The meanings of the colours."""
 
 

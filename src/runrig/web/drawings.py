@@ -128,7 +128,7 @@ def graph(boxes: Sequence[Box]) -> Markup:
     drawn = [_box(box, *at[box.name]) for box in boxes]
     return _drawn(
         f'<svg class="graph" width="{max(width, 0)}" height="{max(height, 0)}" viewBox="0 0 {max(width, 0)} {max(height, 0)}" '
-        f'role="img" aria-label="Groups, from left to right in their order">{"".join(lines + drawn)}</svg>'
+        f'role="img" aria-label="Groups in order of execution, from left to right">{"".join(lines + drawn)}</svg>'
     )
 
 

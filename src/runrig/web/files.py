@@ -56,6 +56,6 @@ Zips = Annotated[bool, Found(lambda request: "gzip" in request.headers.get("acce
 def static_file(zips: Zips, tag: str, name: str) -> Response:
     file = _FILES.get(name)
     if file is None or tag != TAG:
-        raise NotFound(f"there is no file {name!r:.80} of this version: load the page again")
+        raise NotFound(f"file {name!r:.80} does not belong to this version. Reload the page")
     headers = {"Cache-Control": _FOR_EVER, "Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if zips else {})
     return Response(file.zipped if zips else file.plain, headers=headers, media_type=file.media_type)

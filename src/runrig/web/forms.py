@@ -33,7 +33,7 @@ async def sent(request: Request) -> Fields:
             (await request.body()).decode("ascii"), max_num_fields=MOST_FIELDS, keep_blank_values=True, errors="strict"
         )
     except ValueError:
-        raise InvalidInput.one(f"this is no form of at most {MOST_FIELDS} fields: load the page again") from None
+        raise InvalidInput.one(f"not a form with at most {MOST_FIELDS} fields. Reload the page") from None
     return {name: values[-1].replace("\r\n", "\n") for name, values in found.items()}
 
 
@@ -65,7 +65,7 @@ def key_of(fields: Fields) -> str:
     try:
         return str(uuid.UUID(fields.get("key", "")))
     except ValueError:
-        raise InvalidInput.one("this form has no key of its own: load the page again") from None
+        raise InvalidInput.one("this form has no key. Reload the page") from None
 
 
 def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:

@@ -21,7 +21,13 @@ from runrig.web.rendering import html
 from runrig.web.waiting import Reasons
 
 MODULES = (files, login, sign_in, overview, map, workflows, workflow, acts, pool, node, edits, me, live, past)
-_TITLES = {403: "Not allowed", 404: "Not there", 422: "Not understood", 503: "Not now", 429: "Too often"}
+_TITLES = {
+    403: "Not allowed",
+    404: "Not found",
+    422: "Invalid request",
+    503: "Try again later",
+    429: "Too many requests",
+}
 
 
 def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
@@ -50,10 +56,10 @@ def _show_problems(app: FastAPI) -> None:
         if isinstance(error, RunrigError):
             return problem_page(request, status_of(error), error.message, headers_of(error))
         if isinstance(error, RequestValidationError):
-            return problem_page(request, 422, "the address of this page is not right")
+            return problem_page(request, 422, "the address of this page is invalid")
         if isinstance(error, HTTPException) and error.status_code != 404:
             return problem_page(request, error.status_code, str(error.detail), error.headers or {})
-        return problem_page(request, 404, "there is no such page")
+        return problem_page(request, 404, "page not found")
 
     for kind in otherwise:
         app.add_exception_handler(kind, shown)
@@ -62,7 +68,7 @@ def _show_problems(app: FastAPI) -> None:
 def problem_page(
     request: Request, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})
 ) -> Response:
-    title, sentence = _TITLES.get(status, "This does not work"), f"{message[:1].upper()}{message[1:]}."
+    title, sentence = _TITLES.get(status, "Something went wrong"), f"{message[:1].upper()}{message[1:]}."
     page = html(request, "problem.html", status=status, title=title, message=sentence)
     page.headers.update(headers)
     return page

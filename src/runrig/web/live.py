@@ -192,7 +192,7 @@ async def live(
 ) -> Response:
     if hub.streams >= MOST_STREAMS:
         raise Unavailable(
-            f"{MOST_STREAMS} pages are live already: close some, or load the page again to see what is new",
+            f"too many live pages ({MOST_STREAMS}). Close some, or reload this page to update it",
             {"retry_after_s": 10},
         )
     last, _, sign = request.headers.get("last-event-id", "").partition(".")

@@ -20,9 +20,7 @@ from runrig.web.rendering import html
 
 LONGEST_FORM = 32 * 1024
 """Bytes."""
-_WRONG = (
-    "This token or code is not good here, or no longer: a code works once, within a minute, that of `up` within five."
-)
+_WRONG = "Invalid or expired token or code. Codes work once and expire after one minute (five minutes for `runrig up`)."
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -67,7 +65,7 @@ async def log_out(request: Asked, service: Serving) -> Response:
     sent = (await _form(request)).get("csrf", "")
     if cookie is not None:
         if not hmac.compare_digest(sent.encode(), service.access.browsers.csrf(cookie).encode()):
-            raise NotAllowed("this form is not of this session: load the page again")
+            raise NotAllowed("this form belongs to another session. Reload the page")
         await run_in_threadpool(service.access.browsers.end, cookie)
     answer = RedirectResponse("/login", 303)
     _keep(request, answer, "", 0)

@@ -23,7 +23,7 @@ from runrig.web.rendering import many, moment, number
 MOST_NAMED = 8
 """The most that is named of one kind."""
 _NONE = "none"
-_THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
+_THEN = {"queued": "requeued", "elsewhere": "restarts elsewhere"}
 _LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 
 
@@ -101,14 +101,12 @@ def sentences(plan: Plan) -> Iterator[str]:
     if gangs:
         first = ", ".join(each.gang for each in gains[:2])
         named = f" ({first}{' and more' if gangs > 2 else ''})" if first else ""
-        yield f"{many(gangs, 'group')}{named} would run with {many(gpus, 'GPU')} that would wait otherwise."
+        yield f"{many(gangs, 'group')}{named} would start on {many(gpus, 'GPU')}."
     if costs:
-        yield f"It costs {' and '.join([', '.join(costs[:-1]), costs[-1]] if costs[1:] else costs)}."
+        yield f"Cost: {' and '.join([', '.join(costs[:-1]), costs[-1]] if costs[1:] else costs)}."
     if not (gangs or costs):
         yield (
-            "No workflow would notice."
-            if not (plan.exposed or plan.drains)
-            else "Nobody has to stop, and nobody starts."
+            "No workflow is affected." if not (plan.exposed or plan.drains) else "No workflow is started or preempted."
         )
 
 
@@ -116,9 +114,9 @@ def _costs(plan: Plan) -> Iterator[str]:
     for name, found, verb in (
         ("preempted", [each for each in plan.preempted if not each.again], "preempted"),
         ("loses", [each for each in plan.loses if each.then != "elsewhere"], "stopped"),
-        ("waits", plan.waits, "made to wait"),
+        ("waits", plan.waits, "delayed"),
         ("cancels", plan.cancels, "cancelled"),
-        ("never", plan.never, "never to run again"),
+        ("never", plan.never, "can never start"),
     ):
         yield from _cost(found, verb, plan.others.get(name))
 
@@ -177,17 +175,17 @@ def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
 
 def _kinds(plan: Plan) -> Iterator[Kind]:
     yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in plan.starts])
-    yield from _kind(plan, "waits", "Starts later", [Item(each.gang, _who(each)) for each in plan.waits])
-    yield from _kind(plan, "preempted", "Is preempted", list(map(_preempted, plan.preempted)))
-    yield from _kind(plan, "spared", "Is spared", list(map(_preempted, plan.spared)))
-    yield from _kind(plan, "moves", "Moves to other nodes", [Item(each.gang, _who(each)) for each in plan.moves])
+    yield from _kind(plan, "waits", "Waits", [Item(each.gang, _who(each)) for each in plan.waits])
+    yield from _kind(plan, "preempted", "Preempted", list(map(_preempted, plan.preempted)))
+    yield from _kind(plan, "spared", "Kept", list(map(_preempted, plan.spared)))
+    yield from _kind(plan, "moves", "Moves", [Item(each.gang, _who(each)) for each in plan.moves])
     loses = [Item(each.gang, f"{_who(each)}: {_THEN.get(each.then, each.then)}") for each in plan.loses]
-    yield from _kind(plan, "loses", "Stops", loses)
-    yield from _kind(plan, "cancels", "Is cancelled", [Item(each.gang, _who(each)) for each in plan.cancels])
-    yield from _kind(plan, "stays", "Goes on to its end", [Item(each.gang, _who(each)) for each in plan.stays])
-    yield from _kind(plan, "exposed", "Loses its protection", list(map(_exposed, plan.exposed)))
+    yield from _kind(plan, "loses", "Stopped", loses)
+    yield from _kind(plan, "cancels", "Cancelled", [Item(each.gang, _who(each)) for each in plan.cancels])
+    yield from _kind(plan, "stays", "Keeps running", [Item(each.gang, _who(each)) for each in plan.stays])
+    yield from _kind(plan, "exposed", "Preemptible", list(map(_exposed, plan.exposed)))
     never = [Item(each.gang, f"{_who(each)}: {each.why}") for each in plan.never]
-    yield from _kind(plan, "never", "Never runs any more", never)
+    yield from _kind(plan, "never", "Can never start", never)
     yield from _kind(plan, "drains", "Drains", list(map(_drain, plan.drains)))
 
 
@@ -195,7 +193,7 @@ def _kind(plan: Plan, name: str, label: str, items: list[Item]) -> Iterator[Kind
     unseen = plan.others.get(name)
     shown = items[:MOST_NAMED]
     if unseen is not None:
-        shown.append(Item("", f"{many(unseen.gangs, 'group')} of other pools ({many(unseen.gpus, 'GPU')})"))
+        shown.append(Item("", f"{many(unseen.gangs, 'group')} in other pools ({many(unseen.gpus, 'GPU')})"))
     if shown:
         yield Kind(label, tuple(shown), max(0, len(items) - MOST_NAMED))
 
@@ -210,17 +208,17 @@ def _start(each: PlanStart) -> str:
 
 
 def _preempted(each: PlanPreempted) -> Item:
-    again = "; it runs again elsewhere" if each.again else ""
-    return Item(each.gang, f"{_who(each)}, for {each.by}{again}", _LAWS.get(each.law, each.law))
+    again = "; restarts elsewhere" if each.again else ""
+    return Item(each.gang, f"{_who(each)}, by {each.by}{again}", _LAWS.get(each.law, each.law))
 
 
 def _exposed(each: PlanExposed) -> Item:
     first = ", ".join(gang.gang for gang in each.gangs[:3])
     more = f" and {len(each.gangs) - 3} more" if len(each.gangs) > 3 else ""
-    held = f"{each.pool} holds {number(each.held)} of {number(each.nominal)} {each.resource}"
-    return Item("", f"LOW work ({first}{more}): {held}", "R2")
+    held = f"{each.pool} uses {number(each.held)} of its quota of {number(each.nominal)} {each.resource}"
+    return Item("", f"LOW workflows ({first}{more}): {held}", "R2")
 
 
 def _drain(each: PlanDrain) -> Item:
-    until = "some of it without a time limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
+    until = "some without a time limit" if each.until is None else f"until {moment(each.until)} UTC at the latest"
     return Item("", f"{each.pool}: {many(each.workflows, 'workflow')}, {many(each.gpus, 'GPU')}, {until}")

@@ -99,14 +99,14 @@ def _amount(resource: str, said: str) -> int:
         return parse_quantity(resource, said)
     except ValueError as error:
         raise ValueError(
-            str(error) if resource != GPU else f"{said!r} is not a whole number of GPUs from 0 on"
+            str(error) if resource != GPU else f"invalid number of GPUs {said!r}. Use a whole number, 0 or more"
         ) from None
 
 
 def _weight(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> int | Keep:
     said = typed.get("weight", str(pool.weight)).strip()
     if not (said.isascii() and said.isdecimal() and len(said) < 10):
-        problems.append(Problem(f"{said!r} is not a whole number from 1 on", "weight"))
+        problems.append(Problem(f"invalid weight {said!r}. Use a whole number, 1 or more", "weight"))
         return KEEP
     return KEEP if int(said) == pool.weight else int(said)
 
@@ -128,7 +128,7 @@ def _resized(pool: Pool, typed: Mapping[str, str]) -> PoolEdit:
 def share(said: str) -> int | str:
     """Raises InvalidInput."""
     if not said:
-        raise InvalidInput.one("write GPUs such as 8, or a percentage of the parent's such as 25%", "quota")
+        raise InvalidInput.one("enter a number of GPUs such as 8, or a percentage of the parent such as 25%", "quota")
     return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else said
 
 

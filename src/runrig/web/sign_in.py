@@ -60,7 +60,7 @@ def end_sign_in(request: Request) -> Response:
 def _ways(service: Service) -> InBrowsers:
     found = service.access.in_browsers
     if found is None:
-        raise NotFound("nobody signs in at a provider of identities here: use a token, or `runrig open`")
+        raise NotFound("single sign-on is not configured on this server. Use a token or `runrig open`")
     return found
 
 

@@ -41,8 +41,8 @@ class TreeRow:
     def words(self) -> str:
         share = self.share
         parts = [
-            f"{self.name}: {amount_in_words(GPU, self.held)} held, {share.promised} promised",
-            f"{share.low} of them by LOW",
+            f"{self.name}: {amount_in_words(GPU, self.held)} in use, {share.promised} guaranteed",
+            f"{share.low} of them LOW",
         ]
         parts += [f"{share.borrowed} borrowed"] if share.borrowed else []
         parts += [f"{share.lent} lent"] if share.lent else []
@@ -86,7 +86,7 @@ def _sum(view: CohortView, name: str) -> int:
 def _note(view: CohortView) -> str:
     if view.pool is not None and view.pool.state is not PoolState.ACTIVE:
         return str(view.pool.state.value)
-    return "" if view.row.active else "nothing new starts: its parents run in a circle"
+    return "" if view.row.active else "nothing can start: its cohorts form a cycle"
 
 
 @dataclass(frozen=True, slots=True)

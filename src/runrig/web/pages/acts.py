@@ -88,7 +88,7 @@ def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Subm
     """Raises InvalidInput."""
     text = fields.get("file", "")
     if not text.strip():
-        raise InvalidInput.one("there is no file: paste one, or choose one", "file")
+        raise InvalidInput.one("the workflow file is missing. Paste or choose one", "file")
     return Submission(
         text,
         fields.get("pool", ""),
@@ -107,7 +107,7 @@ def _pairs(fields: Fields, name: str) -> tuple[str, ...]:
     lines = [line.strip() for line in fields.get(name, "").splitlines()]
     for line in lines:
         if line and not line.partition("=")[1]:
-            raise InvalidInput.one(f"{line!r:.80} is not NAME=VALUE: write each on a line of its own", name)
+            raise InvalidInput.one(f"invalid line {line!r:.80}. Use one NAME=VALUE per line", name)
     return tuple(line for line in lines if line)
 
 
@@ -264,16 +264,13 @@ def workflow_address(id: str) -> str:
 
 @form(router, "/workflow/{id}/hold", dependencies=CHANGE)
 async def hold(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    says = (
-        "What of it has not started leaves the queue and keeps its submit time. It blocks nobody, and nothing of it starts until it is "
-        "released. What runs goes on."
-    )
+    says = "Groups that have not started leave the queue until you release the workflow, and keep their submit time. Running groups continue."
     return await _sure(request, service, asker, id, service.arrivals.hold, "hold", says)
 
 
 @form(router, "/workflow/{id}/release", dependencies=CHANGE)
 async def release(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    says = "It is queued again, at the place of its submit time."
+    says = "It returns to the queue at its original position."
     return await _sure(request, service, asker, id, service.arrivals.release, "release", says)
 
 

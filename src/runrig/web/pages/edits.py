@@ -83,7 +83,7 @@ def _changed(service: Service, name: str) -> str:
     own = None if SUBPOOL_DELIMITER in name else name  # not what was changed of its subpools
     newest = service.history.changes(name, HistoryQuery(subpool=own, limit=1)).entries
     by = "".join(f" by {each.by} at {moment(each.time)} UTC" for each in newest)
-    return f"pool {name} was changed{by}, after you looked at it: look at what it is now, and ask again"
+    return f"pool {name} was changed{by}, after you opened it. Check the current values and preview again"
 
 
 def _expected(fields: Fields) -> frozenset[str]:
@@ -103,7 +103,7 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
         check_unchanged(expected, view.pool, f"pool {name}")
         found = edit_of(view.pool, [each.name for each in view.flavors], fields)
         if not mentioned(found):
-            raise InvalidInput.one("nothing is different: change something first")
+            raise InvalidInput.one("no changes. Change at least one value")
         check_promise(asker, name, mentioned(found))
         return found
 
@@ -159,7 +159,7 @@ async def create_subpool(request: Asked, service: Serving, asker: Asking, name: 
 
     def amount() -> int | str:
         if not short:
-            raise InvalidInput.one(f"write the name behind {name}{SUBPOOL_DELIMITER}", "name")
+            raise InvalidInput.one(f"enter the part of the name after {name}{SUBPOOL_DELIMITER}", "name")
         return share(fields.get("quota", "").strip())
 
     def do() -> None:

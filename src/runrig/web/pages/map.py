@@ -33,11 +33,13 @@ def map_page(
     request: Asked,
     service: Serving,
     visibility: Seeing,
-    by: Annotated[By, Query(description="What the colours mean")] = "pool",
+    by: Annotated[By, Query(description="Meaning of the colours")] = "pool",
     within: Annotated[str, Query(alias="in", max_length=1_000, description="Only this domain, such as z1/s8")] = "",
-    gang: Annotated[str, Query(max_length=300, description="A workflow or gang to stand out")] = "",
-    size: Annotated[str, Query(max_length=40, description="Outline what has room for a gang, such as 8x8")] = "",
-    table: Annotated[Literal["", "1"], Query(description="1: as a table")] = "",
+    gang: Annotated[str, Query(max_length=300, description="Workflow or gang to highlight")] = "",
+    size: Annotated[
+        str, Query(max_length=40, description="Outline the domains where a gang of this size fits, such as 8x8")
+    ] = "",
+    table: Annotated[Literal["", "1"], Query(description="1: show only a table")] = "",
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
@@ -74,7 +76,7 @@ def map_page(
 def _path(board: Board, text: str) -> Path:
     found = path_named(board, text) if text else ()
     if found is None:
-        raise NotFound(f"there is no domain {text!r:.80} on the map: its nodes are gone, or have other labels by now")
+        raise NotFound(f"domain {text!r:.80} is not on the map. Its nodes were removed or relabelled")
     return found
 
 

@@ -63,17 +63,17 @@ def acts_on(view: NodeView, work: Sequence[NodeWork], asker: Asker) -> list[tupl
 
 
 def closed(view: NodeView, work: Sequence[NodeWork]) -> str:
-    """What a node that was cordoned here waits for until it is empty; "" if it was not."""
+    """What still has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
     if not view.node.cordoned:
         return ""
     stopping = sum(each.stops for each in work)
     waits = [
-        f"{many(count, 'group')} {'has' if count == 1 else 'have'} {done}"
-        for count, done in ((len(work) - stopping, "ended"), (stopping, "stopped"))
+        f"{many(count, 'group')} to {verb}"
+        for count, verb in ((len(work) - stopping, "finish"), (stopping, "stop"))
         if count
     ]
-    what = "drained: it takes no new pods, and LOW work stops" if stopping else "cordoned: it takes no new pods"
-    return f"It is {what}. It is empty{' once ' + ' and '.join(waits) if waits else ''}."
+    what = "Draining: no new pods, LOW workflows are being stopped." if stopping else "Cordoned: no new pods."
+    return f"{what} {'Waiting for ' + ' and '.join(waits) if waits else 'The node is empty'}."
 
 
 def _address(name: str) -> str:
@@ -85,13 +85,13 @@ def _address(name: str) -> str:
 
 @form(router, "/node/{name}/cordon", dependencies=_CHANGE)
 async def cordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    says = "It takes no new pods, and keeps those that it has, until somebody uncordons it or it leaves the cluster."
+    says = "No new pods until it is uncordoned. Running pods stay."
     return await _marked(request, service, asker, name, "cordon", says)
 
 
 @form(router, "/node/{name}/uncordon", dependencies=_CHANGE)
 async def uncordon(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    says = "It takes new pods again, if the cluster lets it."
+    says = "It accepts new pods again, unless it is also cordoned in Kubernetes."
     return await _marked(request, service, asker, name, "uncordon", says)
 
 

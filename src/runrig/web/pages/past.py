@@ -33,7 +33,7 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 Views = Service | Then
 """Who answers: the service for now, or the same questions as of then."""
 
-At = Annotated[str, Query(max_length=64, description="A time (RFC 3339) or a revision; none: now")]
+At = Annotated[str, Query(max_length=64, description="Time (RFC 3339) or revision. Default: now")]
 MOST_POINTS = 500
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _BEHIND_A_TIME = re.compile(r"(T[0-9:.]+) (?=[0-9])")
@@ -74,7 +74,7 @@ def _read(at: str) -> int | float:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         raise InvalidInput.one(
-            f"{at!r:.80} is no time and no revision: write one like 2026-11-23T19:00:00Z, or a number", "at"
+            f"invalid time {at!r:.80}. Use a time such as 2026-11-23T19:00:00Z or a revision number", "at"
         ) from None
 
 

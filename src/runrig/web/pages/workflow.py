@@ -50,14 +50,14 @@ TIERS = {
     "quota": "Quota",
     "shape": "Nodes",
     "preemption": "Preempt",
-    "waiting_for": "Waits for",
+    "waiting_for": "Waiting for",
 }
-WHO = {"owner": "you", "admin": "an admin", "wait": "wait"}
+WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
 _PARTS = {
-    "holds": "held by",
-    "keeps": "kept idle by a lending limit:",
-    "drains": "comes back once drained:",
-    "safe": "safe within its quota:",
+    "holds": "in use by",
+    "keeps": "withheld by lending limits:",
+    "drains": "returned when deleted subpools finish:",
+    "safe": "not preemptible, within its own quota:",
 }
 _READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
 
@@ -71,9 +71,9 @@ def workflow(
     asker: Asking,
     id: str,
     would: Annotated[
-        Search, Query(description="Look for what would start it: changes of the owner's, or of others too")
+        Search, Query(description="Find changes that would start it: by the owner (own), or by anyone (all)")
     ] = "",
-    task: Annotated[str, Query(description="Whose output; none: all")] = "",
+    task: Annotated[str, Query(description="Task whose output to show. Default: all tasks")] = "",
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
@@ -143,9 +143,9 @@ def details(reason: Reason) -> list[str]:
             found.append(f"{words} {', '.join(amounts)}")
     for each in reason.domains:
         lacks = [amount_in_words(*missing) for missing in each.missing.items()]
-        short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
-        closed = f", {each.closed} {'node takes' if each.closed == 1 else 'nodes take'} no pods" if each.closed else ""
-        found.append(f"{'/'.join(each.domain)}: {each.have} of {reason.need} pods, {short}{closed}")
+        short = f"{' and '.join(lacks)} short" if lacks else "enough GPUs but spread over too many nodes"
+        closed = f", {each.closed} {'node' if each.closed == 1 else 'nodes'} cordoned" if each.closed else ""
+        found.append(f"{'/'.join(each.domain)}: {each.have} of {reason.need} pods fit, {short}{closed}")
     return found
 
 

@@ -40,7 +40,7 @@ def workflows(
     at: At = "",
 ) -> Response:
     if status not in _STATES or priority not in _PRIORITIES:
-        raise InvalidInput.one("choose a status and a priority from the lists", "status")
+        raise InvalidInput.one("choose the status and the priority from the lists", "status")
     visibility = asker.visibility
     query = WorkflowQuery(
         users=(user,) if user else (),

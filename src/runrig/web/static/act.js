@@ -14,8 +14,8 @@ function ask(address, form, signal) {
     request.responseType = "document";
     request.setRequestHeader("Accept", "text/html");
     if (form) request.setRequestHeader("Content-Type", "application/x-www-form-urlencoded");
-    request.onload = () => (request.response ? resolve([request.response, request.responseURL, request.status]) : reject(new Error(`the server said ${request.status}`)));
-    request.onerror = () => reject(new Error("the server does not answer"));
+    request.onload = () => (request.response ? resolve([request.response, request.responseURL, request.status]) : reject(new Error(`the server returned status ${request.status}`)));
+    request.onerror = () => reject(new Error("no response from the server"));
     signal?.addEventListener("abort", () => {
       request.abort();
       reject(new DOMException("", "AbortError"));
@@ -48,7 +48,7 @@ function adopt(section) {
 function answered(place, [found, address]) {
   const section = found.getElementById("act");
   if (!section) {
-    if (new URL(address).pathname === "/login") return problem(place, "You are signed out. Sign in in another tab; what you typed is still here, but this form has to be opened anew.");
+    if (new URL(address).pathname === "/login") return problem(place, "You are signed out. Sign in in another tab, then open this form again. Your input is still here to copy.");
     const said = found.querySelector("main.narrow p");
     if (said) return problem(place, said.textContent);
     return location.assign(address);
@@ -96,7 +96,7 @@ document.addEventListener("submit", async (event) => {
     if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
     answered(place, await ask(form.getAttribute("action"), fields));
   } catch (error) {
-    problem(place, `This was not sent, or not answered: ${error.message}. Try again.`);
+    problem(place, `Not sent: ${error.message}. Try again.`);
   } finally {
     place.ariaBusy = "false";
   }
@@ -127,7 +127,7 @@ for (const form of document.querySelectorAll("form[data-what-if]")) {
       const said = found.getElementById("what-answer") ?? found.querySelector("main");
       answer.replaceChildren(...document.adoptNode(said).childNodes);
     } catch (error) {
-      if (error.name !== "AbortError") answer.textContent = `Not answered: ${error.message}.`;
+      if (error.name !== "AbortError") answer.textContent = `No answer: ${error.message}.`;
     } finally {
       if (asking === mine) answer.ariaBusy = "false";
     }

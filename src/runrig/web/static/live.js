@@ -25,7 +25,7 @@ export function fetched(address, refreshes = false) {
       if (there === 200 && request.response) resolve(request.response);
       else reject(new Error(`${there}`));
     };
-    request.onerror = () => reject(new Error("no answer"));
+    request.onerror = () => reject(new Error("no response"));
     request.send();
   });
 }

@@ -5,7 +5,7 @@ const here = document.getElementById("here");
 const HINT = here.textContent;
 const PRIORITIES = ["HIGH", "NORMAL", "LOW"];
 const [GAP, APART, HEAD] = [3, 9, 22];
-const STATES = [", promised", "", ", stopping"];
+const STATES = [", reserved", "", ", stopping"];
 let layout = null;
 let gangs = new Map();
 let revision = 0;
@@ -95,7 +95,7 @@ function columns() {
   };
   walk(layout.tree, []);
   const placed = racks.reduce((sum, each) => sum + each.count, 0);
-  if (placed < layout.nodes.length) racks.push({ zone: "", path: [], group: racks.length ? "without a label" : "", first: placed, count: layout.nodes.length - placed });
+  if (placed < layout.nodes.length) racks.push({ zone: "", path: [], group: racks.length ? "no label" : "", first: placed, count: layout.nodes.length - placed });
   const [first, count] = shown();
   // Where all that is shown lies in one domain, the finest ones are named.
   const inside = racks.filter((rack) => rack.first < first + count && rack.first + rack.count > first);
@@ -309,8 +309,8 @@ function words(node) {
   for (const gang of canvas.holders[node]) amounts.set(gang, (amounts.get(gang) || 0) + 1);
   const free = layout.shut.has(node) ? 0 : amounts.get(null) || 0;
   amounts.delete(null);
-  const parts = [...amounts].map(([gang, count]) => `${count} GPU${count === 1 ? "" : "s"} ${gang[0] ? `${gang[0]}, ${PRIORITIES[gang[2]]}${STATES[gang[3]]}` : "work of another pool"}`);
-  if (layout.shut.has(node)) parts.push("takes nothing new");
+  const parts = [...amounts].map(([gang, count]) => `${count} GPU${count === 1 ? "" : "s"} ${gang[0] ? `${gang[0]}, ${PRIORITIES[gang[2]]}${STATES[gang[3]]}` : "in use by another pool"}`);
+  if (layout.shut.has(node)) parts.push("accepts no new pods");
   return `${[...pathOf(node), `node ${layout.nodes[node]}`].join(", ")}: ${[...parts, `${free} free`].join("; ")}`;
 }
 

@@ -93,7 +93,7 @@ async function curve() {
   const most = Math.max(1, ...points.map((point) => Math.max(point[1] + point[2], point[3])));
   const x = (time) => Math.max(0, Math.round(((time - first) / (last - first)) * WIDTH * 10) / 10);
   const y = (value) => Math.round((HEIGHT - 2 - (value / most) * (HEIGHT - 6)) * 10) / 10;
-  const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", class: "series", role: "img", "aria-label": "GPUs held by HIGH and NORMAL work, by LOW work, and asked for by what waits, over time; marks are preemptions" });
+  const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", class: "series", role: "img", "aria-label": "GPUs over time: in use by HIGH and NORMAL workflows, in use by LOW workflows, and needed by pending workflows; marks are preemptions" });
   svg.append(shape("path", { class: "firm", d: area(points, x, y, () => 0, (point) => point[1]) }));
   svg.append(shape("path", { class: "low", d: area(points, x, y, (point) => point[1], (point) => point[1] + point[2]) }));
   const line = points.map((point, i) => (i ? `H${x(point[0])} V${y(point[3])}` : `M${x(point[0])},${y(point[3])}`)).join(" ");
@@ -108,7 +108,7 @@ async function curve() {
   slider.before(svg);
   const keys = document.createElement("p");
   keys.className = "legend";
-  for (const [kind, text] of [["firm", "HIGH, NORMAL"], ["low", "LOW"], ["waiting", "asked by what waits"], ["taken", "preempted"]]) {
+  for (const [kind, text] of [["firm", "HIGH, NORMAL"], ["low", "LOW"], ["waiting", "needed by pending workflows"], ["taken", "preempted"]]) {
     const key = document.createElement("span");
     const mark = document.createElement("span");
     mark.className = `key ${kind}`;
@@ -125,7 +125,7 @@ slider.id = "slider";
 slider.min = String(first);
 slider.max = String(last);
 slider.step = "any";
-slider.setAttribute("aria-label", "Time; arrow keys go from decision to decision");
+slider.setAttribute("aria-label", "Time; arrow keys step from decision to decision");
 slider.addEventListener("input", () => {
   const time = Number(slider.value);
   slider.setAttribute("aria-valuetext", words(time));
