@@ -12,9 +12,9 @@ from tests.attack.test_tokens import NOT_BY_NAME
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import process
 
-ALONE = "`login --method dev` is allowed for dev alone"
-DIRECT = "`login --method dev` is for programs of this machine, and no page or proxy"
-BY_NOW = "nobody may get in as dev without a token by now"
+ALONE = "`login --method dev` is enabled only for dev"
+DIRECT = "`login --method dev` works only for programs on this machine, not through a browser or proxy"
+BY_NOW = "dev login is no longer allowed for dev"
 
 
 @pytest.fixture(scope="module")
@@ -159,12 +159,12 @@ def _start(folder: Path, user: str, cluster: str = CLUSTER) -> subprocess.Comple
 def test_it_does_not_start_for_an_administrator(tmp_path: Path) -> None:
     roles = "roles: [{user: ada, role: admin}, {user: tina, role: admin, pool: team}]\n"
     for user, why in (
-        (getpass.getuser(), "that user runs this server, and may do everything"),
-        ("ada", "that user is an administrator (admin)"),
-        ("tina", "that user is an administrator (team-admin)"),
+        (getpass.getuser(), "this user runs the server and has all permissions"),
+        ("ada", "this user is an administrator (admin)"),
+        ("tina", "this user is an administrator (team-admin)"),
     ):
         done = _start(tmp_path, user, CLUSTER + roles)
-        said = f"nobody may get in as {user} without a token: {why}; name another user"
+        said = f"dev login is not allowed for {user}: {why}. Use another user"
         assert (done.returncode, done.stdout) == (1, "")
         assert said in done.stderr
         assert "Traceback" not in done.stderr

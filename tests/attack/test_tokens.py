@@ -24,8 +24,8 @@ OPEN = (
     *SIGN_IN,
 )
 NOT_BY_NAME = (
-    "no token came with the request, and `login --method dev` is not allowed here: "
-    "log in with `login URL --method token --token-file FILE`"
+    "the request has no token, and `login --method dev` is not enabled on this server. Instead, "
+    "log in with a token: `login URL --method token --token-file FILE`"
 )
 VALUES = {"pool": "team2", "name": "team", "parent": "team", "subpool": "a", "id": "treasure-1", "user": "ann"}
 

@@ -164,7 +164,7 @@ def test_a_token_gives_what_is_named_and_says_so(home: Home) -> None:
     refused = home.run("token", "create", "x", "--role", "pool1-user", RUNRIG_TOKEN=bob)
     assert (refused.code, refused.err) == (
         2,
-        "Error: a token gives roles of its user, and bob does not have pool1-user: there are pool2-viewer\n",
+        "Error: bob does not have the role pool1-user, so a token cannot grant it (roles: pool2-viewer)\n",
     )
     assert home.said("token", "update", "ci", "-u", "bob", "-r", "pool1-user") == "token ci of bob gives: pool1-user"
     assert home.said("token", "update", "ci", "-u", "bob", "--all-roles") == "token ci of bob gives: all"

@@ -48,9 +48,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
             ["workflow", "list", "--user", "zoe"],
             "no user 'zoe' has submitted anything that you see: `runrig workflow list --all` shows who has",
         ),
-        (["role", "list", "--user", "ana"], "there is no user 'ana': `runrig user list` lists them all"),
+        (["role", "list", "--user", "ana"], "user 'ana' not found. List users with `runrig user list`"),
         (["role", "list", "--pool", "vison"], "there is no pool 'vison': there are video, vision"),
-        (["user", "history", "ana"], "there is no user 'ana': `runrig user list` lists them all"),
+        (["user", "history", "ana"], "user 'ana' not found. List users with `runrig user list`"),
         (
             ["pool", "history", "vision", "--by", "ana"],
             "no user 'ana' has changed pool vision: `runrig pool history vision` shows who has",

@@ -135,7 +135,7 @@ def test_a_provider_that_refuses_is_told_in_one_line(place: Place) -> None:
     assert done == Done(
         4,
         "",
-        "Error: the provider of identities refuses: invalid_grant; "
+        "Error: the identity provider refused: invalid_grant; "
         f"sign in again: 'runrig login {place.url} --method oidc'\n",
     )
 
@@ -154,12 +154,12 @@ def test_a_provider_that_is_down_is_no_hindrance_until_the_end(tmp_path: Path) -
                 script, env={**place.environment, "PATH": "/usr/bin"}, capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, done
-            assert "the provider of identities does not answer at http://127.0.0.1" in done.stderr
+            assert "the identity provider does not respond at http://127.0.0.1" in done.stderr
             assert "; the sign-in is not renewed, and ends at " in done.stderr
             place.pretend(begun_at=0, ends_at=1)
             ended = place.run("pool", "list")
             assert (ended.code, ended.out) == (75, "")
-            assert ended.err.startswith("Error: the provider of identities does not answer at http://127.0.0.1")
+            assert ended.err.startswith("Error: the identity provider does not respond at http://127.0.0.1")
 
 
 def test_a_logout_forgets_the_refresh_token_too(place: Place) -> None:

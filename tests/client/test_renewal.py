@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S, until
 OLD, NEW = "old", "new"
 RENEWAL = "/api/v1/sign-in/renewal"
 AGREED = (200, {"token": NEW, "refresh_token": "r2", "expires_in_s": 900})
-REFUSED = (403, {"detail": "the provider of identities refuses: invalid_grant", "code": "FORBIDDEN"})
+REFUSED = (403, {"detail": "the identity provider refused: invalid_grant", "code": "FORBIDDEN"})
 
 
 @dataclass

@@ -134,4 +134,4 @@ def test_a_machine_without_a_browser_signs_in_by_a_code(http: TestClient, runnin
 def test_a_password_is_refused_with_the_method_that_works(http: TestClient) -> None:
     status, answer = granted(http, offer(http), grant_type="password", username="alice", password="x")
     assert (status, answer["error"]) == (400, "unsupported_grant_type")
-    assert "log in with `login URL --method token --token-file FILE`" in answer["error_description"]
+    assert "log in with a token: `login URL --method token --token-file FILE`" in answer["error_description"]

@@ -147,7 +147,7 @@ def test_a_code_is_good_once(it: Place) -> None:
     assert visitor.get(came_back).status_code == 200
     again = it.visitor()
     again.http.cookies.update(kept)
-    refused(again.get(came_back), "provider of identities refuses: invalid_grant")
+    refused(again.get(came_back), "identity provider refused: invalid_grant")
     assert it.roles(again) is None
 
 
@@ -155,7 +155,7 @@ def test_an_answer_counts_only_in_the_browser_that_asked(it: Place) -> None:
     """Else somebody could sign others in as themselves, and see what they then submit."""
     mine, other = it.visitor(), it.visitor()
     came_back = Browser("alice").open(it.begin(mine), BACK).removeprefix(URL)
-    refused(other.get(came_back), "has not begun to sign in")
+    refused(other.get(came_back), "has no sign-in in progress")
     it.begin(other)
     refused(other.get(came_back), "belongs to another sign-in")
     assert mine.get(came_back).status_code == 200
@@ -172,7 +172,7 @@ def test_a_wrong_state_is_refused_before_the_provider_is_asked(it: Place, state:
 
 def test_an_answer_comes_in_time_from_the_provider_that_was_asked(it: Place) -> None:
     for change, shift, said in (
-        ({"iss": "https://evil.example"}, 0.0, "nother provider has answered"),
+        ({"iss": "https://evil.example"}, 0.0, "came from another identity provider"),
         ({}, 601.0, "ten minutes"),
     ):
         visitor = it.visitor()
@@ -184,7 +184,7 @@ def test_an_answer_comes_in_time_from_the_provider_that_was_asked(it: Place) -> 
 def test_who_says_no_at_the_provider_is_told_so(it: Place) -> None:
     for error, said in (
         ("access_denied", "(access_denied)"),
-        ("<script>alert(1)</script>", "did not sign you in: sign"),
+        ("<script>alert(1)</script>", "did not sign you in. Sign"),
     ):
         visitor = it.visitor()
         state = parse_qs(urlsplit(it.begin(visitor)).query)["state"][0]
@@ -341,7 +341,7 @@ def test_while_the_provider_is_silent_a_session_lasts_to_its_end_and_no_longer(
 
     def silent(*_: object) -> None:
         asked.append(1)
-        raise ProviderSilent("the provider of identities does not answer")
+        raise ProviderSilent("the identity provider does not respond")
 
     visitor = it.signed_in("alice")
     monkeypatch.setattr(Provider, "tokens", silent)

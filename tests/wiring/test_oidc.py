@@ -55,11 +55,11 @@ ISSUER_HINT = "write it as the provider does, such as https://login.example.org/
     [
         ("yes", ["oidc: expected a mapping with the fields of oidc, got text 'yes'"]),
         ("{}", ["oidc needs issuer: write issuer: https://login.example.org/realms/people", "oidc needs client_id: write client_id: runrig"]),
-        ("{issuer: http://login.example.org, client_id: x}", [f"issuer: 'http://login.example.org' is not https, so it is not protected on the network: {ISSUER_HINT}"]),
-        ("{issuer: 'http://127.0.0.1.evil.org', client_id: x}", [f"issuer: 'http://127.0.0.1.evil.org' is not https, so it is not protected on the network: {ISSUER_HINT}"]),
+        ("{issuer: http://login.example.org, client_id: x}", [f"issuer: 'http://login.example.org' does not use https, so it is not protected on the network: {ISSUER_HINT}"]),
+        ("{issuer: 'http://127.0.0.1.evil.org', client_id: x}", [f"issuer: 'http://127.0.0.1.evil.org' does not use https, so it is not protected on the network: {ISSUER_HINT}"]),
         ("{issuer: 'https://a@b.org', client_id: x}", [f"issuer: 'https://a@b.org' must have no user, query or fragment: {ISSUER_HINT}"]),
         ("{issuer: 'https://b.org?x=1', client_id: x}", [f"issuer: 'https://b.org?x=1' must have no user, query or fragment: {ISSUER_HINT}"]),
-        ("{issuer: 'https://[b', client_id: x}", [f"issuer: 'https://[b' is no address: {ISSUER_HINT}"]),
+        ("{issuer: 'https://[b', client_id: x}", [f"issuer: 'https://[b' is not a URL: {ISSUER_HINT}"]),
         ("{issuer: 7, client_id: ''}", ["issuer: expected text, got 7. Put it in quotes.", "client_id: '' must be 1 to 1000 printable characters"]),
         (f"{{{ISSUER}, client_id: x, client_secret: y}}", ["oidc has no field 'client_secret': did you mean 'client_id'?"]),
         (f"{{{ISSUER}, client_id: x, role_map: {{a: boss}}}}", ["a: 'boss' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"]),
@@ -79,9 +79,9 @@ def test_a_provider_that_does_not_fit_is_a_mistake_of_the_file_and_a_silent_one_
         spec = read_serve(f"{LEAST}oidc: {{issuer: '{provider.issuer}', client_id: runrig}}\n", Path("/"), {})
         assert serve.check(spec) is None
         provider.document["issuer"] += "/"
-        with pytest.raises(InvalidInput, match=rf"cannot be used: it calls itself '{provider.issuer}/'"):
+        with pytest.raises(InvalidInput, match=rf"cannot be used: its issuer is '{provider.issuer}/'"):
             serve.check(spec)
     doubt = serve.check(spec)
     assert doubt is not None
-    assert doubt.startswith("the provider of identities does not answer at http://127.0.0.1:")
+    assert doubt.startswith("the identity provider does not respond at http://127.0.0.1:")
     assert doubt.endswith(": nobody can sign in until it does")

@@ -52,12 +52,12 @@ def _issuer_problem(text: str) -> str | None:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        return "is no address"
+        return "is not a URL"
     if not host or not text.isascii() or " " in text or "@" in parts.netloc or parts.query or parts.fragment:
         return "must have no user, query or fragment"
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):
         return None
-    return "is not https, so it is not protected on the network"
+    return "does not use https, so it is not protected on the network"
 
 
 def _groups(field: Field) -> dict[str, tuple[Grant, ...]]:

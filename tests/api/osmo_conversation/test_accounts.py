@@ -76,7 +76,7 @@ def test_a_token_is_set_listed_and_deleted(world: TwoTeams, actor: str) -> None:
     assert set(tokens(world, actor)) == {"laptop"}
     assert refused(as_holder(world, token), "holder", "GET", "api/profile/settings")[0] == 401
     status, message = refused(world, actor, "DELETE", "api/auth/access_token/ci")
-    assert (status, message) == (404, f"{actor} has no token 'ci': there are laptop")
+    assert (status, message) == (404, f"unknown token 'ci' of {actor} (tokens: laptop)")
 
 
 def test_the_roles_of_a_token_say_who_gave_them(world: TwoTeams) -> None:
@@ -106,9 +106,9 @@ def test_a_token_gives_the_roles_it_was_made_with_and_no_more(world: TwoTeams) -
     status, message = refused(
         holder, "holder", "POST", "api/auth/access_token/wide", None, expires_at=LATER, roles=["team-user"]
     )
-    assert (status, message.partition(":")[0]) == (
+    assert (status, message.partition(" (")[0]) == (
         422,
-        "a token gives roles of its user, and tom does not have team-user",
+        "tom does not have the role team-user, so a token cannot grant it",
     )
     said(world, "ada", "DELETE", "api/auth/user/tom/roles/osmo-team2-user")
     assert submits(holder, "holder", "team2") == 404
@@ -142,8 +142,8 @@ def test_an_admin_has_the_tokens_of_others_in_hand(world: TwoTeams) -> None:
         ("a", {"expires_at": "tomorrow"}, "'tomorrow' is no day"),
         ("a", {"expires_at": "2020-01-31"}, "2020-01-31 has begun already"),
         ("a", {"expires_at": "9999-12-31"}, "9999-12-31 is too late: a token ends on "),
-        ("a", {"expires_at": LATER, "description": "a" * 201}, "a description has at most"),
-        ("a", {"expires_at": LATER, "description": "a\nb"}, "a description has at most"),
+        ("a", {"expires_at": LATER, "description": "a" * 201}, "invalid description"),
+        ("a", {"expires_at": LATER, "description": "a\nb"}, "invalid description"),
         ("a", {"expires_at": LATER, "roles": ["boss"]}, "'boss' is not a role"),
         ("-a", {"expires_at": LATER}, "token name '-a' must be"),
         ("a", {}, "expires_at is missing"),

@@ -47,7 +47,7 @@ def test_credentials_are_set_listed_and_deleted(world: TwoTeams, actor: str) -> 
     assert gone == {"credentials": [{"cred_name": "bucket", "cred_type": "DATA", "profile": "s3://bucket"}]}
     assert [row[0] for row in listed(world, actor)] == ["nvcr", "omni"]
     status, message = refused(world, actor, "DELETE", "api/credentials/bucket")
-    assert (status, message) == (404, f"{actor} has no credential 'bucket': there are nvcr, omni, spare")
+    assert (status, message) == (404, f"unknown credential 'bucket' of {actor} (credentials: nvcr, omni, spare)")
 
 
 def test_what_is_set_again_is_replaced_whole(world: TwoTeams) -> None:
@@ -108,7 +108,7 @@ def test_nobody_keeps_more_than_a_hundred(world: TwoTeams) -> None:
     for number in range(99):
         said(world, "tom", "POST", f"api/credentials/c{number}", GENERIC)
     status, message = refused(world, "tom", "POST", "api/credentials/more", GENERIC)
-    assert (status, message) == (409, "tom has 100 credentials, and nobody may have more: delete some")
+    assert (status, message) == (409, "tom has reached the limit of 100 credentials. Delete some first")
     said(world, "tom", "POST", "api/credentials/c0", REGISTRY)
 
 

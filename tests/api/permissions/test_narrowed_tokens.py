@@ -167,8 +167,8 @@ def test_a_narrowed_token_changes_and_ends_only_tokens_that_give_no_more(tmp_pat
                 assert refused.status_code == 403, (by, about)
                 told = refused.json()
                 assert (told.get("detail") or told["message"]) == (
-                    f"token {about} of una gives more than token {by}, which this request uses, and so can be changed, shown "
-                    "again or revoked only with a token that gives as much"
+                    f"token {about} of una grants more roles than {by}, the token of this request. Use a token with at "
+                    "least the same roles to change, show or revoke it"
                 )
         assert it.portrait() == before
         assert all(it.send(each, "GET", "/api/v1/me").status_code == 200 for each in it.tokens.values())
@@ -263,5 +263,5 @@ def test_browsers_of_a_narrowed_token_sign_out_only_those_that_may_do_no_more(
         form = {"Origin": URL, "Content-Type": "application/x-www-form-urlencoded"}
         refused = it.http.post("/login", content=f"shown={it.tokens['narrow']}", headers=form)
         assert refused.status_code == 409
-        assert "una is signed in with 3 browsers, all of which may do more than this token" in refused.text.lower()
+        assert "una already has 3 browser sessions, all with more permissions than this token" in refused.text.lower()
         assert it.portrait() == before

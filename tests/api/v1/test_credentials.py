@@ -30,7 +30,7 @@ def test_one_is_made_shown_replaced_and_deleted(tmp_path: Path) -> None:
         assert "location" not in again.headers
         assert it.http.delete(f"{PATH}/wandb").status_code == 204
         found = problem(it.http.get(f"{PATH}/wandb"), 404, "NOTFOUND")
-        assert found["detail"] == "ann has no credential 'wandb': there are none"
+        assert found["detail"] == "unknown credential 'wandb' of ann (credentials: none)"
 
 
 def test_an_edit_holds_to_what_was_read(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_first_admin_gets_in_once(any_store: str) -> None:
         with pytest.raises(Conflict) as refused:
             it.again().tokens.first_admin("eve")
         assert str(refused.value) == (
-            "there are admins with good tokens (root): one of them makes what is needed with `runrig user create` and "
+            "there are already administrators with valid tokens (root). Ask one of them to run `runrig user create` and "
             "`runrig token create`"
         )
         assert it.trail() == [
@@ -63,7 +63,8 @@ def test_the_last_admin_cannot_be_taken_away(any_store: str) -> None:
             with pytest.raises(Conflict) as refused:
                 change()
             assert (
-                str(refused.value) == "root is the last admin: make another first, with `runrig role grant USER admin`"
+                str(refused.value)
+                == "root is the last administrator. Grant the role to someone else first: `runrig role grant USER admin`"
             )
         it.access.users.grant("bob", ADMIN, actor="root")
         assert it.access.users.withdraw("root", ADMIN, actor="bob").grants == ()
@@ -79,14 +80,14 @@ def test_roles_are_on_pools_that_are_there(any_store: str) -> None:
     with people(any_store) as it:
         with pytest.raises(NotFound) as refused:
             it.access.users.create("bob", [role_named("teem-user")], actor="root")
-        assert str(refused.value) == "there is no pool 'teem': there are team, team2"
+        assert str(refused.value) == "unknown pool 'teem' (pools: team, team2)"
         assert it.access.users.all() == ()
         it.access.users.create("bob", [role_named("team2-admin")], actor="root")
         with pytest.raises(NotFound):
             it.access.users.grant("bob", role_named("teem-user"), actor="root")
         with pytest.raises(NotFound) as refused:
             it.access.users.withdraw("bob", role_named("team-admin"), actor="root")
-        assert str(refused.value) == "user bob does not have the role team-admin: team2-admin"
+        assert str(refused.value) == "user bob does not have the role team-admin (roles: team2-admin)"
         with pytest.raises(Conflict):
             it.access.users.create("bob", actor="root")
 
@@ -121,7 +122,7 @@ def test_a_file_that_would_prune_the_last_admin_changes_nothing(any_store: str) 
         it.access.users.change_roles([("root", ADMIN)], [], "apply by ann")
         with pytest.raises(Conflict) as refused:
             roles.changes(it.access, (), prune="apply by ")
-        assert str(refused.value).startswith("root would lose the role admin, and no other admin is left")
+        assert str(refused.value).startswith("root would lose the role admin, and no other administrator is left")
         found = roles.changes(it.access, (RoleGrant("bob", "admin"),), prune="apply by ")
         assert found == RoleChanges((("bob", ADMIN),), it.access.users.grants())
 

@@ -113,7 +113,7 @@ def test_a_code_of_somebody_who_is_no_longer_let_in_is_worth_nothing(any_store: 
 def test_what_is_good_for_minutes_does_not_become_good_for_days(any_store: str) -> None:
     with people(any_store) as it:
         jwt, _ = it.access.authentication.exchange(it.token("bob", "admin"), HERE)
-        with pytest.raises(NotLoggedIn, match="ends in minutes"):
+        with pytest.raises(NotLoggedIn, match="too short-lived"):
             it.access.browsers.enter(jwt, HERE)
         with pytest.raises(NotAllowed, match="without a token"):
             it.access.browsers.make_code(Identity("dev", (Grant(Kind.POOL_USER),), DEV_LOGIN))

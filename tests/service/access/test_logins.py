@@ -60,7 +60,7 @@ def test_ten_thousand_failures_are_answered_fast_and_remembered_little(
             refused[type(answer.value)] += 1
         assert refused == {NotLoggedIn: 10, TooMany: 9_990}
         assert answer.value.details == {"retry_after_s": 6}
-        assert str(answer.value) == "too many failed logins: try again in 6 s"
+        assert str(answer.value) == "too many failed logins. Try again in 6 s"
         assert it.ask(good).user == "bob"
         assert (it.access.authentication.failed_logins, len(caplog.records)) == (10_000, 10)
 

@@ -101,12 +101,12 @@ def test_a_code_is_good_once_for_who_asked_for_it(it: Signing) -> None:
     browser, asked = Browser("alice"), Asked()
     code = asked.code(it, browser)
     it.by(asked, code)
-    with pytest.raises(NotAllowed, match=r"the provider of identities refuses: invalid_grant"):
+    with pytest.raises(NotAllowed, match=r"the identity provider refused: invalid_grant"):
         it.by(asked, code)
     other = Asked()
     with pytest.raises(NotAllowed, match="invalid_grant"):
         it.by(asked, other.code(it, browser))  # the verifier of another request
-    with pytest.raises(NotAllowed, match="its nonce belongs to another sign-in"):
+    with pytest.raises(NotAllowed, match="the nonce belongs to another sign-in"):
         it.by(other, other.code(it, browser), nonce=asked.nonce)
 
 
@@ -131,7 +131,7 @@ def test_a_code_for_another_client_is_not_taken(it: Signing) -> None:
     ],
 )
 def test_a_code_that_went_elsewhere_is_not_taken(it: Signing, uri: str) -> None:
-    with pytest.raises(InvalidInput, match="is neither on loopback nor on https://runrig"):
+    with pytest.raises(InvalidInput, match="It must be on loopback or on https://runrig"):
         it.by(Asked(), "x", redirect_uri=uri)
 
 
@@ -156,7 +156,9 @@ def test_rotated_keys_are_found_but_not_looked_for_at_every_token(it: Signing, r
     running.rotate()
     found = it.renewed(found)
     running.rotate()
-    with pytest.raises(NotAllowed, match=r"is signed with key '.*' for RS256, which it does not publish"):
+    with pytest.raises(
+        NotAllowed, match=r"is signed with key '.*' for RS256, which the identity provider does not publish"
+    ):
         it.renewed(found)
     time[0] += SEARCH_EVERY_S
     assert it.roles(it.sign_in(Browser("alice")).token) == ["team-user"]
@@ -209,7 +211,7 @@ def test_a_disabled_user_is_out_at_once(it: Signing) -> None:
 def test_no_token_outlives_the_sign_in(it: Signing) -> None:
     found = it.sign_in(Browser("alice"))
     for actor in ("oidc:alice", "root"):
-        with pytest.raises(Conflict, match="oidc:alice signs in at the provider of identities and has no tokens"):
+        with pytest.raises(Conflict, match="oidc:alice uses single sign-on and cannot have access tokens"):
             it.access.tokens.create("oidc:alice", "laptop", actor=actor)
     with pytest.raises(NotLoggedIn):
         it.access.authentication.exchange(found.token, ELSEWHERE)
@@ -220,7 +222,7 @@ def test_a_server_without_a_provider_knows_nobody_who_signed_in(it: Signing) -> 
     without = Access(it.access._store, now=it.access.now)
     with pytest.raises(NotLoggedIn):
         without.authentication.authenticate(found.token, ELSEWHERE)
-    with pytest.raises(NotFound, match="nobody signs in at a provider"):
+    with pytest.raises(NotFound, match="single sign-on is not configured"):
         without.sign_ins  # noqa: B018 - asking raises
 
 
@@ -244,6 +246,6 @@ def test_while_the_provider_is_down_tokens_are_good_until_their_end(it: Signing,
         found = other.sign_in(Browser("alice"))
         mortal.process.kill()
         mortal.process.wait()
-        with pytest.raises(ProviderSilent, match="the provider of identities does not answer at http:"):
+        with pytest.raises(ProviderSilent, match="the identity provider does not respond at http:"):
             other.renewed(found)
         assert other.ask(found.token).user == "oidc:alice"

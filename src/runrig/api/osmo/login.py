@@ -48,7 +48,7 @@ def _form(*fields: str) -> dict[str, Any]:
 @router.get(
     "/api/auth/login",
     summary="Where else than by a token the client could log in",
-    description="404 where nobody signs in at a provider of identities: the client shows it to whoever chose another method.",
+    description="Returns 404 if single sign-on is not configured. The client shows the message to users who chose another method.",
     dependencies=[OPEN],
     responses=answers(wire.LoginAnswer, 404),
 )
@@ -56,7 +56,7 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
     try:
         signs = service.access.sign_ins
     except NotFound:
-        raise NotFound(f"this method does not work here: {BY_TOKEN}") from None
+        raise NotFound(f"this method is not available. Instead, {BY_TOKEN}") from None
     return wire.LoginAnswer(
         device_endpoint=base + DEVICE,
         device_client_id=signs.spec.client_id,

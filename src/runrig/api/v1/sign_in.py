@@ -21,7 +21,7 @@ router = APIRouter(route_class=Route, tags=["access"])
 
 Address = Annotated[str, Found(lambda request: source(request.scope))]
 
-_NONE: Said = ("nobody signs in at a provider of identities here: log in with a token, `runrig login URL`", {})
+_NONE: Said = ("single sign-on is not configured on this server. Log in with a token: `runrig login URL`", {})
 _REFUSED: Said = ("the provider of identities refuses: invalid_grant", {"provider": "invalid_grant"})
 _PENDING: Said = (
     "the sign-in is not confirmed yet: ask again after the interval",

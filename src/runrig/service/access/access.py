@@ -62,7 +62,7 @@ class Access:
     def sign_ins(self) -> SignIns:
         """Raises NotFound."""
         if self._sign_ins is None:
-            raise NotFound("nobody signs in at a provider of identities here: log in with a token, `runrig login URL`")
+            raise NotFound("single sign-on is not configured on this server. Log in with a token: `runrig login URL`")
         return self._sign_ins
 
     def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:

@@ -28,7 +28,7 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import ENGINE
 
 RESERVED = (ENGINE, "runrig", "serve")
-"""Names under which the log keeps what no person did."""
+"""Names in the log for changes that no person made."""
 
 _log = logging.getLogger(__name__)
 
@@ -206,6 +206,6 @@ def hash_of(token: str) -> str:
 def check_user(name: str) -> None:
     problem = user_problem(name)
     if problem is None and name in RESERVED:
-        problem = f"{name!r} is how the log names what no person did: choose another name"
+        problem = f"user name {name!r} is reserved. Choose another name"
     if problem is not None:
         raise InvalidInput.one(problem, "name")

@@ -195,7 +195,9 @@ class Authentication:
         if owner is not None and identity == owner.identity:
             return OWNED + owner.hash, None
         if not identity.keeps_tokens:
-            raise NotAllowed(f"{identity.user} got in without a token, and so cannot sign a browser in: {BY_TOKEN}")
+            raise NotAllowed(
+                f"{identity.user} is logged in without a token, so this login cannot sign in a browser. To get one that can, {BY_TOKEN}"
+            )
         return identity.token, None
 
     def _identity(self, text: str, now: float) -> Identity | str:
@@ -204,7 +206,7 @@ class Authentication:
         if jwts.looks_like_one(text):
             found = jwts.read(self.key, text, now)
             if found is None:
-                return "no JWT of this server, or one that has ended"
+                return "not a JWT of this server, or expired"
             if isinstance(found, jwts.OfSignIn):
                 return self._signed_in(found.user, found.sign_in, now)
             if owner is not None and found == OWNER:
@@ -231,9 +233,9 @@ class Authentication:
         """As `_identity`.  Roles that were granted here are added to those of the groups."""
         user = self._accounts.rows.users.get(name)
         if self.sign_ins is None or user is None or user.account is None:
-            return f"a sign-in of {name}, which is not signed in at a provider of this server"
+            return f"{name} is not a single sign-on user of this server"
         if sign_in.ends_at <= now:
-            return f"the sign-in of {name} has ended"
+            return f"the session of {name} expired"
         if user.disabled:
             return f"user {name} is disabled"
         return Identity(name, tuple(dict.fromkeys((*user.grants, *sign_in.grants))), sign_in=sign_in)
@@ -244,4 +246,4 @@ class Authentication:
         if wait_s is None:
             _log.warning("%s", logs.line("login_failed", source=source, problem=problem))
             return NotLoggedIn()
-        return TooMany(f"too many failed logins: try again in {wait_s} s", wait_s)
+        return TooMany(f"too many failed logins. Try again in {wait_s} s", wait_s)

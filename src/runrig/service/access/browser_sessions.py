@@ -40,7 +40,7 @@ AGAIN_S = 30.0
 MOST_CODES = 1_000
 BY_PAGE = "page"
 """What the audit trail says of how somebody signed in."""
-ENDED = "this browser is not signed in here, or no longer: open /login"
+ENDED = "this browser is not signed in. Open /login"
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class BrowserSessions:
         identity = self._authentication.authenticate(shown, source)
         if jwts.looks_like_one(shown) and identity.sign_in is None:
             raise NotLoggedIn(
-                "this token ends in minutes, and a session would outlive it: show the token that it was made for"
+                "this token is too short-lived for a browser session. Use the access token it was created from"
             )
         return self._begin(identity)
 
@@ -155,8 +155,8 @@ class BrowserSessions:
         reached = [each for each in own if excess and self._reaches(identity, each)]
         if len(reached) < excess:
             raise Conflict(
-                f"{identity.user} is signed in with {len(own)} browsers, all of which may do more than this token: sign one out, or "
-                "sign in with a token that gives all roles"
+                f"{identity.user} already has {len(own)} browser sessions, all with more permissions than this token. Sign out of one, or "
+                "sign in with a token that grants all roles"
             )
         reached.sort(key=lambda each: (each.created_at, each.hash))
         return ended + [each.hash for each in reached[:excess]]

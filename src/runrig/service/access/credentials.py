@@ -38,7 +38,7 @@ class Credentials:
         found = self._accounts.rows.credentials.get((user, name))
         if found is None:
             has = listed([each.name for each in self.of(user)])
-            raise NotFound(f"{user} has no credential {name!r:.80}: there are {has or 'none'}")
+            raise NotFound(f"unknown credential {name!r:.80} of {user} (credentials: {has or 'none'})")
         return found
 
     def set(
@@ -62,7 +62,7 @@ class Credentials:
             if expected is not None:
                 check_unchanged(expected, self.get(user, name), f"credential {name}")
             if before is None and len(self.of(user)) >= MOST:
-                raise Conflict(f"{user} has {MOST} credentials, and nobody may have more: delete some")
+                raise Conflict(f"{user} has reached the limit of {MOST} credentials. Delete some first")
             change = self._accounts.draft(actor)
             made = Credential(user, name, kind, tuple(sorted(values)), profile_of(kind, values), change.now, "")
             made = replace(made, sealed=seal(keys, values, made))

@@ -8,8 +8,8 @@ from runrig.service.access.accounts import Accounts
 from runrig.service.access.users import Users
 from runrig.service.runtime import logs
 
-BY_TOKEN = "log in with `login URL --method token --token-file FILE`"  # noqa: S105 - no token
-_NOT_HERE = f"no token came with the request, and `login --method dev` is not allowed here: {BY_TOKEN}"
+BY_TOKEN = "log in with a token: `login URL --method token --token-file FILE`"  # noqa: S105 - no token
+_NOT_HERE = f"the request has no token, and `login --method dev` is not enabled on this server. Instead, {BY_TOKEN}"
 _ADMINS = (Kind.ADMIN, Kind.POOL_ADMIN)
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class DevLogin:
         if user not in self._accounts.rows.users and user != self._owner:
             self._users.create(user, [Grant(Kind.POOL_USER)], actor=actor)
         if (problem := self._problem(user)) is not None:
-            raise Conflict(f"nobody may get in as {user} without a token: {problem}; name another user")
+            raise Conflict(f"dev login is not allowed for {user}: {problem}. Use another user")
         self._user = user
 
     def enter(self, named: str, *, direct: bool) -> Identity:
@@ -39,13 +39,15 @@ class DevLogin:
         if self._user is None:
             raise NotLoggedIn(_NOT_HERE)
         if not direct:
-            raise NotLoggedIn(f"`login --method dev` is for programs of this machine, and no page or proxy: {BY_TOKEN}")
+            raise NotLoggedIn(
+                f"`login --method dev` works only for programs on this machine, not through a browser or proxy. Instead, {BY_TOKEN}"
+            )
         if named != self._user:
-            raise NotLoggedIn(f"`login --method dev` is allowed for {self._user} alone: {BY_TOKEN}")
+            raise NotLoggedIn(f"`login --method dev` is enabled only for {self._user}. Instead, {BY_TOKEN}")
         identity = self.identity()
         if identity is None:
             _log.warning("%s", logs.line("dev_login_refused", user=named, problem=self._problem(named)))
-            raise NotLoggedIn(f"nobody may get in as {named} without a token by now: {BY_TOKEN}")
+            raise NotLoggedIn(f"dev login is no longer allowed for {named}. Instead, {BY_TOKEN}")
         return identity
 
     def identity(self) -> Identity | None:
@@ -63,9 +65,9 @@ class DevLogin:
     def _problem(self, name: str) -> str | None:
         """Why *name* may not come in without a token; None if it may."""
         if name == self._owner:
-            return "that user runs this server, and may do everything"
+            return "this user runs the server and has all permissions"
         user: User = self._accounts.rows.users[name]
         if user.disabled:
-            return "that user is disabled"
+            return "this user is disabled"
         found = [str(each) for each in user.grants if each.kind in _ADMINS]
-        return f"that user is an administrator ({', '.join(found)})" if found else None
+        return f"this user is an administrator ({', '.join(found)})" if found else None

@@ -18,7 +18,7 @@ from runrig.service.access.oidc.sign_ins import SignIns
 
 PATIENCE_S = 600.0
 """How long somebody has for the forms of the provider."""
-_AGAIN = "sign in again"
+_AGAIN = "Sign in again"
 
 
 class InBrowsers:
@@ -57,17 +57,17 @@ class InBrowsers:
         """The cookie of a new session, for what the provider sent the browser back with.  Raises NotAllowed, TooMany."""
         begun_at, _, _ = (kept or "").partition(".")
         if kept is None or not begun_at.isdecimal() or len(begun_at) > 12:
-            raise NotAllowed(f"this browser has not begun to sign in, or took more than ten minutes: {_AGAIN}")
+            raise NotAllowed(f"this browser has no sign-in in progress, or it took longer than ten minutes. {_AGAIN}")
         if not hmac.compare_digest(answer.get("state", "").encode(), self._made_of(kept, "state").encode()):
-            raise NotAllowed(f"the provider's answer belongs to another sign-in: {_AGAIN}")
+            raise NotAllowed(f"the identity provider's response belongs to another sign-in. {_AGAIN}")
         if not 0 <= self._accounts.now() - int(begun_at) < PATIENCE_S:
-            raise NotAllowed(f"that took more than ten minutes: {_AGAIN}")
+            raise NotAllowed(f"the sign-in took longer than ten minutes. {_AGAIN}")
         if answer.get("iss", self._sign_ins.spec.issuer) != self._sign_ins.spec.issuer:
-            raise NotAllowed(f"another provider has answered: {_AGAIN}")
+            raise NotAllowed(f"the response came from another identity provider. {_AGAIN}")
         if "code" not in answer:
             said = answer.get("error", "")
             why = f" ({said})" if said.isidentifier() and len(said) <= 40 else ""
-            raise NotAllowed(f"the provider of identities did not sign you in{why}: {_AGAIN}")
+            raise NotAllowed(f"the identity provider did not sign you in{why}. {_AGAIN}")
         found = self._sign_ins.by_code(
             answer["code"],
             verifier=self._made_of(kept, "verifier"),

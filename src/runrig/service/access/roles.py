@@ -34,8 +34,8 @@ def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None)
     losing = {row.user for row in gone if row.grant.kind is Kind.ADMIN}
     if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.users.admins() - losing:
         raise Conflict(
-            f"{', '.join(sorted(losing))} would lose the role admin, and no other admin is left: keep it in the file, or make "
-            "another first, with `runrig role grant USER admin`"
+            f"{', '.join(sorted(losing))} would lose the role admin, and no other administrator is left. Keep it in the file, or "
+            "grant it to someone else first: `runrig role grant USER admin`"
         )
     return RoleChanges(granted, tuple(gone), tuple(key for key in wanted if key in granted_rows))
 

@@ -33,17 +33,19 @@ class KeyFile:
         path = self._path
         if path is None:
             raise Conflict(
-                "this server keeps no credentials: an admin names a key file as credential_key in the server file"
+                "credentials are not enabled on this server. An administrator can set credential_key in the server file to a key file"
             )
         try:
             with path.open("rb") as file:
                 found = os.fstat(file.fileno())
                 if not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-                    raise ServerFault(f"key file {path} can be read by others, or is no file: chmod 600 it")
+                    raise ServerFault(
+                        f"key file {path} must be a regular file that only its owner can read. Run chmod 600 on it"
+                    )
                 return read_keys(file.read(64 * 1024).decode("ascii"))
         except FileNotFoundError:
             raise ServerFault(
-                f"key file {path} is not there: put it back, or make one with `runrig admin credential-key {path}`"
+                f"key file {path} not found. Restore it, or create one with `runrig admin credential-key {path}`"
             ) from None
         except OSError as error:
             raise ServerFault(f"key file {path} cannot be read ({error.strerror})") from None
@@ -72,8 +74,8 @@ def opened(keys: tuple[bytes, ...], credential: Credential) -> dict[str, str]:
         values: dict[str, str] = json.loads(plain)
     except (InvalidTag, ValueError, binascii.Error):
         raise Conflict(
-            f"the values of credential {credential.name!r} of {credential.user} cannot be read any more: their key is not in the key "
-            f"file, or they were left out of a backup; set it again with `runrig credential set {credential.name}`"
+            f"the values of credential {credential.name!r} of {credential.user} cannot be decrypted: their key is not in the key file, or "
+            f"a backup excluded them. Set it again with `runrig credential set {credential.name}`"
         ) from None
     return values
 

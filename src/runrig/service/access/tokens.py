@@ -19,7 +19,7 @@ TOLD_AGAIN_S = 600.0
 LONGEST_DESCRIPTION = 200
 MOST_TOKENS = 100
 """How many valid tokens a user may have."""
-_ANOTHERS_KEY = "the Idempotency-Key belongs to another token: make each one with a key of its own"
+_ANOTHERS_KEY = "this Idempotency-Key was used for another token. Use a new key for each token"
 
 
 class Tokens:
@@ -45,7 +45,7 @@ class Tokens:
         """The valid token *name* of *user*.  Raises NotFound."""
         good = {token.name: token for token in self.of(user)}
         if name not in good:
-            raise NotFound(f"{user} has no token {name!r:.80}: there are {listed(sorted(good)) or 'none'}")
+            raise NotFound(f"unknown token {name!r:.80} of {user} (tokens: {listed(sorted(good)) or 'none'})")
         return good[name]
 
     def create(
@@ -87,11 +87,11 @@ class Tokens:
                 change.user(User(user, (), change.now), AccessEventKind.USER_CREATED)
                 change.grant(user, Grant(Kind.ADMIN))
             elif self._users.get(user).disabled:
-                raise Conflict(f"user {user} is disabled: `runrig user enable {user}` first")
+                raise Conflict(f"user {user} is disabled. Enable it first: `runrig user enable {user}`")
             elif self._users.get(user).account is not None:
                 raise Conflict(
-                    f"{user} signs in at the provider of identities and has no tokens of this server, which would outlive that: "
-                    "an admin makes a user for a program with `runrig user create`"
+                    f"{user} uses single sign-on and cannot have access tokens, because they would outlive the sign-in. "
+                    "For a program, an administrator can create a user with `runrig user create`"
                 )
             self._check_room(user, name, change.now)
             if roles is not None:
@@ -148,7 +148,7 @@ class Tokens:
         has = [str(each) for each in grants if narrow is None or str(each) in narrow]
         if missing := sorted({str(each) for each in roles} - {*has}):
             raise InvalidInput.one(
-                f"a token gives roles of its user, and {user} does not have {missing[0]}: there are {listed(has) or 'none'}",
+                f"{user} does not have the role {missing[0]}, so a token cannot grant it (roles: {listed(has) or 'none'})",
                 "roles",
             )
 
@@ -161,8 +161,8 @@ class Tokens:
         who = Identity(token.user, asking.gives(grants), by, narrowed=asking.narrowed(grants))
         if not who.reaches(token.roles):
             raise NotAllowed(
-                f"token {token.name} of {token.user} gives more than token {asking.name}, which this request uses, and so can be changed, "
-                f"shown again or revoked only with a token that gives as much"
+                f"token {token.name} of {token.user} grants more roles than {asking.name}, the token of this request. Use a token with at "
+                "least the same roles to change, show or revoke it"
             )
 
     def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
@@ -178,7 +178,7 @@ class Tokens:
             raise Conflict(_ANOTHERS_KEY)
         if row.problem(now) is not None or now - row.created_at > TOLD_AGAIN_S:
             raise Conflict(
-                f"token {name!r} of {user} was created with this Idempotency-Key and is no longer shown: create another one with a new key"
+                f"token {name!r} of {user} was already created with this Idempotency-Key and cannot be shown again. Use a new key"
             )
         return MadeToken(self._with_use(row), text)
 
@@ -204,8 +204,8 @@ class Tokens:
             able = {token.user for token in self._accounts.rows.tokens.values() if token.problem(change.now) is None}
             if admins := sorted(self._accounts.rows.admins() & able):
                 raise Conflict(
-                    f"there are admins with good tokens ({listed(admins)}): one of them makes what is needed with `runrig user "
-                    "create` and `runrig token create`"
+                    f"there are already administrators with valid tokens ({listed(admins)}). Ask one of them to run `runrig user create` "
+                    "and `runrig token create`"
                 )
             user = self._accounts.rows.users.get(name)
             if user is None:
@@ -221,20 +221,18 @@ class Tokens:
     def _check_room(self, user: str, name: str, now: float) -> None:
         good = [token.name for token in self._accounts.rows.tokens_of(user) if token.problem(now) is None]
         if name in good:
-            raise Conflict(f"{user} has a token {name!r} already: choose another name, or delete that one first")
+            raise Conflict(f"{user} already has a token {name!r}. Choose another name, or delete that token first")
         if len(good) >= MOST_TOKENS:
-            raise Conflict(f"{user} has {len(good)} tokens, and nobody may have more than {MOST_TOKENS}: delete some")
+            raise Conflict(f"{user} has reached the limit of {MOST_TOKENS} tokens. Delete some first")
 
 
 def _description_problem(description: str) -> str | None:
     if len(description) <= LONGEST_DESCRIPTION and description.isprintable():
         return None
-    return (
-        f"a description has at most {LONGEST_DESCRIPTION} characters, and no line breaks: {description!r:.80} is none"
-    )
+    return f"invalid description {description!r:.80}. Use at most {LONGEST_DESCRIPTION} characters and no line breaks"
 
 
 def _expiry_problem(expires_in_s: float | None) -> str | None:
     if expires_in_s is None or 0 < expires_in_s <= LONGEST_EXPIRY_S:
         return None
-    return f"a token cannot end after {expires_in_s:g} s: write more than 0, at most {LONGEST_EXPIRY_S:.0f}, or never"
+    return f"invalid token lifetime {expires_in_s:g} s. Use more than 0 and at most {LONGEST_EXPIRY_S:.0f} s, or never"

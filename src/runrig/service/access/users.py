@@ -24,7 +24,7 @@ class Users:
         """Raises NotFound."""
         user = self._accounts.rows.users.get(name)
         if user is None:
-            raise NotFound(f"there is no user {name!r}: `runrig user list` lists them all")
+            raise NotFound(f"user {name!r} not found. List users with `runrig user list`")
         return user
 
     def admins(self) -> set[str]:
@@ -48,7 +48,7 @@ class Users:
             if again and there is not None and not there.disabled and set(there.grants) == set(roles):
                 return there
             if there is not None and not (anew and there.removed):
-                raise Conflict(f"user {name} exists already: `runrig role grant {name} ROLE` gives more roles")
+                raise Conflict(f"user {name} already exists. Grant more roles with `runrig role grant {name} ROLE`")
             for grant in roles:
                 self._check_pool(grant)
             change = self._accounts.draft(actor)
@@ -108,7 +108,7 @@ class Users:
             row = self._accounts.rows.grants.get((self.get(name).name, grant))
             if row is None:
                 has = listed([str(each) for each in self._accounts.rows.users[name].grants])
-                raise NotFound(f"user {name} does not have the role {grant}: {has or 'none'}")
+                raise NotFound(f"user {name} does not have the role {grant} (roles: {has or 'none'})")
             check_unchanged(expected, row, f"role {grant} of {name}")
             if grant.kind is Kind.ADMIN:
                 self._check_admin_left(without=name)
@@ -132,9 +132,11 @@ class Users:
     def _check_pool(self, grant: Grant) -> None:
         pools = None if self._pools is None else self._pools()
         if grant.pool is not None and pools is not None and grant.pool not in pools:
-            raise NotFound(f"there is no pool {grant.pool!r}: there are {listed(sorted(pools)) or 'none yet'}")
+            raise NotFound(f"unknown pool {grant.pool!r} (pools: {listed(sorted(pools)) or 'none'})")
 
     def _check_admin_left(self, *, without: str) -> None:
         admins = self._accounts.rows.admins()
         if self._accounts.owner is None and without in admins and len(admins) == 1:
-            raise Conflict(f"{without} is the last admin: make another first, with `runrig role grant USER admin`")
+            raise Conflict(
+                f"{without} is the last administrator. Grant the role to someone else first: `runrig role grant USER admin`"
+            )

@@ -264,7 +264,7 @@ def workflow_address(id: str) -> str:
 
 @form(router, "/workflow/{id}/hold", dependencies=CHANGE)
 async def hold(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    says = "Groups that have not started leave the queue until you release the workflow, and keep their submit time. Running groups continue."
+    says = "Groups that have not started leave the queue until you release it, and keep their submit time. Running groups continue."
     return await _sure(request, service, asker, id, service.arrivals.hold, "hold", says)
 
 

@@ -40,9 +40,9 @@ def fetch(url: str, form: Mapping[str, str] | None, timeout_s: float) -> Fetched
     exchange.join(timeout_s)
     if exchange.answer is not None:
         return exchange.answer
-    why = exchange.failure or f"no whole answer within {timeout_s:.1f} s"
+    why = exchange.failure or f"no complete response within {timeout_s:.1f} s"
     exchange.hang_up()
-    raise ProviderSilent(f"the provider of identities does not answer at {url} ({why})")
+    raise ProviderSilent(f"the identity provider does not respond at {url} ({why})")
 
 
 class _Exchange(threading.Thread):
@@ -79,7 +79,7 @@ class _Exchange(threading.Thread):
             self.failure = f"more than {LARGEST // 1024} KiB"
             return None
         if response.length:
-            self.failure = "the answer ends too early"
+            self.failure = "the response was cut off"
             return None
         return Fetched(response.status, body)
 

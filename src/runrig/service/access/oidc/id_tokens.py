@@ -35,15 +35,15 @@ class Expected:
 def checked(text: str, spec: OidcSpec, expected: Expected, find_key: FindKey) -> Mapping[str, Any]:
     """The claims.  Raises NotAllowed, which says what is wrong."""
     if len(text) > LONGEST:
-        raise _bad(f"it has {len(text)} characters, and more than {LONGEST} are not read")
+        raise _bad(f"too long ({len(text)} characters, maximum {LONGEST})")
     key, claims = _opened(text, expected.algorithms, find_key)
     _check_origin(claims, spec)
     _check_time(claims, expected.now)
     if expected.nonce is not None and not _same(claims.get("nonce"), expected.nonce):
-        raise _bad("its nonce belongs to another sign-in")
+        raise _bad("the nonce belongs to another sign-in")
     half = claims.get("at_hash")
     if half is not None and not _same(half, _half_hash(key, expected.access_token)):
-        raise _bad("its at_hash is not that of the access token that came with it")
+        raise _bad("at_hash does not match the access token")
     return claims
 
 
@@ -53,12 +53,12 @@ def _opened(text: str, algorithms: tuple[str, ...], find_key: FindKey) -> tuple[
         header = jwt.get_unverified_header(text)
         algorithm, id = header.get("alg"), header.get("kid")
         if algorithm not in algorithms:
-            raise _bad(f"it is signed with {algorithm!r:.40}, and only {', '.join(algorithms)} count")
+            raise _bad(f"signed with {algorithm!r:.40}; accepted: {', '.join(algorithms)}")
         key = find_key(id if isinstance(id, str) else None, str(algorithm))
         # By our clock, and with our words: all that the library would check of the claims is checked below.
         found = jwt.decode(text, key, algorithms=[str(algorithm)], options=_ONLY_SIGNATURE)
     except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
-        raise _bad(f"it cannot be read or its signature is wrong ({type(error).__name__})") from None
+        raise _bad(f"malformed or wrong signature ({type(error).__name__})") from None
     return key, found
 
 
@@ -67,17 +67,17 @@ _ONLY_SIGNATURE: Any = {f"verify_{claim}": False for claim in ("exp", "nbf", "ia
 
 def _check_origin(claims: Mapping[str, Any], spec: OidcSpec) -> None:
     if claims.get("iss") != spec.issuer:
-        raise _bad(f"its issuer is {_shown(claims.get('iss'))}, not {spec.issuer}")
+        raise _bad(f"the issuer is {_shown(claims.get('iss'))}, not {spec.issuer}")
     found = claims.get("aud")
     audience = [found] if isinstance(found, str) else found if isinstance(found, list) else []
     if spec.client_id not in audience:
-        raise _bad(f"its audience is {_shown(found)}, not {spec.client_id}")
+        raise _bad(f"the audience is {_shown(found)}, not {spec.client_id}")
     party = claims.get("azp")
     if party != spec.client_id and (party is not None or len(audience) > 1):
-        raise _bad(f"it is for several, and its authorized party is {_shown(party)}, not {spec.client_id}")
+        raise _bad(f"it has several audiences, and the authorized party is {_shown(party)}, not {spec.client_id}")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
-        raise _bad(f"its subject is {_shown(subject)}: 1 to {LONGEST_SUBJECT} printable characters")
+        raise _bad(f"the subject is {_shown(subject)}, not 1 to {LONGEST_SUBJECT} printable characters")
 
 
 def _check_time(claims: Mapping[str, Any], now: float) -> None:
@@ -85,12 +85,14 @@ def _check_time(claims: Mapping[str, Any], now: float) -> None:
     for name, value in times.items():
         optional = name == "nbf" and value is None
         if not optional and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12):
-            raise _bad(f"its {name} is {_shown(value)}, no time")
+            raise _bad(f"{name} is {_shown(value)}, not a time")
     ends_at, begins_at = float(times["exp"] or 0), max(float(times["iat"] or 0), float(times["nbf"] or 0))
     if ends_at + SKEW_S <= now:
-        raise _bad(f"it ended {now - ends_at:.0f} s ago: compare the clocks of the provider and of this server")
+        raise _bad(f"expired {now - ends_at:.0f} s ago. Check the clocks of the identity provider and this server")
     if begins_at - SKEW_S > now:
-        raise _bad(f"it begins in {begins_at - now:.0f} s: compare the clocks of the provider and of this server")
+        raise _bad(
+            f"not valid for another {begins_at - now:.0f} s. Check the clocks of the identity provider and this server"
+        )
 
 
 def _half_hash(key: jwt.PyJWK, access_token: str) -> str:
@@ -108,4 +110,4 @@ def _shown(value: object) -> str:
 
 
 def _bad(why: str) -> NotAllowed:
-    return NotAllowed(f"the provider's ID token is not good: {why}", {"provider": "id_token"})
+    return NotAllowed(f"invalid ID token from the identity provider: {why}", {"provider": "id_token"})

@@ -45,15 +45,17 @@ def discovery_url(issuer: str) -> str:
 def read_metadata(plain: Mapping[str, Any], spec: OidcSpec) -> Metadata:
     """Raises ProviderUnusable."""
     if plain.get("issuer") != spec.issuer:
-        raise _unusable(spec, f"it calls itself {_shown(plain.get('issuer'))}: write issuer: just so, if it is the one")
+        raise _unusable(
+            spec, f"its issuer is {_shown(plain.get('issuer'))}. If that is correct, set issuer: to exactly this value"
+        )
     asked = _texts(plain.get("scopes_supported"))
     methods = plain.get("code_challenge_methods_supported")
     if methods is not None and "S256" not in _texts(methods):
-        raise _unusable(spec, f"it knows no PKCE with S256, but {_shown(methods)}")
+        raise _unusable(spec, f"it does not support PKCE with S256, only {_shown(methods)}")
     signs = _texts(plain.get("id_token_signing_alg_values_supported")) or ("RS256",)
     algorithms = tuple(each for each in ALGORITHMS if each in signs)
     if not algorithms:
-        raise _unusable(spec, f"it signs ID tokens with {', '.join(signs)}, and none of these has a public key")
+        raise _unusable(spec, f"it signs ID tokens with {', '.join(signs)}; an algorithm with a public key is required")
     return Metadata(
         _endpoint(plain, "authorization_endpoint", spec),
         _endpoint(plain, "token_endpoint", spec),
@@ -66,7 +68,7 @@ def read_metadata(plain: Mapping[str, Any], spec: OidcSpec) -> Metadata:
 
 def _endpoint(plain: Mapping[str, Any], name: str, spec: OidcSpec) -> str:
     url = plain.get(name)
-    problem = url_problem(url, spec.issuer) if isinstance(url, str) else "is no text"
+    problem = url_problem(url, spec.issuer) if isinstance(url, str) else "is not text"
     if problem is not None:
         raise _unusable(spec, f"its {name} {_shown(url)} {problem}")
     assert isinstance(url, str), "anything else is a problem"
@@ -79,17 +81,17 @@ def url_problem(url: str, issuer: str) -> str | None:
         parts, own = urlsplit(url), urlsplit(issuer)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        return "is no address"
+        return "is not a URL"
     if not host or "@" in parts.netloc or parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
-        return "is no plain address"
+        return "is not a plain URL"
     if parts.scheme == "http":
         if own.scheme == "http" and is_loopback(host):
             return None
-        return "is not https"
+        return "does not use https"
     if parts.scheme != "https":
-        return "is not https"
+        return "does not use https"
     if (_is_number(host) or host == "localhost") and host != own.hostname:
-        return "names a machine by its number, which is not the issuer's"
+        return "has an IP address other than the issuer's"
     return None
 
 
@@ -112,4 +114,4 @@ def _shown(value: object) -> str:
 
 
 def _unusable(spec: OidcSpec, why: str) -> ProviderUnusable:
-    return ProviderUnusable(f"the provider of identities at {spec.issuer} cannot be used: {why}")
+    return ProviderUnusable(f"the identity provider at {spec.issuer} cannot be used: {why}")

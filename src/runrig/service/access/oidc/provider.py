@@ -55,7 +55,7 @@ class Pending(Conflict):
 
     def __init__(self, slower: bool) -> None:
         details = {"pending": True, "slower": slower}
-        super().__init__("the sign-in is not confirmed yet: ask again after the interval", details)
+        super().__init__("the sign-in is not confirmed yet. Try again after the interval", details)
 
 
 class Deadline:
@@ -97,7 +97,7 @@ class Provider:
                 found = self._found(self._load_keys(deadline), id, algorithm)
         if found is None:
             raise NotAllowed(
-                f"the provider's ID token is signed with key {id!r:.80} for {algorithm}, which it does not publish"
+                f"the ID token is signed with key {id!r:.80} for {algorithm}, which the identity provider does not publish"
             )
         return found
 
@@ -130,7 +130,7 @@ class Provider:
         id, access, refresh = (plain.get(name) for name in ("id_token", "access_token", "refresh_token"))
         if not isinstance(id, str):
             raise ProviderUnusable(
-                "the provider answers without an ID token: its client needs the scope openid, in renewals too"
+                "the identity provider returned no ID token. Give its client the scope openid, for renewals too"
             )
         return ProviderTokens(
             id, access if isinstance(access, str) else "", refresh if isinstance(refresh, str) and refresh else None
@@ -139,7 +139,7 @@ class Provider:
     def start_device(self, deadline: Deadline) -> DeviceStart:
         metadata = self.metadata(deadline)
         if metadata.device_endpoint is None:
-            raise NotAllowed("the provider knows no sign-in without a browser: leave --device out")
+            raise NotAllowed("the identity provider does not support device sign-in. Omit --device")
         plain = self._posted(metadata.device_endpoint, {"scope": metadata.scopes}, deadline)
         try:
             full = plain.get("verification_uri_complete")
@@ -152,7 +152,7 @@ class Provider:
                 max(1, min(60, int(plain.get("interval", 5)))),
             )
         except (KeyError, TypeError, ValueError):
-            raise ProviderUnusable("the provider's answer to a device has not what RFC 8628 says") from None
+            raise ProviderUnusable("the identity provider's device response does not follow RFC 8628") from None
 
     def _posted(self, url: str, form: Mapping[str, str], deadline: Deadline) -> Mapping[str, Any]:
         status, plain = self._asked(url, {**form, "client_id": self._spec.client_id}, deadline)
@@ -160,19 +160,15 @@ class Provider:
             return plain
         error = plain.get("error") if plain is not None else None
         if status >= 500 or not isinstance(error, str):
-            raise ProviderSilent(f"the provider of identities answers with status {status} at {url}")
+            raise ProviderSilent(f"the identity provider returned an unusable response at {url} (status {status})")
         if error in _PENDING:
             raise Pending(error == _PENDING[1])
-        raise NotAllowed(
-            f"the provider of identities refuses: {_said(error)}{_because(plain)}", {"provider": _said(error)}
-        )
+        raise NotAllowed(f"the identity provider refused: {_said(error)}{_because(plain)}", {"provider": _said(error)})
 
     def _document(self, url: str, deadline: Deadline) -> Mapping[str, Any]:
         status, plain = self._asked(url, None, deadline)
         if status != 200 or plain is None:
-            raise ProviderSilent(
-                f"the provider of identities answers with status {status} at {url}, or with something else than JSON"
-            )
+            raise ProviderSilent(f"the identity provider returned an unusable response at {url} (status {status})")
         return plain
 
     def _asked(
@@ -206,7 +202,7 @@ def _text(value: object) -> str:
 
 
 def _said(error: object) -> str:
-    return error if isinstance(error, str) and error.isidentifier() and len(error) <= 40 else "for a reason of its own"
+    return error if isinstance(error, str) and error.isidentifier() and len(error) <= 40 else "no reason given"
 
 
 def _because(plain: Mapping[str, Any] | None) -> str:

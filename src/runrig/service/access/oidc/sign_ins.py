@@ -79,7 +79,7 @@ class SignIns:
         """
         if not _returns_here(redirect_uri, own, by_name=nonce is None):
             raise InvalidInput.one(
-                f"redirect_uri {redirect_uri!r:.200} is neither on loopback nor on {own}: a code that went elsewhere is not taken",
+                f"invalid redirect_uri {redirect_uri!r:.200}. It must be on loopback or on {own}",
                 "redirect_uri",
             )
         grant = {
@@ -116,7 +116,9 @@ class SignIns:
             claims = self._claims(given, nonce, deadline)
             user = self._user(claims, note=note)
             if user.disabled:
-                raise NotAllowed(f"user {user.name} is disabled on this server: `runrig user enable` lets in again")
+                raise NotAllowed(
+                    f"user {user.name} is disabled on this server. An administrator can enable it with `runrig user enable`"
+                )
             grants = self._grants(claims)
             passed = claims.get("nonce") if passes_nonce else None
             token, ends_at = self._token(user, grants, passed if isinstance(passed, str) else None)
@@ -159,7 +161,7 @@ class SignIns:
         token, ends_at = jwts.for_sign_in(self._key, user.name, grants, self._accounts.now(), nonce)
         if len(token) > jwts.LONGEST:
             raise NotAllowed(
-                f"the groups of {user.name} give {len(grants)} roles, more than a token holds: map a group to a role of all pools"
+                f"the groups of {user.name} grant too many roles for a token ({len(grants)}). Map a group to a role for all pools"
             )
         self.latest[user.name] = SignIn(grants, ends_at)
         return token, ends_at
@@ -167,7 +169,7 @@ class SignIns:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._turns.acquire(blocking=False):
-            raise ProviderSilent(f"{AT_ONCE} others sign in just now: try again in some seconds")
+            raise ProviderSilent(f"too many sign-ins in progress ({AT_ONCE}). Try again in a few seconds")
         try:
             yield
         finally:
@@ -179,7 +181,7 @@ class SignIns:
         now = self._accounts.now()
         wait_s = self._failures.wait_s(source, now)
         if wait_s is not None:
-            raise TooMany(f"too many failed sign-ins: try again in {wait_s} s", wait_s)
+            raise TooMany(f"too many failed sign-ins. Try again in {wait_s} s", wait_s)
         try:
             yield
         except Pending:
