@@ -69,7 +69,8 @@ def _rounds(store: SqlStore, world: World, runs: int) -> Iterator[tuple[str, flo
     numbers = count()
 
     def replaced() -> None:
-        service.submissions.cancel(f"sleeper-{next(numbers)}", user="bench")
+        command = service.submissions.cancelling(f"sleeper-{next(numbers)}", user="bench")
+        service._transactor.carry_out_all([command])
         service.settle()
         time.sleep(0.012)
         service.settle()

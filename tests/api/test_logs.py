@@ -12,12 +12,11 @@ from runrig.api.logs import LogRequest, stream
 from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
 from runrig.domain.access import Identity
-from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL
 from tests.patience import until
-from tests.worlds.service import KEYS
+from tests.worlds.service import KEYS, submit
 
 TWO_TASKS = """
 workflow:
@@ -53,7 +52,7 @@ def local(folder: Path) -> Iterator[tuple[Service, TestClient]]:
 
 
 def _submit(service: Service, text: str) -> str:
-    return service.submissions.submit(Submission(text, "default", "ann")).id
+    return submit(service, text, "default", "ann")
 
 
 def _wait(service: Service, id: str, status: str) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from runrig.service.commands.submissions import Submission
 from runrig.service.queries.visibility import ALL
 from runrig.web.board import as_json, delta, records
 from tests.browser.costs import Cost, cold
 from tests.browser.large import Large, large
 from tests.worlds import seeded
+from tests.worlds.service import submit
 
 NODES = 10_000
 COLD_BYTES, REQUESTS, SCRIPT_MS, HEAP, ELEMENTS = 50_000, 7, 120.0, 10_000_000, 2_500
@@ -44,7 +44,7 @@ def test_a_change_is_small(cluster: Large) -> None:
         board = service.boards.board(ALL)
         each = next(more)
         cluster.desk.time[0] += seeded.SECONDS
-        service.submissions.submit(Submission(each.text, each.pool, each.user, priority=each.priority))
+        submit(service, each.text, each.pool, each.user, each.priority)
         service.settle()
         after = service.boards.board(ALL)
         change = delta(records(board), records(after), board.revision, after.revision)

@@ -16,11 +16,11 @@ from runrig.domain.nodes import Node
 from runrig.domain.plan import Admit
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
-from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from tests.patience import until
+from tests.worlds.service import submit
 
 DURATION_S = 1000.0
 
@@ -53,10 +53,10 @@ class Server:
         self._names.append(name)
         if self._real_time is not None:
             self._real_time[0] += 1
-        return self.service.submissions.submit(Submission(text, pool, "tester", priority=priority)).id
+        return submit(self.service, text, pool, "tester", priority)
 
     def run(self, text: str, pool: str) -> str:
-        return self.service.submissions.submit(Submission(text, pool, "tester")).id
+        return submit(self.service, text, pool, "tester")
 
     def until(self, holds: Callable[[], bool]) -> None:
         self.service.settle()

@@ -5,6 +5,7 @@ from pathlib import Path
 from runrig.domain.gangs import Priority
 from tests.end_to_end.server import server
 from tests.replaying import replayed
+from tests.worlds.service import do
 
 TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2, subpools: [{name: a, quota: 1}]}]"
 
@@ -19,7 +20,7 @@ def test_the_log_gives_the_current_state_at_every_stage(tmp_path: Path) -> None:
         here.service.settle()
         assert replayed(here.store).rows() == here.store.load()  # one is nominated, one is stopping
         here.wait_for(firm, "RUNNING")
-        here.service.submissions.cancel(low[0], user="tester")
+        do(here.service, here.service.submissions.cancelling(low[0], user="tester"))
         here.finish(firm)
         here.service.settle()
         assert replayed(here.store).rows() == here.store.load()

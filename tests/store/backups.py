@@ -10,7 +10,7 @@ from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.store import SqlStore
 from runrig.store.backup import TABLES
-from tests.worlds.service import Desk
+from tests.worlds.service import Desk, do
 
 
 def everything(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:
@@ -44,7 +44,7 @@ def busy(it: Desk) -> Iterator[list[str]]:
             id = it.submit(f"{pool}-{priority.value.lower()}", pool, priority, duration=3)
             accepted.append(id)
             if number % 5 == 0:
-                it.service.submissions.cancel(id, user="ann")
+                do(it.service, it.service.submissions.cancelling(id, user="ann"))
 
     def loop() -> None:
         while not stop.is_set():

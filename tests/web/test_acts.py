@@ -13,7 +13,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.runtime.retention import DAYS, Retention
 from tests.api.client import URL
 from tests.web.visitor import Site, fields_of, site, words_of
-from tests.worlds.service import one_task
+from tests.worlds.service import do, one_task
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\""
 ACTS = (
@@ -38,7 +38,7 @@ def busy(it: Site) -> None:
     """a-1 of ann runs in pool1; f-1 was cancelled."""
     it.desk.submit("f", gpus=1)
     it.desk.service.settle()
-    it.desk.service.submissions.cancel("f-1", user="ann")
+    do(it.desk.service, it.desk.service.submissions.cancelling("f-1", user="ann"))
     settle(it)
     it.desk.submit("a", gpus=2)
     it.desk.service.settle()
@@ -351,14 +351,14 @@ def test_a_server_is_empty_again_once_all_has_ended_and_was_pruned(tmp_path: Pat
     with site(tmp_path) as it:
         busy(it)
         visitor, days = it.visitor(), DAYS * 86_400
-        it.desk.service.submissions.cancel("a-1", user="ann")
+        do(it.desk.service, it.desk.service.submissions.cancelling("a-1", user="ann"))
         settle(it)
         it.desk.time[0] += days - 100
         if left != "nothing":
             text = one_task("left", duration=days)
             it.desk.submit("left", text=text.replace("{gpu: 1}", "{}") if left == "without GPUs" else text)
         if left == "on hold":
-            it.desk.service.submissions.hold("left-1", user="ann")
+            do(it.desk.service, it.desk.service.submissions.holding("left-1", user="ann"))
         it.desk.service.settle()
         it.desk.time[0] += 200
         retention = Retention(it.desk.store, it.desk.backend, it.desk.service.clock, DAYS, it.desk.service.metrics)

@@ -12,6 +12,7 @@ from runrig.service.past.past import MOST_AT_ONCE
 from runrig.service.queries.visibility import ALL
 from tests import patience
 from tests.web.visitor import Elements, Site, site
+from tests.worlds.service import do
 
 PAGES = ("/", "/map", "/waiting", "/workflows", "/workflows?status=RUNNING", "/workflow/a-1", "/pool/pool1", "/node/n0")
 _TIME = re.compile(r'<section class="time.*?</section>', re.DOTALL)
@@ -43,7 +44,7 @@ def test_a_page_at_a_revision_is_the_page_that_it_was(tmp_path: Path, path: str)
         history(it)
         visitor, then = it.visitor(), it.desk.revision
         before = visitor.page(path)
-        it.desk.service.submissions.cancel("a-1", user="ann")
+        do(it.desk.service, it.desk.service.submissions.cancelling("a-1", user="ann"))
         it.desk.later(50)
         it.desk.submit("d", "pool2", gpus=1)
         it.desk.later(1)

@@ -10,8 +10,7 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node, Taint
 from runrig.domain.pools import PoolState
-from runrig.service.commands.submissions import Submission
-from tests.worlds.service import Desk
+from tests.worlds.service import Desk, do, submit
 
 NODES = (
     Node("n0", {"gpu": 4}, labels={"rack": "r0"}),
@@ -100,8 +99,8 @@ def _step(it: Desk, chance: random.Random, names: Names, at: int, owners: dict[s
         user = owners.get(pool.partition("--")[0]) or chance.choice(names.people)
         text = file(chance, f"{names.work}{at:02}")
         it.time[0] += 1
-        return it.service.submissions.submit(Submission(text, pool, user, priority=chance.choice(PRIORITIES)))
+        return submit(it.service, text, pool, user, chance.choice(PRIORITIES))
     if what < 0.85:
         live = sorted(it.store.load().workflows, key=lambda each: each.id)
-        return it.service.submissions.cancel(chance.choice(live).id, user="ann") if live else None
+        return do(it.service, it.service.submissions.cancelling(chance.choice(live).id, user="ann")) if live else None
     return it.later(chance.choice([0, 0, 10]))

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
-from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
+from tests.worlds.service import submit
 
 GPUS = 8
 RACK, SPINE, ZONE = 16, 128, 512
@@ -140,7 +140,7 @@ def fill(
     asked, wanted = 0, nodes * GPUS * times
     for number, each in enumerate(work(nodes, seed), 1):
         later(SECONDS)
-        service.submissions.submit(Submission(each.text, each.pool, each.user, priority=each.priority))
+        submit(service, each.text, each.pool, each.user, each.priority)
         if number % ROUND == 0:
             service.settle()
         asked += each.gpus

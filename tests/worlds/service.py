@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
@@ -15,6 +16,7 @@ from runrig.domain.plan import Action
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired
 from runrig.service.commands.submissions import Submission
+from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
@@ -28,6 +30,9 @@ pools:
 - {name: pool1, quota: 2}
 - {name: pool2, quota: 2}
 """
+
+
+R = TypeVar("R")
 
 
 class Backend(SimulatedBackend):
@@ -79,7 +84,7 @@ class Desk:
     ) -> str:
         self.time[0] += 1
         text = text or one_task(name, gpus=gpus, duration=duration)
-        return self.service.submissions.submit(Submission(text, pool, "ann", priority=priority)).id
+        return submit(self.service, text, pool, "ann", priority)
 
     def status(self, id: str) -> str:
         return self.service.workflow_queries.status(id).value
@@ -95,6 +100,19 @@ class Desk:
     @property
     def revision(self) -> int:
         return self.store.load().revision
+
+
+def do(service: Service, command: Command[R]) -> R:
+    """Carries out *command*, as the server does with one that arrives alone."""
+    (outcome,) = service._transactor.carry_out_all([command])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def submit(service: Service, text: str, pool: str, user: str, priority: Priority | None = None) -> str:
+    """Returns the id."""
+    return do(service, service.submissions.submitting(Submission(text, pool, user, priority=priority))).id
 
 
 def one_task(name: str, *, gpus: int = 1, duration: float = 100.0, extra: str = "") -> str:

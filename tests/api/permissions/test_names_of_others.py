@@ -13,7 +13,7 @@ import pytest
 from tests.api.permissions.rows import ROWS
 from tests.api.permissions.test_routes import QUESTIONS, _send
 from tests.api.permissions.two_teams import TwoTeams, two_teams
-from tests.worlds.service import one_task
+from tests.worlds.service import do, one_task
 
 ASKED = "secret"
 TASKS = "[{name: main, image: any, command: [run], resource: one}]"
@@ -73,7 +73,7 @@ def others_did(folder: Path, name: str) -> list[tuple[str, int, str, str | None]
     with two_teams(folder) as it:
         ids = [it.submit("uwe", name, "team2") for _ in range(5)]
         for id in ids[1:]:
-            it.api.desk.service.submissions.cancel(id, user="uwe")
+            do(it.api.desk.service, it.api.desk.service.submissions.cancelling(id, user="uwe"))
         it.api.desk.service.settle()
         return list(told(it))
 

@@ -15,9 +15,8 @@ from runrig.domain.access import role_named
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.ports.store import RevisionsQuery, WorkflowQuery
-from runrig.service.commands.submissions import Submission
 from tests.api.client import Api, api
-from tests.worlds.service import one_task
+from tests.worlds.service import do, one_task, submit
 
 CLUSTER = """
 cohorts:
@@ -69,9 +68,9 @@ class TwoTeams:
         desk = self.api.desk
         desk.time[0] += 1
         text = one_task(name, gpus=gpus, extra=f"    environment: {{KEY: {CANARY}}}")
-        found = desk.service.submissions.submit(Submission(text, pool, user, priority=priority))
+        id = submit(desk.service, text, pool, user, priority)
         desk.service.settle()
-        return found.id
+        return id
 
     def work_waits(self, *, held: bool) -> None:
         """From now on *work* has not started."""
@@ -80,7 +79,7 @@ class TwoTeams:
             for user, pool, gpus in (("tom", "team", 3), ("uwe", "team2", 1))
         }
         for pool, user in (("team", "tom"), ("team2", "uwe")) if held else ():
-            self.api.desk.service.submissions.hold(self.work[pool], user=user)
+            do(self.api.desk.service, self.api.desk.service.submissions.holding(self.work[pool], user=user))
 
     def portrait(self) -> tuple[object, ...]:
         """Everything that is kept, but for when tokens were used."""
@@ -134,7 +133,7 @@ def _settled(it: Api) -> TwoTeams:
     found = TwoTeams(it, tokens, {}, {})
     found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
     for id in found.old.values():
-        it.desk.service.submissions.cancel(id, user="ada")
+        do(it.desk.service, it.desk.service.submissions.cancelling(id, user="ada"))
     it.desk.later(31)
     found.work = {pool: found.submit(user, f"{user}job", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
     return found

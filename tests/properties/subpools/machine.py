@@ -308,7 +308,7 @@ class Subpools(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from([each.id for each in self.server.rows().workflows]))
         stored = self.server.store.workflow(id).workflow
-        self.attempt(not stored.status.finished, self.server.service.submissions.cancel, id, user="ann")
+        self.attempt(not stored.status.finished, self.server.cancel, id)
 
     @precondition(lambda self: self.server.cluster.running)
     @rule(data=st.data(), code=st.sampled_from((0, 0, 0, 1)), most=st.integers(1, 4))
@@ -410,7 +410,7 @@ class Subpools(RuleBasedStateMachine):
             case "submit":
                 self.server.submit(data.draw(names), data.draw(priorities), data.draw(amounts))
             case "cancel" if live := [each.id for each in self.server.rows().workflows]:
-                self.server.service.submissions.cancel(data.draw(st.sampled_from(live)), user="ann")
+                self.server.cancel(data.draw(st.sampled_from(live)))
             case "round":
                 self.server.service._reconciler.round()
 
@@ -471,5 +471,5 @@ class Subpools(RuleBasedStateMachine):
                 asked = [least(row.gang) for row in rows.gangs if row.gang.id.startswith(f"{workflow.id}/")]
                 assert not workflow.priority.may_borrow, f"{workflow.id} may borrow, and never went on"
                 assert max(asked, default=0) > gpus(draining[workflow.pool]), f"{workflow.id} fits, and never went on"
-                self.server.service.submissions.cancel(workflow.id, user="ann")
+                self.server.cancel(workflow.id)
         self.server.settle()

@@ -24,13 +24,12 @@ from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls
 from runrig.ports.clock import Clock
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.commands.submissions import Submission
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.store.schema import metadata
-from tests.worlds.service import T0
+from tests.worlds.service import T0, do, submit
 
 STOPPED = 143
 
@@ -194,7 +193,10 @@ class RestartableServer:
         if isinstance(self.clock, HandClock):
             self.clock.time += 1
         text = file(f"w{next(self._numbers)}", gpus, **more)
-        return self.service.submissions.submit(Submission(text, pool, "ann", priority=priority)).id
+        return submit(self.service, text, pool, "ann", priority)
+
+    def cancel(self, id: str) -> None:
+        do(self.service, self.service.submissions.cancelling(id, user="ann"))
 
     def settle(self) -> None:
         self.service.settle()

@@ -23,11 +23,11 @@ from runrig.domain.plan import PutPool, Submit
 from runrig.domain.pools import PoolState
 from runrig.domain.records import Event
 from runrig.service.commands.edits import PoolEdit
-from runrig.service.commands.submissions import Submission
 from tests.patience import PATIENCE_S
 from tests.properties.subpools.restartable_server import RestartableServer, file
 from tests.properties.subpools.witness import Witness, gpus
 from tests.worlds.http import Client, listening
+from tests.worlds.service import submit
 
 SUBMITTERS, EDITORS = 50, 5
 SUBMISSIONS, EDITS = 6, 12
@@ -109,7 +109,7 @@ def _done(server: RestartableServer, asked: Asked) -> Any:
     match asked:
         case Work(user, name, pool, priority, amount):
             text = file(name, amount)
-            return server.service.submissions.submit(Submission(text, pool, user, priority=Priority(priority))).id
+            return submit(server.service, text, pool, user, Priority(priority))
         case Edit(user, "resize", short, share):
             return subpools.resize("team", short, share, user=user).balance.quota
         case Edit(user, "create", short, share):

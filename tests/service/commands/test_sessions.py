@@ -11,7 +11,7 @@ from runrig.domain.errors import Conflict, NotFound, TooMany, Unavailable
 from runrig.ports.backend import Program
 from runrig.service.commands import sessions
 from runrig.service.commands.sessions import Sessions, Ticket
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 ANN = Identity("ann", (Grant(Kind.ADMIN),))
 BOB = Identity("bob", (Grant(Kind.ADMIN),))
@@ -110,7 +110,7 @@ def test_only_what_runs_can_be_entered(world: World) -> None:
         world.sessions.running(waits, "main")
     ticket = world.open()
     assert world.sessions.runs(ticket)
-    world.desk.service.submissions.cancel(world.id, user="ann", message="")
+    do(world.desk.service, world.desk.service.submissions.cancelling(world.id, user="ann", message=""))
     world.desk.later(0)
     world.desk.later(100)  # with its grace
     assert not world.sessions.runs(ticket)

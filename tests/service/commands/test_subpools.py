@@ -10,17 +10,15 @@ import pytest
 
 from runrig.backends.simulated import SimulatedClock
 from runrig.domain.errors import Conflict, Refused, RunrigError, Unavailable
-from runrig.domain.gangs import Priority
 from runrig.domain.plan import Plan, PutPool, Submit
 from runrig.domain.pools import PoolState, gpus_of
 from runrig.domain.records import Event
-from runrig.service.commands.submissions import Submission
 from runrig.service.runtime.drain_sweep import EVERY_S, DrainSweep
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.patience import PATIENCE_S
-from tests.worlds.service import T0, Backend, Desk, desk, one_task, second_server
+from tests.worlds.service import T0, Backend, Desk, desk, one_task, second_server, submit
 
 TEAM = "pools: [{name: team, quota: 10}]"
 
@@ -56,7 +54,7 @@ def test_an_edit_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_p
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
         _create(it, "a", 4)
         other = second_server(tmp_path, T0 + 50)
-        other.submissions.submit(Submission(one_task("w"), "team--a", "eve"))
+        submit(other, one_task("w"), "team--a", "eve")
         with pytest.raises(Unavailable):
             it.service.subpools.delete("team", "a", user="ann")
         other.close()
@@ -80,9 +78,8 @@ def test_nothing_is_admitted_past_an_edit_however_commands_interleave(tmp_path: 
                 except (Refused, Conflict) as error:
                     answers.append(error)
 
-        def submit(gpus: int) -> Callable[[int], object]:
-            text = one_task(f"w{gpus}", gpus=gpus)
-            return lambda at: it.service.submissions.submit(Submission(text, "team", "ann", priority=Priority.NORMAL))
+        def work(gpus: int) -> Callable[[int], object]:
+            return lambda at: submit(it.service, one_task(f"w{gpus}", gpus=gpus), "team", "ann")
 
         def resize(at: int) -> None:
             it.service.subpools.resize("team", "a", 9 if at % 2 else 1, user="eve")
@@ -93,7 +90,7 @@ def test_nothing_is_admitted_past_an_edit_however_commands_interleave(tmp_path: 
             else:
                 it.service.subpools.create("team", "b", 4, user="eve")
 
-        commands = [submit(2), submit(5), submit(6), submit(9), resize, flicker]
+        commands = [work(2), work(5), work(6), work(9), resize, flicker]
         threads = [threading.Thread(target=several, args=(command,)) for command in commands]
         for thread in threads:
             thread.start()

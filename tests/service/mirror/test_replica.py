@@ -21,7 +21,7 @@ from runrig.service.mirror import replica as replicas
 from runrig.service.mirror.answering import READY, Answering
 from runrig.service.mirror.replica import Replica
 from runrig.store import SqlStore
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def step(it: Desk, chance: random.Random) -> None:
         elif what < 0.6:
             live = sorted(it.store.load().workflows, key=lambda each: each.id)
             if live:
-                it.service.submissions.cancel(chance.choice(live).id, user="ann")
+                do(it.service, it.service.submissions.cancelling(chance.choice(live).id, user="ann"))
         elif what < 0.75:
             it.service.declarations.apply(cluster(chance), user="ann", prune=True)
         else:

@@ -22,7 +22,7 @@ from runrig.service.runtime.retention import Retention
 from runrig.store import SqlStore, schema
 from runrig.store.waiting import packed_queued, queued_of
 from tests.stores import KINDS, store_url
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 DAY = 86_400.0
 SETS = (PodSet("main", 2, ((GPU, 1),)),)
@@ -54,7 +54,7 @@ def go_on(it: Desk, chance: random.Random, number: int) -> None:
     )
     if number % 3 == 0:
         with suppress(Conflict):  # it has ended
-            it.service.submissions.cancel(f"w{chance.randrange(number + 1)}-1", user="ann")
+            do(it.service, it.service.submissions.cancelling(f"w{chance.randrange(number + 1)}-1", user="ann"))
     it.later(3)
 
 

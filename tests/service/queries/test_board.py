@@ -17,7 +17,7 @@ from runrig.service.queries import board
 from runrig.service.queries.board import Look
 from runrig.service.queries.visibility import ALL
 from runrig.web.board import Recorder, records
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 NODES = tuple(Node(f"n{at}", {"gpu": 4}, labels={"rack": f"r{at // 2}"}) for at in range(4))
 
@@ -34,7 +34,7 @@ def happens(it: Desk, mix: Random, number: int) -> None:
         case 0:
             alive = [f"w{at}-1" for at in range(number)]
             try:
-                it.service.submissions.cancel(mix.choice(alive), user="ann")
+                do(it.service, it.service.submissions.cancelling(mix.choice(alive), user="ann"))
             except (RunrigError, IndexError):
                 return
         case 1:

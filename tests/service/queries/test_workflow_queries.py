@@ -11,7 +11,7 @@ from runrig.domain.workflows import Status, Task
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.failures import first_failed
 from runrig.service.queries.pod_counts import PodCount, pod_counts
-from tests.worlds.service import Desk, desk, one_task
+from tests.worlds.service import Desk, desk, do, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
 
@@ -152,7 +152,7 @@ def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -
         it.submit("all", priority=HIGH, gpus=17)
         wide = it.submit("wide", priority=LOW, text=WIDE)
         it.later(0)
-        it.service.submissions.cancel(wide, user="ann")
+        do(it.service, it.service.submissions.cancelling(wide, user="ann"))
         it.later(1)
         view = it.service.workflow_queries.workflow(wide)
         assert (view.stored.workflow.status.value, view.spec is None) == ("FAILED_CANCELED", False)

@@ -10,13 +10,12 @@ import pytest
 from runrig.backends.clock import ServerClock
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.nodes import Node
-from runrig.service.commands.submissions import Submission
 from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.wiring.process import going_on
 from tests.service.runtime.scrape import scraped
-from tests.worlds.service import T0, TWO_POOLS, one_task
+from tests.worlds.service import T0, TWO_POOLS, one_task, submit
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 
@@ -48,9 +47,9 @@ class Machine:
         self.elapsed += seconds
 
 
-def submit(service: Service, name: str, *, duration: float = 10 * DAY, limit: str = "1h") -> str:
+def run(service: Service, name: str, *, duration: float = 10 * DAY, limit: str = "1h") -> str:
     text = one_task(name, duration=duration).replace("  tasks:", f"  timeout: {{exec_timeout: {limit}}}\n  tasks:")
-    id = service.submissions.submit(Submission(text, "pool1", "ann")).id
+    id = submit(service, text, "pool1", "ann")
     service.settle()
     return id
 
@@ -70,7 +69,7 @@ def stopped(machine: Machine, service: Service, id: str) -> str:
 def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any_store: str) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
-        id = submit(service, "a")
+        id = run(service, "a")
         machine.wall += 90 * MINUTE
         machine.later(50 * MINUTE)
         assert status(service, id) == "RUNNING"
@@ -87,7 +86,7 @@ def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any
 def test_a_clock_that_is_put_forward_deletes_nothing_until_it_is_accepted(any_store: str) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
-        id = submit(service, "a", duration=1.0)
+        id = run(service, "a", duration=1.0)
         machine.later(10)
         assert status(service, id) == "COMPLETED"
         machine.wall += 91 * DAY
@@ -103,14 +102,14 @@ def test_new_work_comes_after_old_work_when_the_clock_was_put_back(any_store: st
     machine = Machine(any_store)
     with machine.server() as service:
         for name in ("a", "b"):
-            submit(service, name)
-        old = submit(service, "old")
+            run(service, name)
+        old = run(service, "old")
         machine.wall -= 2 * HOUR
         machine.elapsed += 1
-        new = submit(service, "new")
+        new = run(service, "new")
         assert [service.workflow_queries.why(id).groups[0].position for id in (old, new)] == [1, 2]
     with machine.server() as service:  # nor after a restart
-        newest = submit(service, "newest")
+        newest = run(service, "newest")
         assert [service.workflow_queries.why(id).groups[0].position for id in (old, new, newest)] == [1, 2, 3]
         times = [event.time for event in service.history._store.log.events()]
         assert times == sorted(times)
@@ -119,7 +118,7 @@ def test_new_work_comes_after_old_work_when_the_clock_was_put_back(any_store: st
 def test_a_gap_of_more_than_a_day_ends_nothing_that_runs(any_store: str, caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine(any_store)
     with machine.server() as service:
-        id = submit(service, "a")
+        id = run(service, "a")
     machine.wall += 2 * DAY
     with machine.server() as service:
         assert status(service, id) == "RUNNING"
@@ -131,7 +130,7 @@ def test_a_gap_of_more_than_a_day_ends_nothing_that_runs(any_store: str, caplog:
 def test_a_pause_of_hours_is_time_that_has_passed(tmp_path: Path) -> None:
     machine = Machine(f"sqlite:///{tmp_path}/runrig.db")
     with machine.server() as service:
-        id = submit(service, "a")
+        id = run(service, "a")
     machine.wall += 2 * HOUR
     with machine.server() as service:
         assert stopped(machine, service, id) == "FAILED_EXEC_TIMEOUT"

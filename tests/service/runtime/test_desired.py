@@ -6,7 +6,7 @@ from pathlib import Path
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import FileSpec, TaskKey, task_uuid
 from runrig.ports.backend import Desired, Launch
-from tests.worlds.service import desk
+from tests.worlds.service import desk, do
 
 CHAIN = """
 workflow:
@@ -119,7 +119,7 @@ workflow:
         it.later(60)
         assert told() == set()
         for each in firm:
-            it.service.submissions.cancel(each, user="bob", message="")
+            do(it.service, it.service.submissions.cancelling(each, user="bob", message=""))
         it.later(1)
         it.later(60)
         assert told() == four
@@ -130,7 +130,7 @@ def test_a_cancelled_workflow_is_to_stop_and_then_forgotten(tmp_path: Path) -> N
         id = it.submit("a")
         it.later(0)
         launch = it.backend.desired.run[TaskKey(id, "main", 0)]
-        it.service.submissions.cancel(id, user="bob", message="enough")
+        do(it.service, it.service.submissions.cancelling(id, user="bob", message="enough"))
         it.service.settle()
         assert it.backend.desired == Desired(stop={launch.key: launch})
         it.later(2)

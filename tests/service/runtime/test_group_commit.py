@@ -16,7 +16,7 @@ from runrig.service.runtime.writing import Command, Job, Writing
 from tests.patience import until
 from tests.replaying import replayed
 from tests.service.runtime.scrape import scraped
-from tests.worlds.service import T0, Desk, desk, one_task, second_server
+from tests.worlds.service import T0, Desk, desk, one_task, second_server, submit
 
 KEY = "5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f"
 
@@ -58,7 +58,7 @@ def submitting(it: Desk, text: str, *, key: str | None = None, pool: str = "pool
 
 
 def cancelling(it: Desk, id: str, message: str = "") -> Asked:
-    return lambda: it.service.arrivals.cancel(id, user="eve", message=message)
+    return lambda: it.service.arrivals.do(it.service.submissions.cancelling(id, user="eve", message=message))
 
 
 def parsed(name: str) -> ParsedSubmission:
@@ -150,7 +150,7 @@ def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path)
 def test_if_the_transaction_fails_all_of_it_fail_and_nothing_has_changed(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         other = second_server(tmp_path, T0 + 50)
-        other.submissions.submit(Submission(one_task("theirs"), "pool1", "eve"))
+        submit(other, one_task("theirs"), "pool1", "eve")
         other.close()
         refused = submitting(it, one_task("much", gpus=9))
         found = together(it, submitting(it, one_task("a")), refused, submitting(it, one_task("b")))

@@ -1,6 +1,5 @@
 """What has had its time leaves in small steps; the live state, the audit of pools and the numbers of names stay."""
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from tests.backends.local.launches import launch
 from tests.patience import PATIENCE_S
 from tests.replaying import replayed
 from tests.store.backups import busy
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 DAY = 86_400.0
 PERIOD = retention.DAYS * DAY
@@ -117,7 +116,7 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
     with house(tmp_path, any_store) as it:
         first = run(it, "shared")
         it.later(PERIOD + 1)
-        again = asyncio.run(it.service.arrivals.submit_again(first, pool="pool1", user="ann")).id
+        again = do(it.service, it.service.submissions.submitting_again(first, pool="pool1", user="ann")).id
         hash = it.store.workflow(first).workflow.spec_hash
         prune_all(it)
         assert ids(it) == [again]

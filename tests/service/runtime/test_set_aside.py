@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -27,7 +27,7 @@ from runrig.ports.backend import Launch
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.events import in_words
 from runrig.service.runtime import desired, transactor
-from tests.worlds.service import Desk, desk
+from tests.worlds.service import Desk, desk, do
 
 CLUSTER = """
 flavors:
@@ -120,11 +120,13 @@ class History:
         yield self._loses_the_node_of_the_nominated
         yield lambda: it.backend.show(GOOD, *BAD)
         yield self._good
-        yield lambda: submissions.hold("bad-wide-1", user="ann")
+        yield lambda: do(it.service, submissions.holding("bad-wide-1", user="ann"))
         yield lambda: it.submit("bad-later", "bad", low, gpus=2)
-        yield lambda: self._do(submissions.holding("bad-later-1", user="ann"))
-        yield lambda: self._do(submissions.releasing("bad-later-1", user="ann"))
-        yield lambda: self._do(submissions.reassigning("bad-later-1", user="ann", pool=None, priority=Priority.NORMAL))
+        yield lambda: do(it.service, submissions.holding("bad-later-1", user="ann"))
+        yield lambda: do(it.service, submissions.releasing("bad-later-1", user="ann"))
+        yield lambda: do(
+            it.service, submissions.reassigning("bad-later-1", user="ann", pool=None, priority=Priority.NORMAL)
+        )
         yield self._good
         yield lambda: self._shows({TaskKey("bad-graph-1", "lead", 0): TaskFact(Phase.ENDED, 7)})
         yield lambda: self._shows({})
@@ -137,7 +139,7 @@ class History:
         yield lambda: self._later(400)
         yield self._good
         for name in ("low", "wide", "graph", "later"):
-            yield partial(submissions.cancel, f"bad-{name}-1", user="ann")
+            yield partial(do, it.service, submissions.cancelling(f"bad-{name}-1", user="ann"))
         yield self._good
 
     def _loses_the_node_of_the_nominated(self) -> None:
@@ -155,9 +157,6 @@ class History:
     def _good(self) -> None:
         id = self.it.submit("good", "good", duration=3)
         self.rounds[id] = []
-
-    def _do(self, command: Any) -> None:
-        self.it.service._transactor.carry_out(command)
 
     def _shows(self, facts: dict[TaskKey, TaskFact]) -> None:
         self.it.backend.facts, self.it.backend.refused = facts, {}
@@ -290,7 +289,7 @@ def test_who_is_set_aside_stays_so_over_a_restart_and_runs_on(tmp_path: Path) ->
         it.later(1)
         assert it.status(id) == "RUNNING"
         assert [*it.backend.desired.run] == [TaskKey(id, "main", 0)]
-        it.service._transactor.carry_out(it.service.submissions.releasing(id, user="ann"))
+        do(it.service, it.service.submissions.releasing(id, user="ann"))
         it.later(1)
         assert it.status(id) == "COMPLETED"
 
@@ -298,7 +297,7 @@ def test_who_is_set_aside_stays_so_over_a_restart_and_runs_on(tmp_path: Path) ->
 def test_who_is_set_aside_is_cancelled_at_once_with_all_that_it_holds(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id = set_aside(it)
-        it.service.submissions.cancel(id, user="ann")
+        do(it.service, it.service.submissions.cancelling(id, user="ann"))
         it.later(0)
         assert it.store.head(id).status.value == "FAILED_CANCELED"
         assert it.store.head(id).cancelled_by == "ann"
@@ -312,7 +311,7 @@ def test_who_is_set_aside_is_cancelled_at_once_with_all_that_it_holds(tmp_path: 
 def test_who_is_tried_again_and_fails_again_is_set_aside_again(tmp_path: Path) -> None:
     with world(tmp_path) as it:
         id = set_aside(it)
-        it.service._transactor.carry_out(it.service.submissions.releasing(id, user="ann"))
+        do(it.service, it.service.submissions.releasing(id, user="ann"))
         it.later(1)
         assert [action.workflow for action in it.actions() if isinstance(action, SetAside)] == [id, id]
 

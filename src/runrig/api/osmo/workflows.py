@@ -70,8 +70,8 @@ async def submit(
     if workflow_id is not None:
         # It would run with the secrets in that file, in another user's name.
         await run_in_threadpool(lambda: asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id)))
-        again = service.arrivals.submit_again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key)
-        return _accepted(await again, base)
+        again = service.submissions.submitting_again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key)
+        return _accepted(await service.arrivals.do(again, key), base)
     if body is None:
         raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
     # `workflow validate` sends what was rendered from a template without the template, and the settings once more.
@@ -105,7 +105,8 @@ async def submit(
 async def restart(
     service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey
 ) -> wire.SubmitAnswer:
-    return _accepted(await service.arrivals.restart(id, pool=pool, user=user, uuid=key), base)
+    command = service.submissions.restarting(id, pool=pool, user=user, uuid=key)
+    return _accepted(await service.arrivals.do(command, key), base)
 
 
 @router.post(
@@ -121,7 +122,9 @@ async def cancel(
     message: Annotated[str, Query(description="Why, for its owner", max_length=1000)] = "",
     force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
 ) -> wire.CancelAnswer:
-    return wire.CancelAnswer(name=await service.arrivals.cancel(id, user=user, message=message))
+    return wire.CancelAnswer(
+        name=await service.arrivals.do(service.submissions.cancelling(id, user=user, message=message))
+    )
 
 
 @router.post(

@@ -135,9 +135,11 @@ async def repeat_workflow(
     service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
 ) -> Response:
     if body.failed_only:
-        return _submitted(await service.arrivals.restart(id, pool=body.pool, user=user, uuid=key))
-    priority = _priority(body.priority)
-    return _submitted(await service.arrivals.submit_again(id, pool=body.pool, user=user, priority=priority, uuid=key))
+        command = service.submissions.restarting(id, pool=body.pool, user=user, uuid=key)
+    else:
+        priority = _priority(body.priority)
+        command = service.submissions.submitting_again(id, pool=body.pool, user=user, priority=priority, uuid=key)
+    return _submitted(await service.arrivals.do(command, key))
 
 
 @router.post(
@@ -147,7 +149,8 @@ async def repeat_workflow(
     responses=shows(v1.WorkflowCancelled, 404, 409, 413),
 )
 async def cancel_workflow(service: Serving, user: User, id: str, body: v1.WorkflowCancel) -> v1.WorkflowCancelled:
-    return v1.WorkflowCancelled(id=await service.arrivals.cancel(id, user=user, message=body.message))
+    command = service.submissions.cancelling(id, user=user, message=body.message)
+    return v1.WorkflowCancelled(id=await service.arrivals.do(command))
 
 
 @router.post(
@@ -158,7 +161,7 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
     responses=shows(v1.WorkflowNamed, 404, 409),
 )
 async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
-    return v1.WorkflowNamed(id=await service.arrivals.hold(id, user=user))
+    return v1.WorkflowNamed(id=await service.arrivals.do(service.submissions.holding(id, user=user)))
 
 
 @router.post(
@@ -168,7 +171,7 @@ async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNam
     responses=shows(v1.WorkflowNamed, 404, 409),
 )
 async def release_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNamed:
-    return v1.WorkflowNamed(id=await service.arrivals.release(id, user=user))
+    return v1.WorkflowNamed(id=await service.arrivals.do(service.submissions.releasing(id, user=user)))
 
 
 @router.post(
@@ -185,8 +188,8 @@ async def reassign_workflow(
     if body.pool is not None:
         await run_in_threadpool(_check_submits, asker, body.pool)
     if not body.dry_run:
-        name = await service.arrivals.reassign(id, user=user, pool=body.pool, priority=priority)
-        return v1.WorkflowReassigned(id=name, verdict=None)
+        command = service.submissions.reassigning(id, user=user, pool=body.pool, priority=priority)
+        return v1.WorkflowReassigned(id=await service.arrivals.do(command), verdict=None)
 
     def verdict() -> WorkflowDryRun | None:
         gangs = service.submissions.check_reassignment(id, user=user, pool=body.pool, priority=priority)

@@ -201,12 +201,8 @@ class Submissions:
         self._reconciler = reconciler
         self._know_of_images: set[str] = set()
 
-    def submit(self, submission: Submission) -> Accepted:
-        """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
-        return self._transactor.carry_out(self.submitting(submission))
-
     def check(self, submission: Submission) -> Accepted:
-        """The answer `submit` would give; nothing is stored."""
+        """The answer `submitting` would give; nothing is stored."""
         return self._checked(read(submission))
 
     def check_again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> Accepted:
@@ -232,14 +228,6 @@ class Submissions:
             return Accepted("", text)
         return self.check(submission)
 
-    def cancel(self, id: str, *, user: str, message: str = "") -> str:
-        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
-        return self._transactor.carry_out(self.cancelling(id, user=user, message=message))
-
-    def hold(self, id: str, *, user: str) -> str:
-        """Keeps what has not started of a workflow from starting (law W3).  Raises NotFound, Conflict."""
-        return self._transactor.carry_out(self.holding(id, user=user))
-
     def check_reassignment(
         self, id: str, *, user: str, pool: str | None, priority: Priority | None
     ) -> tuple[Gang, ...]:
@@ -251,7 +239,7 @@ class Submissions:
     # ------------------------------------------------------------ commands that may be carried out together
 
     def submitting(self, submission: Submission | ParsedSubmission) -> Command[Accepted]:
-        """The command of `submit`."""
+        """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
         parsed = read(submission) if isinstance(submission, Submission) else submission
         known = self.entered(parsed)
         if known is not None:
@@ -284,11 +272,11 @@ class Submissions:
         return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
-        """The command of `cancel`."""
+        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
         return self._changing(id, user, partial(workflows.cancel, user=user, message=message))
 
     def holding(self, id: str, *, user: str) -> Command[str]:
-        """The command of `hold`."""
+        """Keeps what has not started of a workflow from starting (law W3).  Raises NotFound, Conflict."""
         return self._changing(id, user, partial(holds.put_on_hold, user=user))
 
     def releasing(self, id: str, *, user: str) -> Command[str]:

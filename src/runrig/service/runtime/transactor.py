@@ -178,15 +178,8 @@ class Transactor:
         if writing.revision is not None:
             self._tell(writing.revision.touched())
 
-    def carry_out(self, command: Command[R]) -> R:
-        """Runs *command*; returns its result and raises what it raises.  The caller must not hold the lock."""
-        (outcome,) = self.carry_out_all([command])
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
     def carry_out_all(self, commands: Sequence[Command[R]]) -> list[R | Exception]:
-        """Runs *commands*; returns what each of them returned or raised.
+        """Runs *commands*; returns what each of them returned or raised.  The caller must not hold the lock.
 
         Their jobs are decided one after the other and stored in one transaction.  A job may be decided
         again if that transaction is refused for what another one wrote.

@@ -1,6 +1,6 @@
 """Forms of workflows: submit, submit again, restart, cancel, hold, release, move, reprioritise.  Each asks first."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.service.commands.submissions import Accepted, Submission
+from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
 from runrig.web.asking import Look, answered, form, form_shown
 from runrig.web.forms import Fields, key_of, sent
@@ -183,8 +184,9 @@ async def again(request: Asked, service: Serving, asker: Asking, id: str) -> Res
         return {"pool": fields["pool"], "user": user, "priority": priority_of(fields)}
 
     async def do() -> str:
-        made = await service.arrivals.submit_again(id, **await run_in_threadpool(wanted), uuid=key_of(fields))
-        return workflow_address(made.id)
+        key = key_of(fields)
+        command = service.submissions.submitting_again(id, **await run_in_threadpool(wanted), uuid=key)
+        return workflow_address((await service.arrivals.do(command, key)).id)
 
     return await answered(
         request,
@@ -214,8 +216,9 @@ async def restart(request: Asked, service: Serving, asker: Asking, id: str) -> R
 
     async def do() -> str:
         await run_in_threadpool(check_pool, asker, fields)
-        made = await service.arrivals.restart(id, pool=fields["pool"], user=asker.identity.user, uuid=key_of(fields))
-        return workflow_address(made.id)
+        key = key_of(fields)
+        command = service.submissions.restarting(id, pool=fields["pool"], user=asker.identity.user, uuid=key)
+        return workflow_address((await service.arrivals.do(command, key)).id)
 
     return await answered(request, asker, fields, draw=partial(_restart, request, service, asker, id, fields), do=do)
 
@@ -231,9 +234,9 @@ async def cancel(request: Asked, service: Serving, asker: Asking, id: str) -> Re
     fields = await sent(request)
 
     async def do() -> str:
-        return workflow_address(
-            await service.arrivals.cancel(id, user=asker.identity.user, message=fields.get("message", ""))
-        )
+        message = fields.get("message", "")
+        command = service.submissions.cancelling(id, user=asker.identity.user, message=message)
+        return workflow_address(await service.arrivals.do(command))
 
     return await answered(request, asker, fields, draw=partial(_cancel, request, service, asker, id, fields), do=do)
 
@@ -265,17 +268,17 @@ def workflow_address(id: str) -> str:
 @form(router, "/workflow/{id}/hold", dependencies=CHANGE)
 async def hold(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
     says = "Groups that have not started leave the queue until you release it, and keep their submit time. Running groups continue."
-    return await _sure(request, service, asker, id, service.arrivals.hold, "hold", says)
+    return await _sure(request, service, asker, id, service.submissions.holding, "hold", says)
 
 
 @form(router, "/workflow/{id}/release", dependencies=CHANGE)
 async def release(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
     says = "It returns to the queue at its original position."
-    return await _sure(request, service, asker, id, service.arrivals.release, "release", says)
+    return await _sure(request, service, asker, id, service.submissions.releasing, "release", says)
 
 
 async def _sure(
-    request: Request, service: Service, asker: Asker, id: str, act: Callable[..., Awaitable[str]], name: str, says: str
+    request: Request, service: Service, asker: Asker, id: str, act: Callable[..., Command[str]], name: str, says: str
 ) -> Response:
     def draw(**more: Any) -> Response:
         address = workflow_address(shown_workflow(service, asker, id).id)
@@ -283,7 +286,7 @@ async def _sure(
         return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=name, **more)
 
     async def do() -> str:
-        return workflow_address(await act(id, user=asker.identity.user))
+        return workflow_address(await service.arrivals.do(act(id, user=asker.identity.user)))
 
     return await answered(request, asker, await sent(request), draw=draw, do=do)
 
@@ -309,7 +312,8 @@ async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> 
         return {"verdict": found}
 
     async def do() -> str:
-        return workflow_address(await service.arrivals.reassign(id, **await run_in_threadpool(wanted)))
+        command = service.submissions.reassigning(id, **await run_in_threadpool(wanted))
+        return workflow_address(await service.arrivals.do(command))
 
     draw = partial(_reassign, request, service, asker, id, fields)
     return await answered(request, asker, fields, draw=draw, do=do, look=partial(run_in_threadpool, verdict))
