@@ -6,22 +6,21 @@ all its pods can, and a preference is first tried near the pods that stay.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runrig.domain.gangs import Placement
+from runrig.domain.gangs import NodeShare, Placement
 from runrig.engine.ledger.fit import CHARGED_AND_HELD, CHARGED_ONLY
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
-from runrig.engine.nodes.topology import ROOT, Domain, TopologyIndex
-from runrig.engine.placement.best_fit import BestFit
+from runrig.engine.nodes.topology import ROOT, TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
-from runrig.engine.placement.demand import Demand, PodPlacement, PodRequest, assign_to_pod_sets, demand_of, shapes_of
-from runrig.engine.placement.exact_search import ExactSearch
+from runrig.engine.placement.demand import PodRequest, demand_of, shapes_of
+from runrig.engine.placement.place import place_in
 from runrig.engine.placement.pod_slots import PodSlot, shares_of, slots_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
@@ -54,24 +53,16 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
         PodRequest(pod_set.requests, each.flavor, len(indices))
         for each, pod_set, indices in zip(entry.placement, entry.gang.pod_sets, gone, strict=True)
     ]
-    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
-    return _with_new_slots(
-        ledger, entry, gone, _place(ledger.nodes, wanted, replace(constraints, root=root), rest.anchors, layers)
-    )
-
-
-Puts = tuple[TopologyIndex, Demand, Sequence[PodRequest], Sequence[PodPlacement]]
+    shares = _shares(ledger, wanted, replace(constraints, root=root), rest.anchors)
+    return None if shares is None else _with_new_slots(ledger, entry, gone, shares)
 
 
 def _with_new_slots(
-    ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], found: Puts | None
-) -> Placement | None:
-    """The placement of *entry* with new slots for the pods that are *gone*; None if no place was found."""
-    if found is None:
-        return None
+    ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], shares: Sequence[Sequence[NodeShare]]
+) -> Placement:
+    """The placement of *entry* with new slots, in *shares*, for the pods that are *gone*."""
     reserved: dict[str, int] = {}
     moved = []
-    shares = assign_to_pod_sets(*found)
     for at, (each, pod_set) in enumerate(zip(entry.placement, entry.gang.pod_sets, strict=True)):
         slots = slots_of(each.shares)
         fresh: list[PodSlot] = slots_of(ledger.nodes.with_gpus(shares[at], pod_set.requests, reserved))
@@ -178,30 +169,12 @@ def _anchor_shape(node: str) -> PodShape:
     return PodShape((), f"stays on {node}")
 
 
-def _place(
-    room: ClusterNodes,
-    wanted: Sequence[PodRequest],
-    constraints: PlacementConstraints,
-    anchors: Sequence[str],
-    layers: Sequence[int],
-) -> Puts | None:
-    """Best fit, then the exact search, as for a whole gang (`engine/placement/place.py`)."""
-    shapes = shapes_of(wanted)
-    nodes = list(dict.fromkeys(anchors))
-    capacity = _Anchored(room, constraints.labels, shapes, layers, nodes)
+def _shares(
+    ledger: Ledger, wanted: Sequence[PodRequest], constraints: PlacementConstraints, anchors: Sequence[str]
+) -> Sequence[Sequence[NodeShare]] | None:
+    """Where *wanted* goes, in order; None if there is no place."""
+    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
+    capacity = _Anchored(ledger.nodes, constraints.labels, shapes_of(wanted), layers, list(dict.fromkeys(anchors)))
     everything = [*wanted, *(PodRequest((), _anchor_shape(node).flavor, 1) for node in anchors)]
     root = demand_of(constraints.root, everything, capacity.shapes)
-    whole = capacity.topology.whole(labelled=constraints.asks)
-
-    puts = _nearest(capacity, root, whole, {})
-    if puts is None:
-        found = ExactSearch(capacity, root, whole).run()
-        puts = found.placements and (_nearest(capacity, root, whole, found.domains) or found.placements)
-    return None if puts is None else (capacity.topology, root, everything, puts)
-
-
-def _nearest(
-    capacity: TrialCapacity, root: Demand, whole: Domain, held: Mapping[int, Domain]
-) -> Sequence[PodPlacement] | None:
-    attempt = BestFit(capacity, root, held)
-    return attempt.placements if attempt.put(root, whole) else None
+    return place_in(capacity, root, everything, capacity.topology.whole(labelled=constraints.asks)).shares
