@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runrig.domain.value import Amounts, Shown, Word, at, shown_as
-from runrig.wire.base import Model, example
+from runrig.domain.value import Amounts, Page, Shown, Tagged, Word, at, example, shown_as
+from runrig.wire.base import Model
+from runrig.wire.base import example as model_example
 from runrig.wire.json import adapter, read, to_json, to_plain
 
 
@@ -56,7 +57,7 @@ PLAIN = {"stones": [PLAIN_STONE], "colours": ["blue"], "best": None, "worst": "r
 class Shelf(Model):
     """A model with values in it."""
 
-    model_config = example({"boxes": [PLAIN], "colour": "red"})
+    model_config = model_example({"boxes": [PLAIN], "colour": "red"})
 
     boxes: list[Box]
     colour: Colour
@@ -70,6 +71,25 @@ def test_a_value_is_written_in_the_order_of_its_fields_without_those_that_stay_i
 def test_what_was_written_is_read_again_but_for_what_stays_inside() -> None:
     stone = replace(STONE, found_by="nobody")
     assert read(Box, json.loads(to_json(BOX))) == replace(BOX, stones=(stone,))
+
+
+@dataclass(frozen=True, slots=True)
+class Ring(Tagged):
+    stone: Stone
+
+
+class Rings(Page[Ring]):
+    """By name."""
+
+
+def test_a_page_lists_values_whose_etags_are_no_part_of_it() -> None:
+    ring = shown_as(Ring(STONE, etag='"x"'))
+    assert to_plain(example(Rings)) == {"items": [{"stone": PLAIN_STONE}], "next_cursor": None}
+    assert read(Rings, to_plain(Rings((ring,), "on"))).items[0].etag is None
+    schema = adapter(Rings).json_schema()
+    assert (schema["description"], schema["required"]) == ("By name.", ["items", "next_cursor"])
+    assert schema["properties"]["items"] == {"type": "array", "items": {"$ref": "#/$defs/Ring"}, "title": "Items"}
+    assert "etag" not in str(schema)
 
 
 def test_a_later_server_may_have_more_fields_and_more_words() -> None:

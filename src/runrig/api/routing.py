@@ -16,7 +16,7 @@ from runrig.api.error_docs import Said, documented
 from runrig.api.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
-from runrig.domain.value import Shown
+from runrig.domain.value import Shown, Tagged
 from runrig.service.service import Service
 from runrig.wire.base import Answer, Model, json_of
 
@@ -120,7 +120,15 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
 
 
 def _written(answer: Shown | Model | Response) -> Response:
-    return answer if isinstance(answer, Response) else Response(json_of(answer), media_type="application/json")
+    return answer if isinstance(answer, Response) else reply(answer)
+
+
+def reply(body: Shown | Model, status: int = 200, **headers: str | None) -> Response:
+    """*headers* with underscores for dashes; None: left out.  A value brings its ETag."""
+    if isinstance(body, Tagged):
+        headers = {"etag": body.etag} | headers
+    sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+    return Response(json_of(body), status, sent, media_type="application/json")
 
 
 def _service(request: Request) -> Service:

@@ -4,6 +4,7 @@ The calls are coroutines; `call` and `stream` hand them out as they are to the o
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -34,6 +35,8 @@ class Calls:
         """Raises the server's error, NoAnswer, or ServerFault if the answer is not what *model* says."""
         answer = await self._caller.answer(request)
         read = self._read(model, answer.json)
+        if answer.etag is not None and "etag" in getattr(model, "UNTOLD", ()):
+            return replace(read, etag=answer.etag)  # type: ignore[type-var]  # a value of ours
         if answer.etag is not None and "_etag" in getattr(model, "__private_attributes__", ()):
             read._etag = answer.etag  # type: ignore[union-attr]  # of models that are edited
         return read

@@ -5,8 +5,9 @@ This module only marks them.  `runrig.wire.json` reads the marks, so nothing her
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, TypeVar, cast, overload
+from typing import ClassVar, Generic, TypeVar, cast, get_args, overload
 
 
 class Shown:
@@ -17,6 +18,28 @@ class Shown:
 
     __slots__ = ()
     UNTOLD: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged(Shown):
+    """*etag*: for If-Match, as the header of the answer has it; None if there was none, as in a list."""
+
+    UNTOLD = ("etag",)
+
+    etag: str | None = field(default=None, kw_only=True)
+
+
+T = TypeVar("T", bound=Shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Shown, Generic[T]):
+    """Base of pages: a subclass names what it lists, in which order, and needs no example.
+
+    *next_cursor*: as `cursor` it asks for what follows; None at the end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
 
 
 class Word(enum.StrEnum):
@@ -61,7 +84,10 @@ def shown_as(value: S) -> S:
 
 
 def example(kind: type[S]) -> S:
-    """The example of *kind*.  Raises KeyError if it has none."""
+    """The example of *kind*; a page has one item.  Raises KeyError if there is none."""
+    if issubclass(kind, Page) and kind not in _EXAMPLES:
+        (item,) = get_args(vars(kind)["__orig_bases__"][0])
+        return cast(S, kind((example(item),), None))
     return cast(S, _EXAMPLES[kind])
 
 

@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from runrig.domain.value import Amounts, Shown, Word, example
+from runrig.domain.value import Amounts, Page, Shown, Word, example
 
 NAMES = {
     "Concerned": "ConcernedAnswer",
@@ -55,7 +55,7 @@ def read(kind: type[T], plain: Any) -> T:
 
 
 def _core_schema(kind: type[Shown], _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     fields = [
         core_schema.dataclass_field(each.name, _inside(each.default), init=False, serialization_exclude=True)
         if each.name in kind.UNTOLD
@@ -65,6 +65,14 @@ def _core_schema(kind: type[Shown], _: Any, handler: GetCoreSchemaHandler) -> Co
     arguments = core_schema.dataclass_args_schema(kind.__name__, fields, extra_behavior="forbid")
     ref = f"{kind.__module__}.{_name(kind)}:{id(kind)}"
     return core_schema.dataclass_schema(kind, arguments, [each["name"] for each in fields], ref=ref, slots=True)
+
+
+def _hints(kind: type[Shown]) -> dict[str, Any]:
+    """The types of the fields; those of a page say what it lists."""
+    hints = get_type_hints(kind)
+    if issubclass(kind, Page):
+        hints["items"] = hints["items"][get_args(vars(kind)["__orig_bases__"][0])]
+    return hints
 
 
 def _inside(default: Any) -> CoreSchema:

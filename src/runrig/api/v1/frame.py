@@ -4,15 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from runrig.api.error_docs import Said, problems
 from runrig.api.routing import ALWAYS, Found, Responses, header
+from runrig.api.routing import reply as reply
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tags import Expected
 from runrig.domain.value import Shown
-from runrig.wire.base import Model, example_of, json_of
+from runrig.wire.base import Model, example_of
 
 _TAG = re.compile(r'(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e]*)"')
 
@@ -71,12 +72,6 @@ def _user(request: Request) -> str:
 
 User = Annotated[str, Found(_user)]
 """Who acts: the user of the token.  Nobody speaks for others at this door."""
-
-
-def reply(body: Shown | Model, status: int = 200, **headers: str | None) -> Response:
-    """*headers* with underscores for dashes; None: left out."""
-    sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-    return Response(json_of(body), status, sent, media_type="application/json")
 
 
 def quoted(tag: str) -> str:
