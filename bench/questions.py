@@ -208,21 +208,21 @@ def cpu_timed(work: Callable[[], object]) -> float:
 
 
 def _resources(here: Watched) -> int:
-    views, more = ResourceQueries(here).nodes()
+    views, more = ResourceQueries(here, "bench").nodes()
     assert not more
-    return sum(len(part) for part in node_answers.resources(views, "bench", more=more))
+    return sum(len(part) for part in node_answers.resources(views, more=more))
 
 
 def _page(here: Watched) -> None:
-    views, more = ResourceQueries(here).nodes(limit=PAGE, after=_node(PAGE))
-    assert [view.node.name for view in views] == [_node(at) for at in range(PAGE + 1, PAGE + 1 + len(views))]
+    views, more = ResourceQueries(here, "bench").nodes(limit=PAGE, after=_node(PAGE))
+    assert [view.name for view in views] == [_node(at) for at in range(PAGE + 1, PAGE + 1 + len(views))]
     assert more is (len(views) == PAGE)
 
 
 def _gpus(here: Watched) -> None:
     with here.reading() as state:
         nodes = len(state.nodes)
-    assert ResourceQueries(here).gpus() == nodes * GPUS_PER_NODE
+    assert ResourceQueries(here, "bench").gpus() == nodes * GPUS_PER_NODE
 
 
 def _desired(here: Watched) -> None:
@@ -231,7 +231,7 @@ def _desired(here: Watched) -> None:
 
 
 def _pool_quota(here: Watched) -> bytes:
-    return pool_answers.pool_quota(ResourceQueries(here).node_sets(), "bench")
+    return pool_answers.pool_quota(ResourceQueries(here, "bench").node_sets(), "bench")
 
 
 def _prune(runs: int, events: int) -> Asked:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.shown.declared import DeclaredChange
+from runrig.domain.shown import DeclaredChange, Flavor, Node
 from runrig.wire import v1
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
@@ -152,7 +152,7 @@ CREATE = [
 
 @pytest.mark.parametrize(("args", "body"), CREATE)
 def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]) -> None:
-    answer, flavors = v1.Pool.example(), page(v1.Flavor.example())
+    answer, flavors = v1.Pool.example(), page(example_of(Flavor))
     answers = {"POST /api/v1/pools": (201, answer), "PATCH /api/v1/pools/p": answer, "GET /api/v1/flavors": flavors}
     with serving(answers) as server:
         assert at(server, "pool", "create", "p", *args, "-t", "json").code == 0
@@ -296,8 +296,8 @@ def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
 
 
 def test_resource_list_has_a_row_per_node() -> None:
-    down = v1.Node.example() | {"name": "n01", "ready": False, "conditions": ["NotReady"], "flavor": "b200"}
-    answers = {"GET /api/v1/nodes": page(v1.Node.example(), down), "GET /api/v1/pools": page(VISION)}
+    down = example_of(Node) | {"name": "n01", "ready": False, "conditions": ["NotReady"], "flavor": "b200"}
+    answers = {"GET /api/v1/nodes": page(example_of(Node), down), "GET /api/v1/pools": page(VISION)}
     assert lines(answered(answers, "resource", "list").out) == [
         "Node  State     Flavor   Pools   GPUs  CPU   Memory",
         "----  --------  -------  ------  ----  ----  -----------",
@@ -311,7 +311,7 @@ def test_resource_list_has_a_row_per_node() -> None:
 
 
 def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None:
-    node = v1.Node.example() | {
+    node = example_of(Node) | {
         "conditions": ["Ready", "Tainted"],
         "taints": [
             {"key": "team", "value": "sim", "effect": "NoSchedule"},
@@ -335,7 +335,7 @@ def test_of_a_node_that_takes_no_pods_the_state_and_the_taints_say_why() -> None
 
 
 def test_a_node_of_no_flavor_is_shown_as_such() -> None:
-    node = v1.Node.example() | {"conditions": ["Ready", "NoFlavor"], "flavor": ""}
+    node = example_of(Node) | {"conditions": ["Ready", "NoFlavor"], "flavor": ""}
     answers = {
         "GET /api/v1/nodes": page(node),
         "GET /api/v1/nodes/n00": node,
@@ -349,7 +349,7 @@ def test_a_node_of_no_flavor_is_shown_as_such() -> None:
 
 
 def test_resource_info_says_who_holds_each_gpu() -> None:
-    answers = {"GET /api/v1/nodes/n00": v1.Node.example(), "GET /api/v1/pools": page(VISION)}
+    answers = {"GET /api/v1/nodes/n00": example_of(Node), "GET /api/v1/pools": page(VISION)}
     done = answered(answers, "resource", "info", "n00")
     assert lines(done.out)[-6].split()[0] == "Overview"
     assert lines(done.out)[-6].endswith("/node/n00")

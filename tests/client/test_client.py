@@ -201,10 +201,10 @@ def test_subpools_and_cohorts_come_and_go(client: Client) -> None:
 def test_nodes_and_the_file_of_the_cluster(client: Client, tmp_path: Path) -> None:
     assert [(node.name, node.resources["gpu"]) for node in client.nodes.list()] == [("n0", 4), ("n1", 4)]
     assert client.nodes.get("n1").ready
-    assert client.nodes.cordon(["n1"]).changed == ["n1"]
+    assert client.nodes.cordon(["n1"]).changed == ("n1",)
     assert client.nodes.get("n1").cordoned
-    assert client.nodes.drain(["n1"]).changed == []
-    assert client.nodes.uncordon(["n1"]).changed == ["n1"]
+    assert client.nodes.drain(["n1"]).changed == ()
+    assert client.nodes.uncordon(["n1"]).changed == ("n1",)
     assert [flavor.name for flavor in client.nodes.flavors()] == ["default"]
     size = client.nodes.topology(pool="vision", size=4).size
     assert size is not None

@@ -84,10 +84,10 @@ class Rings(Page[Ring]):
 
 def test_a_page_lists_values_whose_etags_are_no_part_of_it() -> None:
     ring = shown_as(Ring(STONE, etag='"x"'))
-    assert to_plain(example(Rings)) == {"items": [{"stone": PLAIN_STONE}], "next_cursor": None}
-    assert read(Rings, to_plain(Rings((ring,), "on"))).items[0].etag is None
+    assert to_plain(example(Rings)) == {"next_cursor": None, "items": [{"stone": PLAIN_STONE}]}
+    assert read(Rings, to_plain(Rings("on", (ring,)))).items[0].etag is None
     schema = adapter(Rings).json_schema()
-    assert (schema["description"], schema["required"]) == ("By name.", ["items", "next_cursor"])
+    assert (schema["description"], schema["required"]) == ("By name.", ["next_cursor", "items"])
     assert schema["properties"]["items"] == {"type": "array", "items": {"$ref": "#/$defs/Ring"}, "title": "Items"}
     assert "etag" not in str(schema)
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from runrig.domain.value import Shown, shown_as
+
 DEFAULT_FLAVOR = "default"
 NO_FLAVOR = ""
 """The flavor of a node that matches no flavor: the node is listed, but takes no pods and adds no capacity."""
@@ -13,36 +15,41 @@ REPELLING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 
 
 @dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(Shown):
+    """*effect*: NoSchedule, PreferNoSchedule or NoExecute."""
+
     key: str
     value: str = ""
     effect: str = NO_SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)
-class Flavor:
-    """A kind of node (H100, B200) with a quota of its own: the nodes that carry all of *node_labels*.
+class Flavor(Shown):
+    """A kind of node.  *node_labels*: the labels of its nodes.  *taints*: its tasks tolerate them.  *allow*: which of privileged,
+    hostNetwork and volumeMounts its tasks may use."""
 
-    *allow*: special rights that tasks on it may ask for (``privileged``, ``hostNetwork``, ``volumeMounts``).
-    *position*: its index in the cluster's list of flavors, the first being preferred.
-    """
+    UNTOLD = ("position",)
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allow: tuple[str, ...] = ()
     position: int = 0
+    """Its index in the cluster's list of flavors, the first being preferred."""
 
     def matches(self, node: "Node") -> bool:
         return all(node.labels.get(key) == value for key, value in self.node_labels.items())
+
+
+shown_as(Flavor("h100", {"gpu": "h100"}, (shown_as(Taint("gpu", "h100")),), ("hostNetwork",)))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """*resources*: resource → amount.  *flavor*: the flavor that it matches, or NO_FLAVOR.
 
-    *ready*: what the cluster says of it.  *cordoned*: somebody has closed it here, whatever the cluster says (law N1).  Where it is not
-    *open*, it takes no new pods and keeps those that it has.
+    *ready*: as the cluster reports it.  *cordoned*: a user has closed it in runrig, even if the cluster reports it as ready (rule N1).
+    Unless it is *open*, it accepts no new pods and keeps its pods.
     """
 
     name: str

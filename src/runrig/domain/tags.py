@@ -30,6 +30,11 @@ def tag_of(record: Declared) -> str:
     return hashlib.sha256(repr(written).encode()).hexdigest()[:16]
 
 
+def etag_of(record: Declared) -> str:
+    """As a header has it."""
+    return f'"{tag_of(record)}"'
+
+
 def check_unchanged(expected: Expected, record: Declared, what: str) -> None:
     """*what*: the record in words, such as `pool vision`.  Raises Changed."""
     if expected is not None and tag_of(record) not in expected:

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, TypeVar, cast, get_args, overload
 class Shown:
     """Base of the values that answers consist of.  The schema is the docstring and the fields, in order; every field is always written.
 
-    *UNTOLD*: names of fields that never leave the server.  They come last and have defaults.
+    *UNTOLD*: names of fields that never leave the server.  They come last or by keyword, and have defaults.
     """
 
     __slots__ = ()
@@ -24,9 +24,9 @@ class Shown:
 class Tagged(Shown):
     """*etag*: for If-Match, as the header of the answer has it; None if there was none, as in a list."""
 
-    UNTOLD = ("etag",)
+    UNTOLD: ClassVar[tuple[str, ...]] = ("etag",)
 
-    etag: str | None = field(default=None, kw_only=True)
+    etag: str | None = field(default=None, kw_only=True, compare=False)
 
 
 T = TypeVar("T", bound=Shown)
@@ -36,10 +36,10 @@ T = TypeVar("T", bound=Shown)
 class Page(Shown, Generic[T]):
     """Base of pages: a subclass names what it lists, in which order, and needs no example.
 
-    *next_cursor*: as `cursor` it asks for what follows; None at the end."""
+    *next_cursor*: the `cursor` of the next page; None on the last."""
 
-    items: tuple[T, ...]
     next_cursor: str | None
+    items: tuple[T, ...]
 
 
 class Word(enum.StrEnum):
@@ -87,7 +87,7 @@ def example(kind: type[S]) -> S:
     """The example of *kind*; a page has one item.  Raises KeyError if there is none."""
     if issubclass(kind, Page) and kind not in _EXAMPLES:
         (item,) = get_args(vars(kind)["__orig_bases__"][0])
-        return cast(S, kind((example(item),), None))
+        return cast(S, kind(None, (example(item),)))
     return cast(S, _EXAMPLES[kind])
 
 

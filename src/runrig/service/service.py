@@ -111,7 +111,7 @@ class Service:
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
         self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions)
-        self.queries = ResourceQueries(self._transactor)
+        self.queries = ResourceQueries(self._transactor, backend.name)
         self.topology = Topology(self._transactor)
         self.boards = Boards(self._transactor)
         self.workflow_queries = WorkflowQueries(

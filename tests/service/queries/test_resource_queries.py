@@ -40,7 +40,7 @@ def test_a_page_of_nodes_and_one_pool_say_what_the_whole_lists_say(
         assert (len(whole), more) == (4, False)
         assert sum(holder is not None for view in whole for holder in view.gpus) == 10
         assert [queries.nodes(limit=1, offset=at) for at in range(4)] == [((view,), view != whole[3]) for view in whole]
-        assert [queries.node(view.node.name) for view in whole] == list(whole)
+        assert [queries.node(view.name) for view in whole] == list(whole)
 
         alone = [queries.pool(name) for name in ("idle", "in-lab", "team", "team--a")]
         monkeypatch.setattr(resource_queries, "FEW_POOLS", 0)

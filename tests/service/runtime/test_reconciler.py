@@ -186,7 +186,7 @@ def test_nodes_follow_the_file_at_each_start(tmp_path: Path) -> None:
         now = it.time[0]
     with desk(tmp_path, cluster=file.format(gpus=8), gpus=8, time=now) as it:
         ((node,), _) = it.service.queries.nodes()
-        assert (node.node.resources, node.free, it.status("a-1")) == ({"gpu": 8}, {"gpu": 4}, "RUNNING")
+        assert (node.resources, node.free, it.status("a-1")) == ({"gpu": 8}, {"gpu": 4}, "RUNNING")
 
 
 def test_without_a_cluster_file_one_pool_has_all_gpus(tmp_path: Path) -> None:

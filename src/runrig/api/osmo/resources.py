@@ -37,7 +37,7 @@ def list_resources(
     views, more = service.queries.nodes(
         pools=() if all_pools else pools, platforms=platforms, visibility=visibility, limit=limit, offset=offset
     )
-    return StreamingResponse(resources(views, service.backend_name, more=more), media_type="application/json")
+    return StreamingResponse(resources(views, more=more), media_type="application/json")
 
 
 @router.get(
@@ -47,4 +47,4 @@ def list_resources(
     responses=answers(wire.ResourcesAnswer, 404),
 )
 def show_resource(service: Serving, visibility: Seeing, name: str) -> wire.ResourcesAnswer:
-    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name, visibility), service.backend_name)])
+    return wire.ResourcesAnswer(resources=[resource(service.queries.node(name, visibility))])

@@ -1,21 +1,17 @@
 """Nodes, and the domains that they lie in."""
 
-from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.shown.nodes import conditions
 from runrig.api.v1.answers import topology as as_maps
-from runrig.api.v1.frame import User, quoted, reply, shows
+from runrig.api.v1.frame import User, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
-from runrig.domain.nodes import Flavor, Taint
-from runrig.domain.tags import tag_of
-from runrig.service.queries.nodes import NodeView
+from runrig.domain.shown.nodes import FlavorPage, Node, NodePage, NodesDrained, NodesMarked
 from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
 from runrig.wire.topology import TopologyAnswer
@@ -42,7 +38,7 @@ _READ = [needs(Permission.READ_CLUSTER)]
     "/api/v1/nodes",
     summary="Nodes by name, what they have and who holds it",
     dependencies=_READ,
-    responses=shows(v1.NodePage, 404),
+    responses=shows(NodePage, 404),
 )
 def list_nodes(
     service: Serving,
@@ -51,15 +47,12 @@ def list_nodes(
     flavor: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.NodePage:
+) -> NodePage:
     after = place_of(cursor, str)
-    views, more = service.queries.nodes(
+    found, more = service.queries.nodes(
         pools=pool, platforms=flavor, visibility=visibility, limit=limit, after=after[0] if after else ""
     )
-    return v1.NodePage(
-        items=[_node(view, service.backend_name) for view in views],
-        next_cursor=cursor_of((views[-1].node.name,)) if more else None,
-    )
+    return NodePage(cursor_of((found[-1].name,)) if more else None, found)
 
 
 @router.get(
@@ -67,36 +60,13 @@ def list_nodes(
     summary="One node",
     description="The ETag names what the cluster says of it, not what is free there.",
     dependencies=_READ,
-    response_model=v1.Node,
-    responses=shows(v1.Node, 404, tag=True),
+    responses=shows(Node, 404, tag=True),
 )
-def get_node(service: Serving, visibility: Seeing, name: str) -> Response:
-    view = service.queries.node(name, visibility)
-    return reply(_node(view, service.backend_name), etag=quoted(tag_of(view.node)))
+def get_node(service: Serving, visibility: Seeing, name: str) -> Node:
+    return service.queries.node(name, visibility)
 
 
-def _node(view: NodeView, backend: str) -> v1.Node:
-    node = view.node
-    return v1.Node(
-        name=node.name,
-        backend=backend,
-        ready=node.open,
-        cordoned=node.cordoned,
-        conditions=conditions(view),
-        flavor=view.flavor.name,
-        resources=dict(node.resources),
-        free=dict(view.free),
-        gpus=[
-            None if holder is None else v1.GpuHolder(workflow=holder[0] or None, task=holder[1] or None)
-            for holder in view.gpus
-        ],
-        pools=view.shared_by,
-        labels=dict(node.labels),
-        taints=_taints(node.taints),
-    )
-
-
-_MARKED = shows(v1.NodesMarked, 404, 413)
+_MARKED = shows(NodesMarked, 404, 413)
 
 
 @router.post(
@@ -106,8 +76,8 @@ _MARKED = shows(v1.NodesMarked, 404, 413)
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="cordon")],
     responses=_MARKED,
 )
-def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
-    return v1.NodesMarked(changed=list(service.nodes.cordon(body.nodes, user=user, cordoned=True)))
+def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMarked:
+    return service.nodes.cordon(body.nodes, user=user, cordoned=True)
 
 
 @router.post(
@@ -116,8 +86,8 @@ def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMa
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="uncordon")],
     responses=_MARKED,
 )
-def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.NodesMarked:
-    return v1.NodesMarked(changed=list(service.nodes.cordon(body.nodes, user=user, cordoned=False)))
+def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMarked:
+    return service.nodes.cordon(body.nodes, user=user, cordoned=False)
 
 
 @router.post(
@@ -125,40 +95,22 @@ def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> v1.Nodes
     summary="Cordon nodes and stop the LOW work there, which is queued again",
     description="`POST /api/v1/plan` with *drain* says first what that would do.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="drain")],
-    responses=shows(v1.NodesDrained, 404, 413),
+    responses=shows(NodesDrained, 404, 413),
 )
-def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> v1.NodesDrained:
-    found = service.nodes.drain(body.nodes, user=user, force=body.force)
-    return v1.NodesDrained(
-        changed=list(found.changed),
-        stops=found.stops,
-        stays=found.stays,
-    )
+def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> NodesDrained:
+    return service.nodes.drain(body.nodes, user=user, force=body.force)
 
 
 @router.get(
     "/api/v1/flavors",
     summary="Kinds of nodes, in the order of the cluster file",
     dependencies=_READ,
-    responses=shows(v1.FlavorPage),
+    responses=shows(FlavorPage),
 )
-def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> v1.FlavorPage:
+def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> FlavorPage:
     after = place_of(cursor, int)
     page, following = cut(tuple(enumerate(service.queries.flavors())), lambda each: (each[0],), limit, after)
-    return v1.FlavorPage(items=[_flavor(flavor) for _, flavor in page], next_cursor=following)
-
-
-def _flavor(flavor: Flavor) -> v1.Flavor:
-    return v1.Flavor(
-        name=flavor.name,
-        node_labels=dict(flavor.node_labels),
-        taints=_taints(flavor.taints),
-        allow=sorted(flavor.allow),
-    )
-
-
-def _taints(taints: Iterable[Taint]) -> list[dict[str, str]]:
-    return [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+    return FlavorPage(following, tuple(flavor for _, flavor in page))
 
 
 @router.get(

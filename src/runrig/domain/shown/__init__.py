@@ -1,10 +1,12 @@
 """The values that answers consist of.  They stand on all the rest of `domain`, which knows nothing of them."""
 
 from runrig.domain.blockers import Blocker, QuotaLeft
+from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
+from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.plans import (
     Plan,
     PlanDrain,
@@ -34,10 +36,17 @@ __all__ = [
     "Concerned",
     "DeclaredChange",
     "DomainRoom",
+    "Flavor",
+    "FlavorPage",
     "ForeseenEffect",
+    "GpuHolder",
     "GroupDryRun",
     "GroupWhy",
     "Held",
+    "Node",
+    "NodePage",
+    "NodesDrained",
+    "NodesMarked",
     "Plan",
     "PlanDrain",
     "PlanExposed",
@@ -55,6 +64,7 @@ __all__ = [
     "QuotaLeft",
     "Reason",
     "Standstill",
+    "Taint",
     "TriedDial",
     "WorkflowCause",
     "WorkflowChanges",

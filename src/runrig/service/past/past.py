@@ -147,7 +147,7 @@ class Then:
         self.stored = moment.revision
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # nothing is: it has been
         self.boards = Boards(self, boards)
-        self.queries = ResourceQueries(self)
+        self.queries = ResourceQueries(self, backend.name)
         self.topology = Topology(self)
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
         self.history = _HistoryThen(history, moment.revision)

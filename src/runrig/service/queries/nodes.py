@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import GangState
-from runrig.domain.nodes import Flavor, Node
+from runrig.domain.nodes import NO_FLAVOR, Flavor, Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
+from runrig.domain.shown import nodes as shown
+from runrig.domain.shown.nodes import GpuHolder
+from runrig.domain.shown.plans import PlanGang
 from runrig.domain.workflows import Task
 from runrig.engine.explain import report
 from runrig.engine.state.state import State
@@ -16,23 +19,9 @@ from runrig.service.queries.lookup import flavors_of
 from runrig.service.queries.visibility import Visibility
 
 _HOLDS = (GangState.ADMITTED, GangState.STOPPING)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeView:
-    """*gpus*: the holder of each GPU as (workflow, task), `ANOTHER` if the asker may not see it, None if the GPU is free.
-
-    *pools*: those that may use the node and that the asker sees; *shared_by*: how many may use it, seen or not.
-    *tainted*: it has a taint that its flavor does not name, so it takes no new pods.
-    """
-
-    node: Node
-    flavor: Flavor
-    free: Mapping[str, int]
-    gpus: tuple[tuple[str, str] | None, ...]
-    pools: tuple[str, ...]
-    shared_by: int
-    tainted: bool
+_CORDONED = "node.kubernetes.io/unschedulable"
+_DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+"""Taints by which Kubernetes itself says why a node takes no new pods."""
 
 
 def check_node(state: State, name: str) -> None:
@@ -42,16 +31,9 @@ def check_node(state: State, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWork:
-    """A gang that holds something of a node.  *gang*, *pool*: "" if the asker may not see it.  *gpus*: of that node.
+class NodeWork(PlanGang):
+    """*gang*, *pool*: "" if the asker may not see it.  *gpus*: of that node.  *stops*: it was told to stop; else it goes on to its end."""
 
-    *stops*: it was told to stop; else it goes on to its end.
-    """
-
-    gang: str
-    pool: str
-    priority: str
-    gpus: int
     stops: bool
 
 
@@ -71,8 +53,7 @@ def work_on(state: State, name: str, visibility: Visibility) -> Iterator[NodeWor
         yield NodeWork(gang.id if seen else "", gang.pool if seen else "", gang.priority.value, gpus, stops)
 
 
-ANOTHER = ("", "")
-"""Stands for a holder from a pool that the asker does not see."""
+_ANOTHER = GpuHolder(None, None)
 
 
 def users_of(state: State) -> Mapping[str, list[str]]:
@@ -96,17 +77,31 @@ def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
         yield from (task for task in state.current_tasks((workflow, group)) if task.key in state.active)
 
 
+def _conditions(node: Node, *, tainted: bool) -> tuple[str, ...]:
+    """The last one is the most telling.  *tainted*: by what its flavor does not name."""
+    if node.open:
+        return ("Ready", "NoFlavor") if node.flavor == NO_FLAVOR else ("Ready", "Tainted") if tainted else ("Ready",)
+    taints = {taint.key for taint in node.taints}
+    return ("NotReady", "Cordoned") if node.cordoned or (_CORDONED in taints and not _DOWN & taints) else ("NotReady",)
+
+
 class Picture:
     """A copy of what the state says of the nodes *names*, so that the lock is not held while answers are made of it.
 
-    *users*: as `users_of`.  *only*: the views name these pools alone; empty: all.
+    *backend*: its name.  *users*: as `users_of`.  *only*: the answers name these pools alone; empty: all.
 
-    Copying costs O(names + pods of the gangs there), a tenth of what the views cost.
+    Copying costs O(names + pods of the gangs there), a tenth of what the answers cost.
     """
 
     def __init__(
-        self, state: State, names: Sequence[str], users: Mapping[str, list[str]], only: Collection[str] = ()
+        self,
+        state: State,
+        names: Sequence[str],
+        backend: str,
+        users: Mapping[str, list[str]],
+        only: Collection[str] = (),
     ) -> None:
+        self._backend = backend
         self._nodes = [state.nodes[name] for name in names]
         self._users = users
         self._only = only
@@ -116,23 +111,34 @@ class Picture:
         self._tasks = [task for task in _active_tasks(state, names) if task.node in self._free]
         self._pool_of = {task.workflow: state.workflows[task.workflow].pool for task in self._tasks}
 
-    def views(self, visibility: Visibility) -> Iterator[NodeView]:
+    def shown(self, visibility: Visibility) -> Iterator[shown.Node]:
         """Yields the nodes in order.  O(their tasks and GPUs + pools x flavors)."""
         seen = {flavor: visibility.of(self._shown(names)) for flavor, names in self._users.items()}
         holders = report.gpu_holders(self._tasks, self._nodes)
+        told = {each: self._seen_holder(each, visibility) for held in holders.values() for each in set(held)}
         for node in self._nodes:
-            yield NodeView(
-                node=node,
-                flavor=self._flavors.get(node.flavor) or Flavor(node.flavor),
+            flavor = self._flavors.get(node.flavor) or Flavor(node.flavor)
+            yield shown.Node(
+                name=node.name,
+                backend=self._backend,
+                ready=node.open,
+                cordoned=node.cordoned,
+                conditions=_conditions(node, tainted=node.name in self._tainted),
+                flavor=flavor.name,
+                resources=node.resources,
                 free=self._free[node.name],
-                gpus=tuple(self._seen_holder(holder, visibility) for holder in holders[node.name]),
-                pools=seen.get(node.flavor, ()),
-                shared_by=len(self._users.get(node.flavor, ())),
-                tainted=node.name in self._tainted,
+                gpus=tuple(told[holder] for holder in holders[node.name]),
+                pools=len(self._users.get(node.flavor, ())),
+                labels=node.labels,
+                taints=node.taints,
+                pool_names=seen.get(node.flavor, ()),
+                allow=flavor.allow,
             )
 
     def _shown(self, pools: Sequence[str]) -> Sequence[str]:
         return [pool for pool in pools if pool in self._only] if self._only else pools
 
-    def _seen_holder(self, holder: tuple[str, str] | None, visibility: Visibility) -> tuple[str, str] | None:
-        return holder if holder is None or visibility.sees(self._pool_of[holder[0]]) else ANOTHER
+    def _seen_holder(self, holder: tuple[str, str] | None, visibility: Visibility) -> GpuHolder | None:
+        if holder is None:
+            return None
+        return GpuHolder(*holder) if visibility.sees(self._pool_of[holder[0]]) else _ANOTHER

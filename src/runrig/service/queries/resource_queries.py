@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool, PoolState
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.shown.nodes import Node
+from runrig.domain.tags import etag_of
 from runrig.domain.workflows import Status
 from runrig.engine.explain import report
 from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
@@ -17,7 +19,7 @@ from runrig.engine.explain.report import PoolBalance as PoolBalance
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
-from runrig.service.queries.nodes import NodeView, NodeWork, Picture, check_node, users_of, work_on
+from runrig.service.queries.nodes import NodeWork, Picture, check_node, users_of, work_on
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Readable
 
@@ -84,8 +86,11 @@ class TreeView:
 class ResourceQueries:
     """Answers name only pools that *visibility* reaches; sums count all of them."""
 
-    def __init__(self, transactor: Readable) -> None:
+    """*backend*: the name of who runs the tasks on the nodes."""
+
+    def __init__(self, transactor: Readable, backend: str) -> None:
         self._transactor = transactor
+        self._backend = backend
 
     # ------------------------------------------------------------ pools
 
@@ -176,7 +181,7 @@ class ResourceQueries:
         limit: int | None = None,
         offset: int = 0,
         after: str = "",
-    ) -> tuple[tuple[NodeView, ...], bool]:
+    ) -> tuple[tuple[Node, ...], bool]:
         """(Nodes by name behind *after*, whether there are more.)
 
         If given, only those that one of *pools* may use, with these alone, and whose flavor is one of
@@ -193,16 +198,17 @@ class ResourceQueries:
                 flavors &= wanted_flavors
             found = sorted(name for name, node in state.nodes.items() if node.flavor in flavors and name > after)
             page = found[offset:] if limit is None else found[offset : offset + limit]
-            picture = Picture(state, page, users, only=wanted_pools)
-        return tuple(picture.views(visibility)), offset + len(page) < len(found)
+            picture = Picture(state, page, self._backend, users, only=wanted_pools)
+        return tuple(picture.shown(visibility)), offset + len(page) < len(found)
 
-    def node(self, name: str, visibility: Visibility = ALL) -> NodeView:
-        """Raises NotFound."""
+    def node(self, name: str, visibility: Visibility = ALL) -> Node:
+        """Its ETag names what the cluster says of it, not what is free there.  Raises NotFound."""
         with self._transactor.reading() as state:
             check_node(state, name)
-            picture = Picture(state, [name], users_of(state))
-        (view,) = picture.views(visibility)
-        return view
+            picture = Picture(state, [name], self._backend, users_of(state))
+            node = state.nodes[name]
+        (found,) = picture.shown(visibility)
+        return replace(found, etag=etag_of(node))
 
     def work_on(self, node: str, visibility: Visibility = ALL) -> tuple[NodeWork, ...]:
         """The gangs that hold something of a node.  Raises NotFound."""

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request, Response
 
 from runrig.api.permissions import Asker, Asking, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.shown.nodes import conditions
 from runrig.domain.access import Permission
 from runrig.domain.quantities import format_quantity
+from runrig.domain.shown.nodes import Node
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
-from runrig.service.queries.nodes import NodeView, NodeWork
+from runrig.service.queries.nodes import NodeWork
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import sent
@@ -32,39 +32,38 @@ def node(request: Asked, service: Serving, asker: Asking, name: str, at: At = ""
     with looking(request, service, at) as (views, bar):
         if isinstance(views, Then):
             views.bring_to(name)
-        view = views.queries.node(name, asker.visibility)
+        it = views.queries.node(name, asker.visibility)
         work = views.queries.work_on(name, asker.visibility)
     amounts = [
-        (resource, format_quantity(resource, amount), format_quantity(resource, view.free.get(resource, 0)))
-        for resource, amount in sorted(view.node.resources.items())
+        (resource, format_quantity(resource, amount), format_quantity(resource, it.free.get(resource, 0)))
+        for resource, amount in sorted(it.resources.items())
     ]
     return html(
         request,
         "node.html",
-        it=view,
-        conditions=conditions(view),
+        it=it,
         amounts=amounts,
         work=work,
-        closed=closed(view, work),
-        acts=[] if at else acts_on(view, work, asker),
+        closed=closed(it, work),
+        acts=[] if at else acts_on(it, work, asker),
         bar=bar,
     )
 
 
-def acts_on(view: NodeView, work: Sequence[NodeWork], asker: Asker) -> list[tuple[str, str]]:
+def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[str, str]]:
     """Lists the acts that somebody may do to a node, as (address, words)."""
     if not asker.may(Permission.CHANGE_CLUSTER):
         return []
-    cordoned = view.node.cordoned
+    cordoned = node.cordoned
     found = ["uncordon" if cordoned else "cordon"]
     if not cordoned or any(not each.stops for each in work):
         found.append("drain")
-    return [(f"{_address(view.node.name)}/{each}", each.capitalize()) for each in found]
+    return [(f"{_address(node.name)}/{each}", each.capitalize()) for each in found]
 
 
-def closed(view: NodeView, work: Sequence[NodeWork]) -> str:
+def closed(node: Node, work: Sequence[NodeWork]) -> str:
     """What still has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
-    if not view.node.cordoned:
+    if not node.cordoned:
         return ""
     stopping = sum(each.stops for each in work)
     waits = [
@@ -97,7 +96,7 @@ async def uncordon(request: Asked, service: Serving, asker: Asking, name: str) -
 
 async def _marked(request: Request, service: Service, asker: Asker, name: str, how: str, says: str) -> Response:
     def draw(**more: Any) -> Response:
-        address = _address(service.queries.node(name, asker.visibility).node.name)
+        address = _address(service.queries.node(name, asker.visibility).name)
         does = f"{how.capitalize()} {name}"
         return form_shown(request, service, "sure.html", does=does, says=says, address=address, act=how, **more)
 
@@ -121,5 +120,5 @@ async def drain(request: Asked, service: Serving, asker: Asking, name: str) -> R
 
 
 def _drain(request: Request, service: Service, asker: Asker, name: str, **more: Any) -> Response:
-    it = service.queries.node(name, asker.visibility).node
+    it = service.queries.node(name, asker.visibility)
     return form_shown(request, service, "drain.html", name=it.name, **{"plan": None} | more)

@@ -23,15 +23,8 @@ from runrig.wire.v1.events import (
     WorkflowEventPage,
 )
 from runrig.wire.v1.nodes import (
-    Flavor,
-    FlavorPage,
-    GpuHolder,
-    Node,
     NodeNames,
-    NodePage,
     NodesDrain,
-    NodesDrained,
-    NodesMarked,
 )
 from runrig.wire.v1.output import LogRecord
 from runrig.wire.v1.plans import PlanRequest
@@ -113,19 +106,12 @@ __all__ = [
     "CredentialRequest",
     "DeviceStarted",
     "ExecStart",
-    "Flavor",
-    "FlavorPage",
-    "GpuHolder",
     "LogRecord",
     "Me",
     "MyToken",
-    "Node",
     "NodeNames",
-    "NodePage",
     "NodeShare",
     "NodesDrain",
-    "NodesDrained",
-    "NodesMarked",
     "Page",
     "PlanRequest",
     "Pool",
