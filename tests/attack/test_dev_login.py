@@ -1,7 +1,6 @@
 """`up --dev-login`: exactly that user gets in by name, from this machine, and nobody gets further than that."""
 
 import getpass
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from tests.attack.target import CLUSTER, TREASURE, Target, refused, serve, up
 from tests.attack.test_tokens import NOT_BY_NAME
 from tests.patience import PATIENCE_S
-from tests.worlds.command_line import process
+from tests.worlds.command_line import Done, warm
 
 ALONE = "`login --method dev` is enabled only for dev"
 DIRECT = "`login --method dev` works only for programs on this machine, not through a browser or proxy"
@@ -148,12 +147,12 @@ def test_without_the_option_a_name_opens_nothing_and_the_answer_says_what_does(t
                 assert refused(each, answer, 401)["message"] == NOT_BY_NAME
 
 
-def _start(folder: Path, user: str, cluster: str = CLUSTER) -> subprocess.CompletedProcess[str]:
+def _start(folder: Path, user: str, cluster: str = CLUSTER) -> Done:
     (folder / "cluster.yaml").write_text(cluster)
     arguments = ["up", "--cluster", str(folder / "cluster.yaml"), "--data", str(folder / "data"), "--port", "0"]
-    return subprocess.run(
-        process(*arguments, "--dev-login", user), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    with warm(*arguments, "--dev-login", user) as child:
+        out, err = child.communicate(PATIENCE_S)
+        return Done(child.wait(), out, err)
 
 
 def test_it_does_not_start_for_an_administrator(tmp_path: Path) -> None:
@@ -165,12 +164,12 @@ def test_it_does_not_start_for_an_administrator(tmp_path: Path) -> None:
     ):
         done = _start(tmp_path, user, CLUSTER + roles)
         said = f"dev login is not allowed for {user}: {why}. Use another user"
-        assert (done.returncode, done.stdout) == (1, "")
-        assert said in done.stderr
-        assert "Traceback" not in done.stderr
+        assert (done.code, done.out) == (1, "")
+        assert said in done.err
+        assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("user", ["", "a b", "-x", "serve", "x" * 200])
 def test_it_does_not_start_for_what_is_no_name(tmp_path: Path, user: str) -> None:
     done = _start(tmp_path, user)
-    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
+    assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
