@@ -91,7 +91,7 @@ def test_all_or_nothing_with_a_key_is_answered_as_before(tmp_path: Path) -> None
         assert sent(it, *texts, key=key, together=True) == first
         assert sent(it, one_task("b"), one_task("a"), key=key, together=True)[0] == 409
         status, body = sent(it, *texts, one_task("a"), key=key, together=True)
-        said_so = "the Idempotency-Key belongs to another batch: send each one with a key of its own"
+        said_so = "this Idempotency-Key was used for another batch. Use a new key for each batch"
         assert (status, body["detail"]) == (409, said_so)
         assert it.desk.revision == revision
 
@@ -101,7 +101,10 @@ def test_a_batch_has_a_pool_and_a_length(tmp_path: Path) -> None:
         revision = it.desk.revision
         assert [sent(it)[0], sent(it, *["x"] * (MOST + 1))[0]] == [422, 422]
         status, body = sent(it, *[one_task("a")] * (MOST_TOGETHER + 1), together=True)
-        assert (status, body["detail"]) == (422, "201 workflows in one batch: send 1 to 200 at once, all or nothing")
+        assert (status, body["detail"]) == (
+            422,
+            "invalid batch of 201 workflows. Send 1 to 200 in one all-or-nothing batch",
+        )
         assert it.http.post(BATCH, json={"workflows": [{"file": one_task("a")}]}).status_code == 422
         assert said(sent(it, one_task("a"), pool="nope")) == ["NOTFOUND"]
         assert it.http.post(f"{BATCH}?pool=pool1", json={"pool": "pool1", "workflows": []}).status_code == 400

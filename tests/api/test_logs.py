@@ -98,7 +98,7 @@ def test_lines_carry_their_task_unless_one_is_asked(tmp_path: Path) -> None:
         missing = http.get(logs, params={"task_name": "three"})
         assert (missing.status_code, missing.json()["message"]) == (
             404,
-            f"{id} has no task 'three': its tasks are one, two",
+            f"{id} has no task 'three' (tasks: one, two)",
         )
 
 

@@ -220,7 +220,7 @@ def test_what_is_no_datagram_ends_the_connection_in_words(world: World, message:
             connection.recv(PATIENCE_S)
     assert caught.value.rcvd is not None
     assert caught.value.rcvd.code == 1008
-    assert caught.value.rcvd.reason.startswith(f"a message of {len(message)} bytes is no datagram")
+    assert caught.value.rcvd.reason.startswith(f"invalid datagram message of {len(message)} bytes")
 
 
 def test_datagrams_go_to_nobody_else(world: World) -> None:
@@ -234,7 +234,10 @@ def test_datagrams_go_to_nobody_else(world: World) -> None:
         ):
             connection.recv(PATIENCE_S)
     assert caught.value.rcvd is not None
-    assert (caught.value.rcvd.code, f"no process of w-1/main listens on port {port}" in caught.value.rcvd.reason) == (
+    assert (
+        caught.value.rcvd.code,
+        f"no process of w-1/main listens on loopback port {port}" in caught.value.rcvd.reason,
+    ) == (
         1011,
         True,
     )
@@ -255,9 +258,9 @@ def test_a_connection_may_come_before_it_is_announced(world: World) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (b"no json", "is announced as"),
-        (b'{"key": 7}', "is announced as"),
-        (b'{"key": "%s"}' % (b"x" * 200), "is announced as"),
+        (b"no json", "Announce a connection as"),
+        (b'{"key": 7}', "Announce a connection as"),
+        (b'{"key": "%s"}' % (b"x" * 200), "Announce a connection as"),
     ],
 )
 def test_a_bad_announcement_ends_the_control_connection_in_words(world: World, said: bytes, words: str) -> None:
@@ -279,7 +282,7 @@ def test_a_port_of_somebody_else_is_refused_in_words(world: World) -> None:
         with world.socket(f"{endpoint}/PORTFORWARD-own") as connection, pytest.raises(ConnectionClosed) as caught:
             connection.recv(PATIENCE_S)
     assert caught.value.rcvd is not None
-    assert f"no process of w-1/main listens on port {own}" in caught.value.rcvd.reason
+    assert f"no process of w-1/main listens on loopback port {own}" in caught.value.rcvd.reason
 
 
 def test_our_own_client_gets_streams_apart_and_the_exit_code(world: World) -> None:
@@ -406,7 +409,7 @@ def test_a_session_ends_when_its_user_may_not_any_more(world: World, what: str) 
             world.ok("DELETE", f"/api/v1/roles/{name}/default-admin")
         end = program.recv(PATIENCE_S)
         assert isinstance(end, bytes)
-        words = f"{name} may not enter w-1 any more" if what == "role" else "its token does not work any more"
+        words = f"{name} no longer has permission to enter w-1" if what == "role" else "its token is no longer valid"
         assert json.loads(end[1:])["detail"] == words
         with pytest.raises(ConnectionClosed):
             program.recv(PATIENCE_S)
@@ -425,8 +428,8 @@ def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
     [
         ("exec/task/main?entry_command=", 422, "the command is empty"),
         ("exec/task/main?entry_command=%22open", 422, "the command cannot be read: No closing quotation"),
-        ("exec/task/other?entry_command=ls", 404, "w-1 has no task 'other': its tasks are main"),
-        ("exec/group/other?entry_command=ls", 404, "w-1 has no group 'other' with tasks: its groups are main-group"),
+        ("exec/task/other?entry_command=ls", 404, "w-1 has no task 'other' (tasks: main)"),
+        ("exec/group/other?entry_command=ls", 404, "w-1 has no group 'other' with tasks (groups: main-group)"),
         ("portforward/main", 422, "task_ports"),
         ("portforward/main?task_ports=0", 422, "task_ports"),
         ("portforward/main?task_ports=70000", 422, "task_ports"),

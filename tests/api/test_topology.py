@@ -128,15 +128,20 @@ def test_without_pools_there_is_nothing_to_show(tmp_path: Path) -> None:
         assert it.error("GET", "/api/v1/topology", pool="gone")[0] == 404
 
 
-SIZE = "is no size of a gang: write its pods of one GPU, such as 64, or PODSxGPUS, such as 8x8, each at least 1"
+SIZE = "Use a number of 1-GPU pods (64) or PODSxGPUS (8x8), each from 1 to 999999999"
 WRONG: list[tuple[dict[str, Any], int, str, str]] = [
-    ({"pool": "nope"}, 404, "pool", "there is no pool 'nope': there are hosts, plain, racks, team, team--a"),
+    ({"pool": "nope"}, 404, "pool", "unknown pool 'nope' (pools: hosts, plain, racks, team, team--a)"),
     *(
-        ({"size": text}, 422, "size", f"size {text!r} {SIZE}")
+        ({"size": text}, 422, "size", f"invalid size {text!r}. {SIZE}")
         for text in ("8by8", "", "0", "8x0", "-8", "1000000000", "8x8x8", "x8", "8.5", "٣")
     ),
-    ({"level": "rak"}, 422, "level", "level 'rak' is no topology key: there are host, rack"),
-    ({"level": "rack", "pool": "plain"}, 422, "level", "is no topology key: there are none here, so leave it out"),
+    ({"level": "rak"}, 422, "level", "unknown level 'rak' (topology keys: host, rack)"),
+    (
+        {"level": "rack", "pool": "plain"},
+        422,
+        "level",
+        "unknown level 'rack': these pools have no topology keys. Omit it",
+    ),
     ({"nodes": True, "level": "host"}, 422, "nodes", "nodes stand below the finest level: leave level out"),
     ({"holders": -1}, 422, "holders", "holders: '-1' is not right"),
 ]

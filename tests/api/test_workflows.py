@@ -409,7 +409,7 @@ def test_cancel_and_restart(tmp_path: Path) -> None:
         assert it.error("POST", "/api/pool/pool1/workflow/a-1/restart")[0] == 409
         assert it.call("POST", "/api/workflow/a-1/cancel", message="enough", force="False") == {"name": "a-1"}
         status, answer = it.error("POST", "/api/workflow/a-1/cancel")
-        assert (status, answer["message"]) == (409, "a-1 is FAILED_CANCELED already: nothing of it can be changed")
+        assert (status, answer["message"]) == (409, "a-1 is already FAILED_CANCELED and can no longer be changed")
         assert it.call("POST", "/api/pool/pool2/workflow/a-1/restart")["name"] == "a-2"
         again = it.get("/api/workflow/a-2")
         assert [again[key] for key in ("parent_name", "pool", "priority")] == ["a-1", "pool2", "LOW"]

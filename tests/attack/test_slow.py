@@ -104,7 +104,7 @@ def test_a_session_in_a_task_may_be_quiet_for_longer_than_a_request(target: Targ
         with pytest.raises(TimeoutError):
             socket.recv(2 * READ_TIMEOUT_S)
         socket.send(b"no announcement")
-        with pytest.raises(ConnectionClosed, match="is announced as"):
+        with pytest.raises(ConnectionClosed, match="Announce a connection as"):
             socket.recv(PATIENCE_S)
 
 

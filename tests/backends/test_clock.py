@@ -45,7 +45,7 @@ def test_a_step_of_the_clock_is_no_time_that_has_passed() -> None:
         machine.step(step)
         machine.later(5)
         assert (clock.now(), clock.difference_s) == (T0 + 15, step)
-        assert clock.doubt == f"the machine's clock is {said} the server's time"
+        assert clock.doubt == f"the system clock is {said} the server's time"
 
 
 def test_up_to_a_minute_is_believed() -> None:
@@ -54,7 +54,7 @@ def test_up_to_a_minute_is_believed() -> None:
     machine.step(MINUTE)
     assert clock.doubt is None
     machine.step(1)
-    assert clock.doubt == "the machine's clock is 61 s ahead of the server's time"
+    assert clock.doubt == "the system clock is 61 s ahead of the server's time"
 
 
 def test_what_is_accepted_moves_the_time_forward_and_never_back() -> None:
@@ -89,16 +89,16 @@ def test_two_who_accept_at_once_move_the_time_once() -> None:
 
 def test_a_server_goes_on_where_the_log_ends() -> None:
     behind = Machine().clock(T0 + 2 * HOUR)
-    assert (behind.now(), behind.doubt) == (T0 + 2 * HOUR, "the machine's clock is 2.0 hours behind the server's time")
+    assert (behind.now(), behind.doubt) == (T0 + 2 * HOUR, "the system clock is 2.0 hours behind the server's time")
     usual = Machine().clock(T0 - 20 * HOUR)
     assert (usual.now(), usual.doubt) == (T0, None)
 
 
 def test_a_gap_of_more_than_a_day_is_not_believed_until_it_is_accepted() -> None:
     busy = Machine().clock(T0 - 3 * DAY)
-    assert (busy.now(), busy.doubt) == (T0 - 3 * DAY, "the machine's clock is 3.0 days ahead of the server's time")
+    assert (busy.now(), busy.doubt) == (T0 - 3 * DAY, "the system clock is 3.0 days ahead of the server's time")
     idle = Machine().clock(T0 - 3 * DAY, busy=False)
-    assert (idle.now(), idle.doubt) == (T0, "the machine's clock is 3.0 days beyond the end of the log")
+    assert (idle.now(), idle.doubt) == (T0, "the system clock is 3.0 days later than the last log entry")
     for clock in (busy, idle):
         clock.accept()
         assert (clock.now(), clock.doubt) == (T0, None)
@@ -114,7 +114,7 @@ def test_what_was_accepted_is_known_after_a_restart(tmp_path: Path) -> None:
     again = machine.clock(last)
     assert (again.now(), again.difference_s, again.doubt) == (T0 + 10 * MINUTE, -2 * HOUR, None)
     machine.step(-HOUR)
-    assert machine.clock(again.now()).doubt == "the machine's clock is 3.0 hours behind the server's time"
+    assert machine.clock(again.now()).doubt == "the system clock is 3.0 hours behind the server's time"
     machine.step(3 * HOUR)
     right = machine.clock(last)
     assert (right.now(), right.difference_s, right.doubt) == (T0 + 10 * MINUTE, 0.0, None)
@@ -130,7 +130,7 @@ def test_a_gap_behind_an_accepted_clock_is_not_believed_either(tmp_path: Path) -
     last = clock.now()
     machine.step(3 * DAY)
     again = machine.clock(last)
-    assert (again.now(), again.doubt) == (last, "the machine's clock is 87.0 days behind the server's time")
+    assert (again.now(), again.doubt) == (last, "the system clock is 87.0 days behind the server's time")
 
 
 @pytest.mark.parametrize("text", ["", "soon", "nan", "-inf", "7200.0"])
@@ -138,14 +138,14 @@ def test_a_file_that_says_nothing_is_as_none(tmp_path: Path, text: str) -> None:
     machine = Machine(tmp_path / "accepted")
     (tmp_path / "accepted").write_text(text)
     clock = machine.clock(T0 + HOUR)
-    assert (clock.now(), clock.doubt) == (T0 + HOUR, "the machine's clock is 60.0 minutes behind the server's time")
+    assert (clock.now(), clock.doubt) == (T0 + HOUR, "the system clock is 60.0 minutes behind the server's time")
 
 
 def test_what_cannot_be_kept_is_told(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "gone" / "accepted")
     clock = machine.clock()
     machine.step(-HOUR)
-    with pytest.raises(ServerFault, match=r"cannot be written .No such file or directory.*accept it once more"):
+    with pytest.raises(ServerFault, match=r"cannot be written .No such file or directory.*accept the clock again"):
         clock.accept()
 
 

@@ -134,7 +134,7 @@ def test_time_goes_as_fast_as_asked_in_whole_microseconds_and_never_back() -> No
 
 
 def test_speed_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="speed 0 is not above 0"):
+    with pytest.raises(ValueError, match="invalid speed 0"):
         SimulatedClock(0)
 
 
@@ -194,7 +194,7 @@ def test_the_log_says_that_nothing_ran(tmp_path: Path) -> None:
     output = backend.output(launch().key)
     assert output is not None
     assert output.stdout is not None
-    assert Path(output.stdout.path).read_text() == "This task is simulated: nothing ran, and there is no output.\n"
+    assert Path(output.stdout.path).read_text() == "This task is simulated. Nothing ran, so there is no output.\n"
     assert (output.stderr, output.order) == (None, None)
     assert simulated(RealTime()).output(launch().key) is None
 

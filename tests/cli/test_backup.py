@@ -85,9 +85,13 @@ def test_by_configuration_it_moves_from_one_database_to_another(tmp_path: Path) 
 def test_what_is_wrong_is_said_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "no").write_text("a: 1\n")
     for args, code, said in (
-        (("backup", "--data", str(tmp_path / "none"), "-o", str(tmp_path / "out")), 2, "there is no database"),
+        (
+            ("backup", "--data", str(tmp_path / "none"), "-o", str(tmp_path / "out")),
+            2,
+            "not found. Use the database of a server",
+        ),
         (("backup", "--data", str(tmp_path)), 2, "Missing option '-o'"),
-        (("restore", str(tmp_path / "no"), "--data", str(tmp_path / "new")), 2, "is no backup"),
+        (("restore", str(tmp_path / "no"), "--data", str(tmp_path / "new")), 2, "is not a backup"),
         (("restore", str(tmp_path / "none"), "--check"), 2, "cannot be read"),
         (("restore", str(tmp_path / "no"), "--config", str(tmp_path / "no"), "--data", "x"), 2, "Omit --data."),
         (("backup", "--config", str(tmp_path / "no"), "-o", str(tmp_path / "out")), 2, f"{tmp_path / 'no'}:1:1:"),

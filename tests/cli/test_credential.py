@@ -68,7 +68,7 @@ def test_a_backup_has_no_value_and_restore_says_which_are_missing(tmp_path: Path
     with up(tmp_path / "data", "--backend", "simulated") as it:
         it.runrig("credential", "set", "wandb", "api_key=-", stdin=CANARY)
         assert it.runrig("backup", "--data", str(it.data), "-o", str(backup)).code == 0
-    missing = "credentials without their values, to be set again by their users: "
+    missing = "credentials without values, which their users must set again: "
     for args in (("restore", str(backup), "--check"), ("restore", str(backup), "--data", str(tmp_path / "new"))):
         first, second = runrig(*args).out.splitlines()
         assert "revision" in first

@@ -397,13 +397,13 @@ def test_a_machine_without_gpus_is_told_why(tmp_path: Path) -> None:
         found = server.json("resource", "list")["resources"][0]["gpus"]
         server.child.send_signal(signal.SIGTERM)
         _, told = server.child.communicate(timeout=PATIENCE_S)
-    assert ("Warning: no GPUs to share: " in told, "; --gpus N makes N that stand in" in told) == (not found,) * 2
+    assert ("Warning: no GPUs to share: " in told, "; --gpus N simulates N" in told) == (not found,) * 2
 
 
 def test_that_images_are_not_used_is_told_once(tmp_path: Path) -> None:
     with up(tmp_path, "--gpus", "1") as server:
         told = [server.runrig("workflow", "submit", "-", stdin=file("true")).err for _ in range(2)]
-    assert ["images are recorded and not used" in each for each in told] == [True, False]
+    assert ["image is ignored" in each for each in told] == [True, False]
 
 
 def test_output_says_which_attempt_of_how_many_it_is(server: Up) -> None:

@@ -80,8 +80,8 @@ def test_streams_and_the_exit_code_are_passed_on(server: Up) -> None:
     ("args", "code", "words"),
     [
         (("w-1", "main", "--", "no-such-thing"), 127, "cannot start no-such-thing: No such file or directory"),
-        (("w-1", "other"), 2, "w-1 has no task 'other': its tasks are main"),
-        (("w-2", "main"), 2, "there is no workflow 'w-2'"),
+        (("w-1", "other"), 2, "w-1 has no task 'other' (tasks: main)"),
+        (("w-2", "main"), 2, "workflow 'w-2' not found"),
         (("w-1",), 2, "TASK and --group exclude each other"),
         (("w-1", "main", "--entry", ""), 2, "--entry is empty"),
         (("w-1", "--group", "main-group"), 2, "/bin/bash is interactive and would wait"),
@@ -201,7 +201,9 @@ def answered(local: socket.socket, said: bytes, port: int) -> bool:
 def test_the_end_of_the_forwarding_of_datagrams_is_told(server: Up) -> None:
     """Nothing listens there."""
     code, _, err = done(server, "port-forward", "w-1", "main", "--port", f"{free_port()}:1", "--udp")
-    assert (code, "are no longer forwarded: no process of w-1/main listens on port 1" in err) == (10, True), err
+    assert (code, "are no longer forwarded: no process of w-1/main listens on loopback port 1" in err) == (10, True), (
+        err
+    )
 
 
 @pytest.mark.slow

@@ -39,17 +39,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["workflow", "list", "--all", "--pool", "vison"], "there is no pool 'vison': there are video, vision"),
+        (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison' (pools: video, vision)"),
         (
             ["workflow", "list", "--user", "ana"],
-            "no user 'ana' has submitted anything that you see: did you mean 'anna'?",
+            "user 'ana' has no workflows that you can see. Did you mean 'anna'?",
         ),
         (
             ["workflow", "list", "--user", "zoe"],
-            "no user 'zoe' has submitted anything that you see: `runrig workflow list --all` shows who has",
+            "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",
         ),
         (["role", "list", "--user", "ana"], "user 'ana' not found. List users with `runrig user list`"),
-        (["role", "list", "--pool", "vison"], "there is no pool 'vison': there are video, vision"),
+        (["role", "list", "--pool", "vison"], "unknown pool 'vison' (pools: video, vision)"),
         (["user", "history", "ana"], "user 'ana' not found. List users with `runrig user list`"),
         (
             ["pool", "history", "vision", "--by", "ana"],
@@ -81,7 +81,7 @@ def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
 def test_a_cohort_that_is_not_there_is_refused(server: Up, args: list[str]) -> None:
     before = server.json("cohort", "list")
     done = server.runrig(*args)
-    says = "Error: there is no cohort 'reserch': did you mean 'research'? `runrig cohort create reserch` makes it\n"
+    says = "Error: unknown cohort 'reserch'. Did you mean 'research'? To create it: `runrig cohort create reserch`\n"
     assert (done.code, done.out, done.err) == (2, "", says)
     assert server.json("cohort", "list") == before
 
@@ -172,9 +172,7 @@ def test_a_limit_beside_the_quota_of_a_pool_is_told_where_it_belongs(server: Up)
 def test_a_data_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     file = written(tmp_path, CLUSTER)
     done = runrig("up", "--data", file, "--port", "0")
-    says = (
-        f"data folder {file} is a file: choose another with --data or RUNRIG_DATA; a cluster file goes with --cluster"
-    )
+    says = f"data folder {file} is a file. To use a cluster file, pass --cluster; for the data, choose another with --data or RUNRIG_DATA"
     assert (done.code, done.out, lines(done.err)[1:]) == (2, "", [f"Error: {says}"])
 
 
@@ -213,7 +211,7 @@ def test_a_pool_that_holds_more_than_it_may_is_marked_wherever_it_is_shown(serve
 
 def test_a_time_to_the_second_is_told_as_it_was_written(server: Up) -> None:
     early = server.runrig("pool", "show", "vision", "--at", "2020-01-01T00:00:00+00:00")
-    assert early.err.startswith("Error: there was no pool 'vision' at 2020-01-01 00:00:00 UTC: ")
+    assert early.err.startswith("Error: pool 'vision' did not exist at 2020-01-01 00:00:00 UTC: ")
     changed = server.json("pool", "history", "vision")["entries"][0]["time"]
     second = changed[:19]
     assert server.json("pool", "show", "vision", "--at", f"{second}+00:00")["at"] == second
@@ -262,8 +260,8 @@ def test_an_apply_that_would_undo_what_was_done_by_hand_wants_force(tmp_path: Pa
         assert (done.code, done.out, it.runrig("export").out) == (1, "", declared)
         when = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC"
         assert re.fullmatch(
-            rf"Error: cohort org was changed by {me} at {when} \(quota\); pool team was changed by {me} at {when} \(quota\): "
-            r"the file would undo that; write it into the file, or apply it with --force\n",
+            rf"Error: cohort org was changed by {me} at {when} \(quota\); pool team was changed by {me} at {when} \(quota\)\. "
+            r"The file would undo this\. Add the change to the file, or apply it with --force\n",
             done.err,
         )
         shown = it.runrig("apply", "-f", "-", "--dry-run", stdin=file.format(1, 2, "mine"))

@@ -125,7 +125,7 @@ def test_a_withdrawn_group_is_gone_after_the_renewal(place: Place) -> None:
     place.provider.groups(alice=[])
     place.soon()
     done = place.run("pool", "show", "team")
-    assert (done.code, "there is no pool 'team'" in done.err) == (2, True), done
+    assert (done.code, "unknown pool 'team'" in done.err) == (2, True), done
 
 
 def test_a_provider_that_refuses_is_told_in_one_line(place: Place) -> None:

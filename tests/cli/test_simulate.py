@@ -124,7 +124,7 @@ Name  Kind  Resource     Nominal  Used  Available  Borrowed
 p     Pool  default/gpu  2        0     2          0
 
 Warnings
-  document 1: nodes: the file lists no nodes: quotas alone decide, room on nodes is not looked at
+  document 1: nodes: the file lists no nodes, so only quotas are checked
 """
     assert done.out == f"{once}\n{once}"
 
@@ -388,17 +388,17 @@ def test_the_strategies_and_gates_reach_the_engine(folder: Path) -> None:
 def test_a_run_as_the_peer_says_that_it_goes_on_for_ever() -> None:
     file = Path(__file__).parents[2] / "examples" / "kueue" / "22-comes-to-rest.yaml"
     assert "for ever" not in runrig("simulate", "--cycles", "0", str(file)).out
-    assert "cycles 3 to 4 repeat for ever" in runrig("simulate", "--cycles", "0", "--as-peer", str(file)).out
+    assert "cycles 3 to 4 repeat forever" in runrig("simulate", "--cycles", "0", "--as-peer", str(file)).out
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--fair-sharing=Most"], "there is no strategy 'Most': choose from LessThanOrEqualToFinalShare, LessThan"),
+        (["--fair-sharing=Most"], "unknown strategy 'Most' (strategies: LessThanOrEqualToFinalShare, LessThan"),
         (["--feature-gates", "Nope=true"], "there is no gate 'Nope'"),
         (
             ["--feature-gates", "PartialAdmission=true", "--feature-gates", "PartialAdmission=1"],
-            "'PartialAdmission=1' is",
+            "invalid 'PartialAdmission=1'",
         ),
         (["--cycles", "-1"], "-1 is not in the range x>=0"),
         ([], "Name a FILE, or a file or folder with -f."),

@@ -284,9 +284,9 @@ def test_what_is_asked_and_json_as_it_comes() -> None:
 
 
 def test_what_the_server_refuses_is_told() -> None:
-    no_size = refused("size '8by8' is no size of a gang", "USAGE")
+    no_size = refused("invalid size '8by8'", "USAGE")
     done = answered({ROUTE: (422, no_size)}, "topology", "show", "--size", "8by8")
-    assert (done.code, done.out, done.err) == (2, "", "Error: size '8by8' is no size of a gang\n")
+    assert (done.code, done.out, done.err) == (2, "", "Error: invalid size '8by8'\n")
     assert drawn(page()) == ["No pools yet. Create one with 'runrig pool create NAME --quota GPUS'."]
 
 
@@ -373,4 +373,4 @@ def test_a_real_cluster_is_drawn_as_on_the_page_of_the_docs(tmp_path: Path) -> N
             "gpus": 32,
         }
     ]
-    assert (unknown.code, unknown.err) == (2, "Error: there is no pool 'team-z': there are team-a, team-b\n")
+    assert (unknown.code, unknown.err) == (2, "Error: unknown pool 'team-z' (pools: team-a, team-b)\n")

@@ -240,8 +240,8 @@ def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path
     )
     unknown = validated(tmp_path, gpus(9), cluster="backend: {type: local}\n" + large)
     warnings = (
-        "the local backend runs commands on this machine: images are recorded and not used",
-        "the cluster file lists no nodes: quotas were checked, room on nodes was not",
+        "image is ignored: the local backend runs commands directly on this machine",
+        "the cluster file lists no nodes, so only quotas were checked",
     )
     assert (unknown.code, unknown.err) == (0, "".join(f"Warning: {each}\n" for each in warnings))
     assert validated(tmp_path, gpus(17), cluster=large).code == 1

@@ -95,7 +95,7 @@ def test_a_step_of_the_clock_ends_deletes_and_reorders_nothing_until_it_is_accep
         ):
             house.step(step)
             id = submit(client, name)
-            assert f"the machine's clock is {said} the server's time" in why(client, id)
+            assert f"the system clock is {said} the server's time" in why(client, id)
             assert abs(ahead(client) - step) < MINUTE
             assert status(client, limited) == "RUNNING"
         until(lambda: "event=clock_doubted" in house.server.log())

@@ -13,7 +13,7 @@ from tests.patience import until
 from tests.worlds.http import Client
 from tests.worlds.service import one_task
 
-FULL = "the disk of the database {}/data/runrig.db is full: free some room and try again; nothing of this was stored"
+FULL = "the disk of the database {}/data/runrig.db is full, so nothing was stored. Free some space and try again"
 SUBMIT = "/api/pool/default/workflow"
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_accepted_into_a_file_that_is_gone(
         status, message = submit(client, "after")
         assert status == 500
         assert f"{server.data / name} was {word} while the server used it, so nothing more is stored" in message
-        assert "restore a backup with `runrig restore`" in message
+        assert "estore a backup with `runrig restore`" in message
         until(lambda: not_ready(client))
 
 

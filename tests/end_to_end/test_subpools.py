@@ -155,10 +155,10 @@ BAD = [
     (["create", "team", "'; DROP TABLE pools", "--quota", "1"], 2, "must be lower-case letters"),
     (["create", "team", "a", "--quota", "1"], 1, "the name is taken"),
     (["create", "team--a", "x", "--quota", "1"], 1, "a subpool has no subpools"),
-    (["create", "nowhere", "x", "--quota", "1"], 2, "there is no pool 'nowhere'"),
+    (["create", "nowhere", "x", "--quota", "1"], 2, "unknown pool 'nowhere'"),
     (["update", "team", "nowhere", "--quota", "1"], 2, "has no subpool 'nowhere'"),
     (["delete", "team", "nowhere"], 2, "has no subpool 'nowhere'"),
-    (["list", "nowhere"], 2, "there is no pool 'nowhere'"),
+    (["list", "nowhere"], 2, "unknown pool 'nowhere'"),
 ]
 
 

@@ -88,7 +88,7 @@ def test_a_leader_that_was_stopped_commits_nothing_when_it_wakes_and_stands_by(h
         leader.send(signal.SIGCONT)
         until(lambda: leader.says("/healthz")[0] == 200)
         assert leader.says("/readyz")[0] == 503
-        until(lambda: "another server leads" in str(leader.says("/readyz")[1]))
+        until(lambda: "another server is the leader" in str(leader.says("/readyz")[1]))
         some_more(running)
     assert other.ready
     # What it stored just before it was stopped it may still say.
@@ -117,7 +117,9 @@ def test_of_servers_that_start_at_once_on_an_empty_database_one_leads(tmp_path: 
     with store_url("postgresql", tmp_path, tables=False) as url, site(tmp_path, url) as here:
         here.start(3)
         leader = here.leader()
-        until(lambda: all("another server leads" in str(each.says("/readyz")[1]) for each in here.others(leader)))
+        until(
+            lambda: all("another server is the leader" in str(each.says("/readyz")[1]) for each in here.others(leader))
+        )
         assert leader.ready
         assert "event=not_durable" in leader.log()  # of a PostgreSQL for tests, without fsync
         assert [each.says("/healthz")[0] for each in here.servers] == [200, 200, 200]

@@ -108,9 +108,9 @@ def test_a_second_runrig_does_nothing_and_says_why_and_the_first_one_goes_on(wor
             said = mine["data"]
             assert sorted(said) == ["claimed_at", "claimed_by", "epoch", "identity", "term"]
             assert set(refusals(second)) == {
-                f"namespace {world.namespace} belongs to another runrig, with a database of its own: claimed at "
-                f"{said['claimed_at']} by {said['claimed_by']}. Nothing is done there: write another backend.namespace, or, "
-                f"if that one is gone for good, kubectl delete configmap runrig-claim --namespace {world.namespace}"
+                f"namespace {world.namespace} belongs to another runrig with its own database (claimed at "
+                f"{said['claimed_at']} by {said['claimed_by']}). Use another backend.namespace. If that "
+                f"runrig no longer exists, run kubectl delete configmap runrig-claim --namespace {world.namespace}"
             }
             assert (there(world), claim(world)) == (before, mine)
             after = submit(here, gang("after", 2))
@@ -224,12 +224,15 @@ def test_a_leader_of_a_later_term_is_left_alone_and_the_number_is_put_right_agai
         world.api.call("PATCH", path_of(config_map(world)), {"data": {"term": None}}, kind=MERGE)
         here.until(lambda: touched(here) and claim(world)["data"] == mine, "it is put right")
         world.api.call("PATCH", path_of(config_map(world)), {"data": {"term": "9"}}, kind=MERGE)
-        here.until(lambda: touched(here) and "another server of the same database leads" in said_by(here), "it is seen")
+        here.until(
+            lambda: touched(here) and "another server with the same database has become the leader" in said_by(here),
+            "it is seen",
+        )
         assert here.server is not None
         assert here.server.says("/readyz")[0] == 503
         before = there(world)
         submit(here, gang("later", 2))
-        here.until(lambda: touched(here) and said_by(here).count("another server of the same") >= 3, "and again")
+        here.until(lambda: touched(here) and said_by(here).count("another server with the same") >= 3, "and again")
         assert there(world) == before
 
 
@@ -250,12 +253,12 @@ def test_a_leader_that_slept_before_it_began_takes_no_term(world: World) -> None
         assert term(4, lambda: True) == 1
         with pytest.raises(Unavailable, match="409 Conflict"):
             term(5, overtaken)
-        with pytest.raises(Unavailable, match="does not lead any more: it claims nothing"):
+        with pytest.raises(Unavailable, match="no longer the leader, so it does not claim"):
             term(5, lambda: False)
         said = claim(world)["data"]
         assert (said["epoch"], said["term"]) == ("6", "2")
         world.api.delete(config_map(world))
-        with pytest.raises(Unavailable, match="does not lead any more: it claims nothing"):
+        with pytest.raises(Unavailable, match="no longer the leader, so it does not claim"):
             term(5, lambda: False)
         assert claim(world) == {}
     finally:

@@ -123,7 +123,7 @@ def test_a_pod_that_never_had_a_node_has_said_nothing(world: World, kept: KeptLo
 def test_a_pod_that_is_gone_is_not_asked_for_again_and_the_file_says_why(world: World, kept: KeptLogs) -> None:
     assert kept.keep(KEY, "p")
     assert content(kept.file(KEY, None)) == (
-        '[runrig: no output could be had: the API server refused it (404 NotFound): pods "p" not found]\n'
+        '[runrig: output is not available: the API server refused the request (404 NotFound): pods "p" not found]\n'
     )
 
 
@@ -134,7 +134,7 @@ def test_a_node_that_does_not_answer_keeps_no_pod_for_ever(world: World, kept: K
     world.all_run()
     assert [kept.keep(KEY, "p") for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
     said = content(kept.file(KEY, None)) or ""
-    assert said.startswith("[runrig: no output could be had: the API server cannot do it now (5")
+    assert said.startswith("[runrig: output is not available: the API server is temporarily unavailable (5")
     assert said.endswith("connect: connection refused]\n")
 
 

@@ -85,7 +85,7 @@ def test_a_right_that_is_taken_away_is_told_and_all_is_well_when_it_is_back(
         world.api.apply(role | {"rules": left})
         said = world.plane.until(lambda: trouble(found), "it is told")
         assert said.startswith(
-            f"{world.plane.url} tells nothing new of its {kind} objects: the API server refused it (403 Forbidden): "
+            f"lost the watch on {kind} objects of {world.plane.url}: the API server refused the request (403 Forbidden): "
             f'{plural} is forbidden: User "system:serviceaccount:{world.namespace}:reader" cannot watch resource "{plural}"'
         )
         world.api.apply(role)
@@ -103,7 +103,7 @@ def test_an_api_server_that_is_away_for_a_moment_is_no_trouble_and_for_longer_it
             world.plane.until(lambda: found._watches["Pod"].lost_s > 1, "it is out of touch")
             assert trouble(found) is None
             monkeypatch.setattr(cluster_view, "LOST_S", 1.0)
-            assert "tells nothing new of its Pod objects: the API server https://127.0.0.1" in (trouble(found) or "")
+            assert "lost the watch on Pod objects of" in (trouble(found) or "")
             line.mend()
             world.plane.until(lambda: trouble(found) is None, "all is seen again")
 

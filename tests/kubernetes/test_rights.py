@@ -51,7 +51,7 @@ def test_a_missing_right_is_named_with_the_way_out_and_work_goes_on_when_it_is_g
     here.server = Server(here.arguments, here.log)
     try:
         here.server.wait_until_up()
-        words = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
+        words = "Grant runrig the permissions in docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
         here.until(lambda: here.log.exists() and words in here.log.read_text(), "the way out is told")
         (first, *_) = [line for line in here.log.read_text().splitlines() if words in line]
         assert 'cannot get resource \\"configmaps\\"' in first or 'cannot get resource "configmaps"' in first

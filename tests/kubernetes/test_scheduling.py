@@ -259,7 +259,7 @@ def test_a_pod_that_its_node_does_not_start_in_time_has_failed_and_its_gpus_are_
             assert how_it_ended(here, late) == (
                 "FAILED_START_TIMEOUT",
                 3005,
-                "not started within 3 s of having a node: main has node n0, which has not begun with it; "
+                "not started within 3 s of placement: main is placed on n0, which has not started it yet; "
                 "FailedMount: MountVolume.SetUp failed: timed out",
             )
             here.wait(late, "FAILED")

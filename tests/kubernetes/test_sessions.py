@@ -170,7 +170,7 @@ def test_a_session_ends_in_words_when_the_api_server_goes_and_the_next_one_works
         begin_again(here.world.plane, "kube-apiserver")
         _, end = heard(connection)
     assert end["code"] == "UNAVAILABLE"
-    assert "has ended the connection to the task" in str(end["detail"])
+    assert "closed the connection to the task" in str(end["detail"])
     done = here.until(lambda: _said(here, id), "a program can be started again")
     assert done == "hello\n"
 
@@ -206,7 +206,7 @@ def test_a_port_is_one_of_this_machine(here: Rig) -> None:
 
 def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
     id = runs(here)
-    for port, sent, expected in ((8080, b"x" * 100_000, None), (NOBODY, b"x", "nothing listens on the port")):
+    for port, sent, expected in ((8080, b"x" * 100_000, None), (NOBODY, b"x", "nothing is listening on the port")):
         with connected(here, opened(here, id, "port-forward", {"port": port})) as control:
             control.send(json.dumps({"key": f"c-{port}"}))
             with connected(here, f"c-{port}") as connection:
@@ -221,7 +221,7 @@ def test_a_port_carries_bytes_and_says_when_nobody_listens(here: Rig) -> None:
 
 def test_datagrams_are_refused_in_words(here: Rig) -> None:
     done = said(here, "port-forward", runs(here), "main-0", "--port", f"{free_ports(1)[0]}:8080", "--udp")
-    words = "the kubernetes backend forwards no UDP: leave --udp out, and use a TCP port of the task"
+    words = "the kubernetes backend cannot forward UDP. Omit --udp, and use a TCP port of the task"
     assert (done.returncode, words in done.stderr) == (1, True), done
 
 
@@ -242,7 +242,9 @@ def test_a_right_that_is_missing_is_named_and_nothing_else_fails(world: World, t
         id = runs(here)
         done = executed(here, id, "true")
         assert done.returncode == 1, done
-        assert "runrig may not enter tasks on this cluster" in done.stderr
-        assert "the right to get and create pods/exec is optional (deploy/kubernetes/rbac-sessions.yaml" in done.stderr
+        assert "runrig does not have permission to enter tasks on this cluster" in done.stderr
+        assert (
+            "the optional permission to get and create pods/exec (deploy/kubernetes/rbac-sessions.yaml" in done.stderr
+        )
         world.api.call("PATCH", path_of(role), {"rules": role["rules"]}, kind=MERGE)
         here.until(lambda: _said(here, id), "a program can be started")

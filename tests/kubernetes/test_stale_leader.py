@@ -48,7 +48,9 @@ class Two:
     def wake_the_old_one(self) -> None:
         """Returns when it knows."""
         self.old.send(signal.SIGCONT)
-        self.here.until(lambda: "another server leads" in str(self.old.says("/readyz")[1]), "it knows", timeout_s=60)
+        self.here.until(
+            lambda: "another server is the leader" in str(self.old.says("/readyz")[1]), "it knows", timeout_s=60
+        )
 
     def close(self) -> None:
         for each in (self.old, self.new):

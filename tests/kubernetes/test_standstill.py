@@ -19,7 +19,7 @@ def test_while_the_api_server_is_away_why_and_readyz_say_so(world: World, tmp_pa
         told: list[object] = []
         begin_again(world.plane, "kube-apiserver", meanwhile=lambda: told.extend(_told(here)))
         id, since, ready = told
-        assert f" UTC: the API server {world.plane.url} does not answer: " in str(since)
+        assert f" UTC: the API server {world.plane.url} does not respond: " in str(since)
         assert ready == (503, body)
         here.runs(str(id))
         here.until(lambda: server.ready, "it works again")

@@ -217,7 +217,7 @@ def test_a_gang_of_which_no_scheduler_takes_notice_keeps_its_place_and_says_so(w
         start = here.now()
         with stopped(world.plane.processes["kai-scheduler" if world.plane.kai else "kube-scheduler"]):
             id = submitted(here, "01-single-rack")
-            here.until(lambda: "no scheduler has said a word about pod" in here.why(id), "it is said")
+            here.until(lambda: "no scheduler has handled pod" in here.why(id), "it is said")
         assert len(here.runs(id)) == 4
         assert sorted(here.created(start)) == [f"{id}/{shard}/0" for shard in SHARDS]
 

@@ -297,7 +297,7 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(world: World, tmp_path: 
         place = kubeconfig(world.plane, tmp_path / "k", url=url)
         with watched(world, place) as busy:
             assert not busy.watch.wait_synced(0.7)
-            assert busy.watch.trouble == "the API server cannot do it now (429): no word why"
+            assert busy.watch.trouble == "the API server is temporarily unavailable (429): no reason given"
             assert busy.watch._tries == 1
 
 
@@ -321,7 +321,7 @@ def test_another_cause_is_told_too(line: Cable, world: World, tmp_path: Path, ca
         tries = reader.watch._tries
         world.plane.until(lambda: reader.watch._tries > tries, "it tried again")
     said = [record.getMessage() for record in caplog.records if "event=watch_lost" in record.getMessage()]
-    assert ["does not answer" in each for each in said] == [True, False]
+    assert ["does not respond" in each for each in said] == [True, False]
     assert "secrets is forbidden" in said[1]
 
 

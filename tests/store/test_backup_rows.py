@@ -84,27 +84,27 @@ def changed(table: str, column: str, value: Any, *, number: int = 1) -> Lines:
     [
         ("workflows", "status", "RUNING", 'row 1 (firm-1): status: "RUNING" is not a WorkflowStatus'),
         ("tasks", "status", "DONE", 'row 1 (firm-1, main, 0): status: "DONE" is not a Status'),
-        ("workflows", "id", "../../etc-1", "row 1 (../../etc-1): id: '../../etc-1' is not that of number 1 of 'firm'"),
-        ("tasks", "name", "../x", "row 1 (firm-1, ../x, 0): name: '../x' is no name"),
-        ("groups", "name", "a/b", "row 1 (firm-1, a/b): name: 'a/b' is no name"),
-        ("gangs", "id", "firm-1/../x", "row 1 (firm-1/../x): id: 'firm-1/../x' is not that of a group of 'firm-1'"),
-        ("nodes", "name", "..", "row 1 (..): name: '..' is no name"),
-        ("workflows", "pool", "pool9", "pool 'pool9': there is no such row in pools"),
+        ("workflows", "id", "../../etc-1", "row 1 (../../etc-1): id: '../../etc-1' does not match number 1 of 'firm'"),
+        ("tasks", "name", "../x", "row 1 (firm-1, ../x, 0): name: invalid name '../x'"),
+        ("groups", "name", "a/b", "row 1 (firm-1, a/b): name: invalid name 'a/b'"),
+        ("gangs", "id", "firm-1/../x", "row 1 (firm-1/../x): id: 'firm-1/../x' does not match a group of 'firm-1'"),
+        ("nodes", "name", "..", "row 1 (..): name: invalid name '..'"),
+        ("workflows", "pool", "pool9", "pool 'pool9': no such row in pools"),
         ("workflows", "number", "1", "number: '1' is not int"),
         ("workflows", "submit_time", "soon", "submit_time: 'soon' is not a time"),
         ("workflows", "submit_time", "2026-13-31 12:00:00.000000", "submit_time: month must be in 1..12"),
         ("workflows", "submit_time", None, "submit_time: None is not str"),
         ("workflows", "end_time", "2026-01-31 12:00:00.000000", "end_time: a workflow has one if it has ended"),
-        ("workflows", "uuid", "firm", "uuid: 'firm' is no UUID"),
+        ("workflows", "uuid", "firm", "uuid: 'firm' is not a UUID"),
         ("workflows", "labels", {"a": "\0"}, "is not text that can be stored"),
         ("tasks", "gpus", [0.5], "gpus: [0.5] is not a tuple"),
         ("pools", "name", "Pool", "name: pool name 'Pool' must be lower-case letters"),
         ("pools", "weight", 0, "weight: weight 0 is out of range"),
         ("events", "kind", "Explode", "'Explode' is not an action that this version knows"),
-        ("events", "workflow", "low0-1", "workflow, pool: they are not those of its action"),
-        ("events", "revision", 10**6, "revision: 1000000 is not one from 1 to"),
-        ("meta", "revision", 10**6, "revision: it is 1000000, and that of the header is"),
-        ("tokens", "user", "eve", "user 'eve': there is no such row in users"),
+        ("events", "workflow", "low0-1", "workflow, pool: do not match the action"),
+        ("events", "revision", 10**6, "revision: 1000000 is not from 1 to"),
+        ("meta", "revision", 10**6, "revision: 1000000 differs from"),
+        ("tokens", "user", "eve", "user 'eve': no such row in users"),
         ("specifications", "spec", {}, "spec: {} is not a WorkflowSpec"),
     ],
 )
@@ -123,10 +123,10 @@ def test_a_row_twice_a_table_less_and_a_table_twice_are_refused(tmp_path: Path) 
     whole = lines()
     at = next(index for index, entry in enumerate(whole) if isinstance(entry, dict) and entry.get("table") == "flavors")
     harmed = {
-        "it is there twice": [*whole[: at + 2], whole[at + 1], *whole[at + 2 :]],
-        "where a backup has it": whole[:at] + whole[at + 2 :],
-        "is not where a backup has it": whole[: at + 2] + whole[at:],
-        "which no backup has": [*whole[:at], 5, *whole[at:]],
+        "duplicate or in the wrong place": [*whole[: at + 2], whole[at + 1], *whole[at + 2 :]],
+        "in the wrong place": whole[:at] + whole[at + 2 :],
+        "is in the wrong place": whole[: at + 2] + whole[at:],
+        "unexpected line": [*whole[:at], 5, *whole[at:]],
     }
     for says, found in harmed.items():
         with pytest.raises(InvalidInput) as caught:

@@ -141,8 +141,8 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path)
     with pytest.raises(ServerFault) as refused:
         SqlStore.open(path)
     assert refused.value.message == (
-        f"the database {path} was written by a newer runrig (its tables are at 9999, this version knows up to {HEAD}): "
-        "install the newer version, or restore a backup from before"
+        f"the database {path} was written by a newer runrig (schema 9999, this version supports up to {HEAD}). "
+        "Install the newer version, or restore an older backup"
     )
     with closing(sqlite3.connect(path)) as connection:
         assert list(connection.iterdump()) == before

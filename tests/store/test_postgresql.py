@@ -40,17 +40,17 @@ def refusal(url: str, kind: type[RunrigError], *, exclusive: bool = False) -> st
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("mysql://me:secret@db/runrig", "mysql://… cannot be used: write sqlite:///PATH"),
-        ("postgresql+asyncpg://me:secret@db/runrig", "postgresql+asyncpg://… cannot be used"),
-        ("sqlite://", "sqlite://… cannot be used"),
-        ("sqlite:///:memory:", "sqlite://… cannot be used"),
+        ("mysql://me:secret@db/runrig", "mysql://… is not a supported database. Use sqlite:///PATH"),
+        ("postgresql+asyncpg://me:secret@db/runrig", "postgresql+asyncpg://… is not a supported database"),
+        ("sqlite://", "sqlite://… is not a supported database"),
+        ("sqlite:///:memory:", "sqlite://… is not a supported database"),
         ("no way://secret", "no way://… is not a database URL"),
         ("postgresql://me:secret@db:port/runrig", "postgresql://… is not a database URL"),
         (
             "postgresql://me:se@cret@db/runrig",
-            "postgresql://… has two @: write those of the user and the password as %40",
+            "postgresql://… contains two @. Write @ in the user or password as %40",
         ),
-        ("postgresql://me:secret@db", "postgresql://… names no database"),
+        ("postgresql://me:secret@db", "postgresql://… has no database name"),
     ],
 )
 def test_a_url_that_means_no_database_is_refused_without_its_password(url: str, words: str) -> None:
@@ -71,7 +71,7 @@ def test_a_server_that_writes_nothing_to_the_disk_is_a_risk_with_a_way_out(url: 
     """W2.  One with fsync is none: tests/crash/test_power_cut.py."""
     with closing(SqlStore.open(url)) as store:
         assert store.risk() == (
-            f"{store.transactions.place} runs with fsync = off: a power cut loses what was answered, and may damage all of it; set "
+            f"{store.transactions.place} has fsync = off, so a power failure can lose confirmed changes or damage the database. Set "
             "fsync = on in postgresql.conf and reload"
         )
 
@@ -85,19 +85,19 @@ def test_a_server_that_writes_nothing_to_the_disk_is_a_risk_with_a_way_out(url: 
         (
             lambda url: url.replace("?host=", "?host=/nowhere"),
             Unavailable,
-            "cannot be reached (No such file or directory): see",
+            "is unreachable (No such file or directory). Check",
         ),
         (
             lambda url: f"postgresql://me:{SECRET}@127.0.0.1:1/x",
             Unavailable,
-            "cannot be reached (Connection refused): see",
+            "is unreachable (Connection refused). Check",
         ),
         (
             lambda url: url.replace("postgres@", "nobody-knows@"),
             ServerFault,
-            'does not let us in (role "nobody-knows" does not',
+            'rejected the login (role "nobody-knows" does not',
         ),
-        (lambda url: url.replace("/test", "/nope"), ServerFault, "make it with `createdb`, or correct the URL"),
+        (lambda url: url.replace("/test", "/nope"), ServerFault, "Create it with `createdb`, or correct the URL"),
         (
             lambda url: f"{url}&sslmode=wrong",
             ServerFault,
@@ -124,9 +124,9 @@ def test_a_wrong_password_is_refused_and_not_shown(url: str) -> None:
     server.sql(f"CREATE ROLE {postgres.ASKED} LOGIN PASSWORD 'right'")
     for password in ("", SECRET):
         wrong = server.url(name_of(url), user=postgres.ASKED, password=password)
-        assert "does not let us in" in refusal(wrong, ServerFault)
+        assert "rejected the login" in refusal(wrong, ServerFault)
     right = server.url(name_of(url), user=postgres.ASKED, password="right")
-    assert "does not allow it (permission denied" in refusal(right, ServerFault)  # the tables are another's
+    assert "denied permission (permission denied" in refusal(right, ServerFault)  # the tables are another's
 
 
 def test_a_role_that_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_a_role_that_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
     server.sql("CREATE ROLE guest LOGIN")
     with store_url("postgresql", tmp_path, tables=False) as url:
         message = refusal(server.url(name_of(url), user="guest"), ServerFault)
-    assert "does not allow it (permission denied for schema public): make the user of the URL the owner" in message
+    assert "denied permission (permission denied for schema public). Make the user in the URL the owner" in message
 
 
 def test_a_read_only_server_is_refused_by_the_first_write(url: str) -> None:
     postgres.server().sql(f"ALTER DATABASE {name_of(url)} SET default_transaction_read_only = on")
     store = SqlStore.open(url)
-    with pytest.raises(ServerFault, match=r"is read-only \(.*\): it may be a standby; name the primary in the URL"):
+    with pytest.raises(ServerFault, match=r"is read-only \(.*\)\. It may be a standby; use the primary in the URL"):
         HISTORY[0].to(store)
     assert store.load().revision == 0
     store.close()
@@ -151,14 +151,14 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     with store_url("postgresql", tmp_path, tables=False) as url:
         postgres.server().sql("CREATE TABLE songs (title TEXT)", name_of(url))
         message = refusal(url, ServerFault)
-        assert "belongs to another program (it has the table 'songs'): move it away" in message
-        assert message.endswith("or name another database in the URL")
+        assert "belongs to another program (it has the table 'songs'). Move it away" in message
+        assert message.endswith("or use another database in the URL")
         postgres.server().sql("SELECT title FROM songs", name_of(url))
 
 
 def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
     postgres.server().sql("UPDATE alembic_version SET version_num = '9999'", name_of(url))
-    assert f"was written by a newer runrig (its tables are at 9999, this version knows up to {HEAD})" in refusal(
+    assert f"was written by a newer runrig (schema 9999, this version supports up to {HEAD})" in refusal(
         url, ServerFault
     )
 
@@ -167,7 +167,7 @@ def test_a_database_that_cannot_keep_all_text_is_refused() -> None:
     server = postgres.server()
     server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     try:
-        assert "keeps its text as LATIN1: make one with `createdb --encoding UTF8" in refusal(
+        assert "uses encoding LATIN1. Create one with `createdb --encoding UTF8" in refusal(
             server.url("latin"), ServerFault
         )
     finally:
@@ -178,7 +178,7 @@ def test_what_an_administrator_broke_by_hand_is_no_stack_trace(url: str) -> None
     store = SqlStore.open(url)
     fill(store)
     postgres.server().sql("UPDATE pools SET queueing = 'GREAT'", name_of(url))
-    with pytest.raises(ServerFault, match=r"holds what this version cannot read: .*: restore a backup"):
+    with pytest.raises(ServerFault, match=r"contains data that this version cannot read \(.*\)\. Restore a backup"):
         store.load()
     store.close()
 
@@ -186,13 +186,13 @@ def test_what_an_administrator_broke_by_hand_is_no_stack_trace(url: str) -> None
 @pytest.mark.parametrize(
     ("state", "kind", "words"),
     [
-        ("53100", ServerFault, "the disk of X is full: free some room"),
-        ("53300", Unavailable, "X has no room for this now (oh)"),
-        ("55P03", Unavailable, "another process keeps X locked"),
-        ("40P01", Unavailable, "another process keeps X locked"),
+        ("53100", ServerFault, "the disk of X is full, so nothing was stored"),
+        ("53300", Unavailable, "X is out of resources (oh)"),
+        ("55P03", Unavailable, "another process has locked X"),
+        ("40P01", Unavailable, "another process has locked X"),
         ("57014", Unavailable, "X took too long (oh)"),
         ("XX001", ServerFault, "X may be damaged (oh)"),
-        ("42P01", ServerFault, "X failed (oh); nothing of this was stored"),
+        ("42P01", ServerFault, "X failed (oh), so nothing was stored"),
     ],
 )
 def test_what_the_server_says_becomes_a_sentence(state: str, kind: type[RunrigError], words: str) -> None:
@@ -236,7 +236,7 @@ def test_a_server_that_lost_its_connection_to_another_owner_stores_nothing(url: 
         commit(6, (), put(Cohort("never"))).to(first)
     commit(6, (), put(Cohort("ours"))).to(second)
     second.close()
-    with pytest.raises(Unavailable, match="is at 6: another server wrote to it"):
+    with pytest.raises(Unavailable, match="is at 6, because another server wrote to it"):
         commit(6, (), put(Cohort("never"))).to(first)
     assert [cohort.name for cohort in first.load().cohorts] == ["org", "ours", "research"]
     first.close()
@@ -266,7 +266,7 @@ def test_an_owner_whose_name_we_may_not_see_is_another_server(url: str) -> None:
         connection.exec_driver_sql("SET application_name = ''")
     message = refusal(url, Unavailable, exclusive=True)
     assert message == (
-        f"the database {name_of(url)} on {server.folder} is in use by another server: "
-        "stop that server, or name another database in the URL"
+        f"the database {name_of(url)} on {server.folder} is in use by another server. "
+        "Stop that server, or use another database in the URL"
     )
     store.close()

@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(exclusive: bo
         path = Path(folder) / "runrig.db"
         with as_ordinary_user():
             assert refusal(path, exclusive=exclusive) == (
-                f"the database {path} cannot be made (Permission denied): give the server's user write permission on its "
+                f"the database {path} cannot be created (Permission denied). Grant the server's user write permission on its "
                 "folder, or choose another folder with --data"
             )
         assert not path.exists()
@@ -125,7 +125,7 @@ def test_a_start_on_a_full_disk_says_that_it_is_full(tmp_path: Path, there: bool
             filled(path)
         fill_up(tmp_path)
         assert refusal(path, exclusive=True) == (
-            f"the disk of the database {path} is full: free some room and try again; nothing of this was stored"
+            f"the disk of the database {path} is full, so nothing was stored. Free some space and try again"
         )
         for filler in tmp_path.glob("filler-*"):
             filler.unlink()
@@ -140,14 +140,14 @@ def test_a_file_that_cannot_be_written_is_named_with_the_way_out() -> None:
         with as_ordinary_user():
             message = refusal(path)
         assert message.startswith(f"the database {path} cannot be ")
-        assert "give the server's user write permission on" in message
+        assert "Grant the server's user write permission on" in message
         assert message.endswith("or choose another folder with --data")
 
 
 def test_a_path_through_a_file_or_to_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "runrig.db", tmp_path / "file" / "deep" / "runrig.db"):
-        assert f"cannot be made ({path.parent} is not a folder)" in refusal(path)
+        assert f"cannot be created ({path.parent} is not a folder)" in refusal(path)
     assert "cannot be opened for writing (unable to open database file)" in refusal(tmp_path)
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     path = tmp_path / "runrig.db"
     path.write_text("dear diary, " * 1000)
     assert refusal(path) == (
-        f"the database {path} is not a database: restore a backup with `runrig restore` into an empty folder, or start afresh "
+        f"the database {path} is not a database. Restore a backup with `runrig restore` into an empty folder, or start from scratch "
         "in another folder with --data"
     )
     assert path.read_text() == "dear diary, " * 1000
@@ -166,8 +166,8 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
         assert refusal(path) == (
-            f"the database {path} belongs to another program (it has the table 'songs'): "
-            "move it away to start afresh, or choose another folder with --data"
+            f"the database {path} belongs to another program (it has the table 'songs'). "
+            "Move it away to start from scratch, or choose another folder with --data"
         )
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
@@ -177,9 +177,9 @@ def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
     whole = path.read_bytes()
     # The header stays: it is the pages behind the first ones that are gone.
     path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
-    with pytest.raises(ServerFault, match=rf"the database {path} is damaged .*: restore a backup of it"):
+    with pytest.raises(ServerFault, match=rf"the database {path} is damaged .*\. Restore a backup"):
         SqlStore.open(path).load()
-    assert re.match(rf"the database {path} is damaged .*: restore a backup of it", refusal(path, exclusive=True))
+    assert re.match(rf"the database {path} is damaged .*\. Restore a backup", refusal(path, exclusive=True))
 
 
 def test_damage_to_pages_that_no_start_reads_is_found_at_the_start(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_what_somebody_wrote_into_it_by_hand_is_no_stack_trace(tmp_path: Path, e
         connection.execute(edit)
         connection.commit()
     store = SqlStore.open(path)
-    with pytest.raises(ServerFault, match=r"holds what this version cannot read: .*: restore a backup"):
+    with pytest.raises(ServerFault, match=r"contains data that this version cannot read \(.*\)\. Restore a backup"):
         store.load()
     store.close()
 
@@ -214,14 +214,14 @@ def test_what_somebody_wrote_into_it_by_hand_is_no_stack_trace(tmp_path: Path, e
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        ("SQLITE_FULL", ServerFault, "the disk of X is full: free some room and try again; nothing of this was stored"),
-        ("SQLITE_BUSY_SNAPSHOT", Unavailable, "another process keeps X locked: end it, or try again later"),
+        ("SQLITE_FULL", ServerFault, "the disk of X is full, so nothing was stored. Free some space and try again"),
+        ("SQLITE_BUSY_SNAPSHOT", Unavailable, "another process has locked X. Stop it, or try again later"),
         (
             "SQLITE_IOERR_WRITE",
             ServerFault,
-            "the disk of X fails (oh): look at the system's log; nothing of this was stored",
+            "the disk of X failed (oh), so nothing was stored. Check the system log",
         ),
-        ("", ServerFault, "X failed (oh); nothing of this was stored"),
+        ("", ServerFault, "X failed (oh), so nothing was stored"),
     ],
 )
 def test_what_the_machine_says_becomes_a_sentence(code: str, kind: type[RunrigError], words: str) -> None:
@@ -238,8 +238,8 @@ def test_a_second_server_is_refused_and_told_who_holds_the_database(tmp_path: Pa
     first = SqlStore.open(path, exclusive=True)
     since = json.loads((tmp_path / "runrig.db.lock").read_text())["since"]
     assert refusal(path, exclusive=True) == (
-        f"the database {path} is in use by the server with process id {os.getpid()} on {socket.gethostname()} since {since}: "
-        "stop that server, or choose another folder with --data"
+        f"the database {path} is in use by the server with process id {os.getpid()} on {socket.gethostname()} since {since}. "
+        "Stop that server, or choose another folder with --data"
     )
     first.close()
     SqlStore.open(path, exclusive=True).close()

@@ -167,7 +167,7 @@ def test_what_fits_is_outlined_and_a_domain_is_shown_alone(tmp_path: Path) -> No
     [
         ("in=z9", 404, "Domain &#39;z9&#39; is not on the map"),
         ("by=heat", 422, "is invalid"),
-        ("size=eight", 422, "no size of a gang"),
+        ("size=eight", 422, "nvalid size"),
         ("table=2", 422, "is invalid"),
     ],
 )

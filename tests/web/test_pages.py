@@ -122,7 +122,7 @@ def test_what_is_wrong_is_said_on_a_page_and_in_json(tmp_path: Path) -> None:
     with site(tmp_path) as it:
         visitor = it.visitor()
         page = visitor.get("/workflow/nothing")
-        assert (page.status_code, "There is no workflow" in page.text) == (404, True)
+        assert (page.status_code, "not found. List workflows" in page.text) == (404, True)
         program = visitor.get("/workflow/nothing", Accept="*/*")
         assert (program.status_code, program.json()["error_code"]) == (404, "NOTFOUND")
 

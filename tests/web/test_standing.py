@@ -113,7 +113,7 @@ def test_a_move_that_the_gate_refuses_or_that_changes_nothing_is_not_offered(tmp
         for id, typed, status, said in (
             ("c-1", {"priority": "NORMAL"}, 400, "3 of default/gpu"),
             ("b-1", {}, 409, "is in pool pool1 with priority NORMAL already"),
-            ("b-1", {"pool": "nowhere"}, 404, "there is no pool 'nowhere'"),
+            ("b-1", {"pool": "nowhere"}, 404, "unknown pool 'nowhere'"),
             ("b-1", {"priority": "URGENT"}, 422, "choose a priority from the list"),
         ):
             answer = visitor.fill(f"/workflow/{id}/reassign", **typed)
@@ -127,7 +127,7 @@ def test_an_owner_moves_nothing_into_a_pool_of_others(tmp_path: Path) -> None:
         shown = bob.fill("/submit", file="workflow: {name: mine, tasks: [{name: t, image: i, command: [c]}]}")
         assert bob.confirm("/submit", shown.text).status_code == 303
         refused = bob.fill("/workflow/mine-1/reassign", pool="pool2")
-        assert (refused.status_code, "there is no pool 'pool2'" in words_of(refused.text)) == (404, True)
+        assert (refused.status_code, "unknown pool 'pool2'" in words_of(refused.text)) == (404, True)
         assert bob.get("/workflow/b-1/hold").status_code == 403
         assert bob.get("/workflow/b-1/reassign").status_code == 403
 
@@ -220,7 +220,7 @@ def test_only_an_admin_finds_the_buttons_of_a_node(tmp_path: Path, act: str) -> 
 def test_a_node_that_is_not_there_is_said_to_be_so(tmp_path: Path, act: str) -> None:
     with busy(tmp_path) as it:
         answer = it.visitor().get(f"/node/n9/{act}")
-        assert (answer.status_code, "There is no node 'n9'" in words_of(answer.text)) == (404, True)
+        assert (answer.status_code, "Node 'n9' not found" in words_of(answer.text)) == (404, True)
 
 
 def sent_twice(visitor: Visitor, path: str, page: str) -> list[str]:

@@ -31,5 +31,5 @@ def test_servers_that_start_at_once_agree(tmp_path: Path) -> None:
 
 def test_another_backend_is_refused(tmp_path: Path) -> None:
     keep_backend(tmp_path, "local", "name another")
-    with pytest.raises(Conflict, match="was made with backend local, and simulated is asked"):
+    with pytest.raises(Conflict, match="was created with backend local, so backend simulated cannot use it"):
         keep_backend(tmp_path, "simulated", "name another")

@@ -55,7 +55,7 @@ def test_what_any_server_left_in_a_data_folder_says_that_there_was_a_database(tm
         SqlStore.open(path, exclusive=True, when_empty=first_start(tmp_path, ELSEWHERE))
     assert refused.value.message == (
         f"the database {path} is empty, but data folder {tmp_path} was used with a database before (it has {left}): restore a "
-        f"backup with `runrig restore`, or, to start afresh, {ELSEWHERE}"
+        f"backup with `runrig restore`, or, to start from scratch, {ELSEWHERE}"
     )
 
 
@@ -74,7 +74,7 @@ def test_a_port_in_use_is_refused_with_the_way_out() -> None:
         with pytest.raises(ServerFault) as refused:
             bound(LOOPBACK, port, "choose another with --port (0 picks a free one)")
     assert refused.value.message == (
-        f"port {port} of 127.0.0.1 cannot be taken (Address already in use): end what listens there, or choose another with "
+        f"cannot listen on port {port} of 127.0.0.1 (Address already in use). Stop the program that uses it, or choose another with "
         "--port (0 picks a free one)"
     )
 
@@ -99,7 +99,7 @@ def test_up_says_that_it_starts_before_it_loads_the_server_and_refuses_a_port_in
         ]
         refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         assert refused.returncode == 10
-        assert f"port {port} of 127.0.0.1 cannot be taken" in refused.stderr
+        assert f"port {port} of 127.0.0.1" in refused.stderr
         assert [name for name in ("uvicorn", "sqlalchemy", "fastapi") if name in refused.stderr] == []
         assert not (tmp_path / "other").exists()
         server.child.send_signal(signal.SIGTERM)

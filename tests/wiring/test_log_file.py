@@ -46,11 +46,11 @@ def test_a_log_that_cannot_be_written_is_complained_of_once_and_when_it_can_be_a
     file.symlink_to(target)
     with process.logging_to(file):
         log("one", "two", "three")
-        cannot = f"Warning: the log {file} cannot be written ({cause}): its lines are lost until it can be\n"
+        cannot = f"Warning: the log {file} cannot be written ({cause}); log lines are lost until it can\n"
         assert capsys.readouterr().err == cannot
         file.unlink()
         log("four", "five")
-        assert capsys.readouterr().err == f"Warning: the log {file} is written again: 3 of its lines were lost\n"
+        assert capsys.readouterr().err == f"Warning: the log {file} can be written again; 3 log lines were lost\n"
         file.unlink()
         file.symlink_to(target)
         process_handler()._let_go()  # as when it is rotated

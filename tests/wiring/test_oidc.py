@@ -84,4 +84,4 @@ def test_a_provider_that_does_not_fit_is_a_mistake_of_the_file_and_a_silent_one_
     doubt = serve.check(spec)
     assert doubt is not None
     assert doubt.startswith("the identity provider does not respond at http://127.0.0.1:")
-    assert doubt.endswith(": nobody can sign in until it does")
+    assert doubt.endswith(". Nobody can sign in until it does")

@@ -93,9 +93,9 @@ current-context: lab
     ("kubeconfig", "more", "message"),
     [
         (KUBECONFIG, "", None),
-        (KUBECONFIG, ", context: prod", "kubeconfig KUBE cannot be used: it has no context 'prod', but lab: correct backend.context"),
-        ("a: b: c", "", "kubeconfig KUBE cannot be used: it is not YAML (line 1)"),
-        ("", "", "kubeconfig KUBE cannot be used: it is no mapping, as a kubeconfig is"),
+        (KUBECONFIG, ", context: prod", "kubeconfig KUBE cannot be used: unknown context 'prod' (contexts: lab). Correct backend.context"),
+        ("a: b: c", "", "kubeconfig KUBE cannot be used: not valid YAML (line 1)"),
+        ("", "", "kubeconfig KUBE cannot be used: not a kubeconfig (must be a mapping)"),
         (KUBECONFIG.replace("{server", "{certificate-authority: no/ca, server"), "",
             "kubeconfig KUBE cannot be used: No such file or directory HERE/no/ca"),
     ],
@@ -125,7 +125,7 @@ def test_a_kubeconfig_of_the_environment_that_is_not_there_is_told_with_all_ways
     code, said = checked(file, capsys)
     assert (code, said) == (
         2,
-        f"{file}: no kubeconfig at /nowhere/k: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has "
+        f"{file}: no kubeconfig at /nowhere/k. Set backend.kubeconfig or KUBECONFIG, or run in a pod with "
         "a service account\n",
     )
 

@@ -37,7 +37,7 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
         NotAllowed.code,
         {"permission": "change subpools", "roles": ["vision-admin"], "pool": "vision"},
     ),
-    404: ("Not there", "there is no pool 'vison': there are batch, vision", NotFound.code, {}),
+    404: ("Not found", "unknown pool 'vison' (pools: batch, vision)", NotFound.code, {}),
     409: (
         "The name or the state forbids it",
         "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
@@ -69,7 +69,7 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     429: ("Too many failed logins", "too many failed logins: try again in 6 s", TooMany.code, {"retry_after_s": 6}),
     500: (
         "The machine under the server failed",
-        "the disk of the database is full: free some room and try again; nothing of this was stored",
+        "the disk of the database is full, so nothing was stored. Free some space and try again",
         ServerFault.code,
         {},
     ),

@@ -71,11 +71,11 @@ class ServerClock:
     @property
     def doubt(self) -> str | None:
         if self._gap_s:
-            return f"the machine's clock is {_span(self._gap_s)} beyond the end of the log"
+            return f"the system clock is {_span(self._gap_s)} later than the last log entry"
         off_s = self.difference_s
         if abs(off_s - self._accepted_s) <= MOST_OFF_S:
             return None
-        return f"the machine's clock is {_span(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} the server's time"
+        return f"the system clock is {_span(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} the server's time"
 
     def accept(self) -> None:
         """Takes the wall clock's time if it is later; if it is earlier the server's goes on, and the difference is no news."""
@@ -105,8 +105,8 @@ class ServerClock:
                 self._kept.unlink(missing_ok=True)
         except OSError as error:
             raise ServerFault(
-                f"{self._kept} cannot be written ({error.strerror}), so after a restart the clock would be doubted again: "
-                "see to the data folder, and accept it once more"
+                f"{self._kept} cannot be written ({error.strerror}), so the clock would be rejected again after a restart. "
+                "Fix the data folder, then accept the clock again"
             ) from error
 
 

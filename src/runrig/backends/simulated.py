@@ -32,7 +32,7 @@ STOPPED = 143
 _SHORTEST_WAIT_S = 0.005
 _FEWEST_LINES = 1_000
 """As many changes may be appended to the file of a few tasks."""
-_NOTE = "This task is simulated: nothing ran, and there is no output.\n"
+_NOTE = "This task is simulated. Nothing ran, so there is no output.\n"
 
 
 class SimulatedClock:
@@ -45,7 +45,7 @@ class SimulatedClock:
         self, speed: float = 1.0, folder: Path | None = None, *, real_time: Callable[[], float] = time.time
     ) -> None:
         if not speed > 0:
-            raise ValueError(f"speed {speed} is not above 0: write 1 for real time, 60 for a minute per second")
+            raise ValueError(f"invalid speed {speed}. Use more than 0: 1 for real time, 60 for a minute per second")
         self.speed = speed
         self._real_time = real_time
         self._real_start = real_time()
@@ -241,7 +241,9 @@ class SimulatedBackend:
             return
         claimed: int = _read(self._folder, "leader.json") or 0
         if claimed > self._epoch:
-            raise Unavailable(f"the tasks are led in epoch {claimed}, and this server led in {self._epoch}: try again")
+            raise Unavailable(
+                f"a newer leader controls the tasks (epoch {claimed}, this server {self._epoch}). Try again"
+            )
         if claimed < self._epoch:  # stopped before it could claim, and woken too late
             self._claim()
 
@@ -264,7 +266,7 @@ class SimulatedBackend:
 
 def _nothing_there(key: TaskKey) -> Conflict:
     return Conflict(
-        f"{key.workflow}/{key.task} is simulated, so there is nothing to enter or to connect to: backends that run tasks have that"
+        f"{key.workflow}/{key.task} is simulated, so it has no sessions or ports. Use a backend that runs real tasks"
     )
 
 

@@ -23,7 +23,7 @@ Pulls = Callable[[str], Mapping[str, str]]
 
 def no_credentials(user: str, name: str) -> Mapping[str, str]:
     """`Opens` where none are kept."""
-    raise Conflict(f"this server keeps no credentials, so credential {name!r} of {user} is not there")
+    raise Conflict(f"credentials are not enabled on this server, so credential {name!r} of {user} is not available")
 
 
 def no_pulls(_user: str) -> Mapping[str, str]:

@@ -118,8 +118,8 @@ def _check_tables(connection: Connection) -> None:
     found = found_tables(connection)
     if found != schema.HEAD:
         raise ServerFault(
-            f"the database has the tables of {found or 'no version'}, and this version knows those of {schema.HEAD}: "
-            "back it up with the version that runs on it, or start this one on it first, which brings it to the new tables"
+            f"the database has schema {found or 'none'}, but this version of runrig needs {schema.HEAD}. "
+            "Back it up with the version that uses it, or start this version on it once to migrate it"
         )
 
 
@@ -226,18 +226,18 @@ class BackupReader:
         found = Header(**{name: entry[name] for name in HEAD})
         if entry["runrig_backup"] > FORMAT or found.tables > schema.HEAD:
             raise InvalidInput.one(
-                f"{self._name} was made by a newer runrig, {found.version} (its tables are at {found.tables}, this version knows "
-                f"up to {schema.HEAD}): restore it with that version"
+                f"{self._name} was created by a newer runrig ({found.version}, schema {found.tables}; this version supports up to "
+                f"{schema.HEAD}). Restore it with that version"
             )
         if found.tables != schema.HEAD:
             raise InvalidInput.one(
-                f"{self._name} was made by runrig {found.version}, whose tables are at {found.tables}, and those of this version "
-                f"are at {schema.HEAD}: restore it with that version, then start this one on it"
+                f"{self._name} was created by runrig {found.version} with schema {found.tables}, but this version uses "
+                f"{schema.HEAD}. Restore it with that version, then start this version on it to migrate it"
             )
         return found
 
     def _no_backup(self) -> InvalidInput:
-        return InvalidInput.one(f"{self._name} is no backup: name a file that `runrig backup` wrote")
+        return InvalidInput.one(f"{self._name} is not a backup. Use a file that `runrig backup` wrote")
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
@@ -251,7 +251,7 @@ class BackupReader:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InvalidInput:
-        return InvalidInput.one(f"{self._name} is damaged ({error}): nothing was restored; take another backup")
+        return InvalidInput.one(f"{self._name} is damaged ({error}). Nothing was restored. Use another backup")
 
 
 class _Content:
@@ -275,7 +275,7 @@ class _Content:
             case {"table": _}:
                 self._table = _named(entry)
                 if len(self.rows) == len(TABLES) or self._table is not TABLES[len(self.rows)]:
-                    raise Undecodable(f"its table {self._table.name} is not where a backup has it")
+                    raise Undecodable(f"table {self._table.name} is in the wrong place")
                 self.rows[self._table.name] = 0
             case {"file": path}:
                 self._table = None
@@ -284,12 +284,12 @@ class _Content:
             case str() if self.files:
                 b64decode(entry, validate=True)
             case _:
-                raise Undecodable(f"it has a line {dumps(entry)[:80]}, which no backup has")
+                raise Undecodable(f"unexpected line {dumps(entry)[:80]}")
 
     def end(self) -> None:
         """Raises Undecodable for the first row that is wrong: the file is as it was written, but not by `runrig backup`."""
         if len(self.rows) < len(TABLES) or self.rows[schema.meta.name] != 1:
-            raise Undecodable("it lacks tables")
+            raise Undecodable("tables are missing")
         if self._wrong is not None:
             raise self._wrong
 
@@ -312,14 +312,14 @@ def check_path(path: object) -> None:
     parts = PurePosixPath(path).parts if isinstance(path, str) else ()
     logs = len(parts) == 5 and parts[0] == "tasks" and parts[4] in LOG_FILES
     if (path not in STATE_FILES and not logs) or ".." in parts or "\0" in str(path):
-        raise Undecodable(f"it has a file {path!r:.80}, which no backup has")
+        raise Undecodable(f"unexpected file {path!r:.80}")
 
 
 def _named(entry: Mapping[str, Any]) -> Table:
     """Our table whose part of the file *entry* begins.  Raises Undecodable if it has other columns."""
     table = {each.name: each for each in TABLES}.get(entry["table"])
     if table is None or entry["columns"] != table.columns.keys():
-        raise Undecodable(f"its table {entry['table']!r} has other columns than that of this version")
+        raise Undecodable(f"table {entry['table']!r} does not have the columns of this version")
     return table
 
 
@@ -343,7 +343,7 @@ def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[st
         before_migration(connection, database.place)
         found = _found(connection)
         if found is not None:
-            raise Conflict(f"{database.place} is not empty ({found}): {database.elsewhere}, one that has nothing in it")
+            raise Conflict(f"{database.place} is not empty ({found}). Restore into an empty one: {database.elsewhere}")
         if found_tables(connection) is None:
             from runrig.store.migrate import upgrade
 

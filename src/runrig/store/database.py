@@ -9,7 +9,7 @@ from sqlalchemy.exc import ArgumentError
 
 from runrig.domain.errors import InvalidInput
 
-_WAYS = "write sqlite:///PATH, or the path alone, or postgresql://USER:PASSWORD@HOST/DATABASE"
+_WAYS = "Use sqlite:///PATH, a path, or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ def parsed(text: str) -> URL:
     try:
         url = make_url(f"postgresql://{rest}" if scheme == "postgres" else text)
     except (ArgumentError, ValueError):
-        raise InvalidInput.one(f"{scheme}://… is not a database URL: {_WAYS}") from None
+        raise InvalidInput.one(f"{scheme}://… is not a database URL. {_WAYS}") from None
     if url.drivername in ("sqlite", "sqlite+pysqlite") and url.database and url.database != ":memory:":
         return url
     if url.drivername not in ("postgresql", "postgresql+psycopg"):
-        raise InvalidInput.one(f"{scheme}://… cannot be used: {_WAYS}")
+        raise InvalidInput.one(f"{scheme}://… is not a supported database. {_WAYS}")
     if url.host and "@" in url.host:
-        raise InvalidInput.one(f"{scheme}://… has two @: write those of the user and the password as %40")
+        raise InvalidInput.one(f"{scheme}://… contains two @. Write @ in the user or password as %40")
     if not url.database:
-        raise InvalidInput.one(f"{scheme}://… names no database: write postgresql://USER:PASSWORD@HOST/DATABASE")
+        raise InvalidInput.one(f"{scheme}://… has no database name. Use postgresql://USER:PASSWORD@HOST/DATABASE")
     return url

@@ -62,8 +62,8 @@ def before_migration(connection: Connection, place: str) -> None:
         encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
         if encoding != "UTF8":
             raise ServerFault(
-                f"{place} keeps its text as {encoding}: make one with `createdb --encoding UTF8 --template template0`, "
-                "and name that in the URL"
+                f"{place} uses encoding {encoding}. Create one with `createdb --encoding UTF8 --template template0`, "
+                "and use it in the URL"
             )
 
 

@@ -15,29 +15,31 @@ from runrig.domain.errors import InvalidInput, RunrigError, ServerFault, Unavail
 from runrig.store.codec import Undecodable
 
 _UNWRITABLE = (
-    "{place} cannot be opened for writing ({cause}): give the server's user write permission on the file and on its folder, "
+    "{place} cannot be opened for writing ({cause}). Grant the server's user write permission on the file and its folder, "
     "or choose another folder with --data"
 )
 _DAMAGED = (
-    "{place} is damaged ({cause}): restore a backup of it with `runrig restore` into an empty folder, "
-    "or start afresh in another folder with --data"
+    "{place} is damaged ({cause}). Restore a backup with `runrig restore` into an empty folder, "
+    "or start from scratch in another folder with --data"
 )
-_FULL = "the disk of {place} is full: free some room and try again; nothing of this was stored"
-_FAILING_DISK = "the disk of {place} fails ({cause}): look at the system's log; nothing of this was stored"
-_CONSTRAINT = "{place} refused what was to be written ({cause}), so nothing of it was stored: please report this"
-_LOCKED = "another process keeps {place} locked: end it, or try again later"
-_LOST = "the connection to {place} was lost ({cause}): look whether the last change is there, and try again"
+_FULL = "the disk of {place} is full, so nothing was stored. Free some space and try again"
+_FAILING_DISK = "the disk of {place} failed ({cause}), so nothing was stored. Check the system log"
+_CONSTRAINT = "{place} rejected the write ({cause}), so nothing was stored. Please report this as a bug"
+_LOCKED = "another process has locked {place}. Stop it, or try again later"
+_LOST = "the connection to {place} was lost ({cause}). Check whether the last change was stored, and try again"
 _UNREACHABLE = (
-    "{place} cannot be reached ({cause}): see that PostgreSQL runs there and takes connections, or correct the URL"
+    "{place} is unreachable ({cause}). Check that PostgreSQL is running and accepts connections, or correct the URL"
 )
-_NO_LOGIN = "{place} does not let us in ({cause}): correct user and password in the URL, or the server's pg_hba.conf"
-_NO_DATABASE = "{place} does not exist ({cause}): make it with `createdb`, or correct the URL"
+_NO_LOGIN = (
+    "{place} rejected the login ({cause}). Correct the user and password in the URL, or the server's pg_hba.conf"
+)
+_NO_DATABASE = "{place} does not exist ({cause}). Create it with `createdb`, or correct the URL"
 _NO_RIGHT = (
-    "{place} does not allow it ({cause}): make the user of the URL the owner of the database "
+    "{place} denied permission ({cause}). Make the user in the URL the owner of the database "
     "(ALTER DATABASE … OWNER TO …), or correct the URL"
 )
-_READ_ONLY = "{place} is read-only ({cause}): it may be a standby; name the primary in the URL"
-_OTHERWISE = "{place} failed ({cause}); nothing of this was stored"
+_READ_ONLY = "{place} is read-only ({cause}). It may be a standby; use the primary in the URL"
+_OTHERWISE = "{place} failed ({cause}), so nothing was stored"
 
 _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     ("SQLITE_BUSY", Unavailable, _LOCKED),
@@ -48,8 +50,8 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     (
         "SQLITE_NOTADB",
         ServerFault,
-        "{place} is not a database: restore a backup with `runrig restore` into an empty folder, or start afresh in another "
-        "folder with --data",
+        "{place} is not a database. Restore a backup with `runrig restore` into an empty folder, or start from scratch in "
+        "another folder with --data",
     ),
     (
         "SQLITE_CORRUPT",
@@ -69,11 +71,11 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     ("40", Unavailable, _LOCKED),
     ("42501", ServerFault, _NO_RIGHT),
     ("53100", ServerFault, _FULL),
-    ("53", Unavailable, "{place} has no room for this now ({cause}); nothing of it was stored, try again"),
+    ("53", Unavailable, "{place} is out of resources ({cause}), so nothing was stored. Try again"),
     ("55P03", Unavailable, _LOCKED),
-    ("57014", Unavailable, "{place} took too long ({cause}); nothing of this was stored, try again"),
+    ("57014", Unavailable, "{place} took too long ({cause}), so nothing was stored. Try again"),
     ("58", ServerFault, _FAILING_DISK),
-    ("XX", ServerFault, "{place} may be damaged ({cause}): look at PostgreSQL's log; nothing of this was stored"),
+    ("XX", ServerFault, "{place} may be damaged ({cause}), so nothing was stored. Check PostgreSQL's log"),
 )
 _BY_SENTENCE = (
     (re.compile(r"password|authentication|role .* (does not exist|not permitted)|pg_hba"), ServerFault, _NO_LOGIN),
@@ -116,14 +118,14 @@ def translated(place: str) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise _not_unicode(error) from error
     except UnicodeDecodeError as error:  # a message of SQLite that quotes what is damaged
-        raise damaged(place, "bytes that are no text") from error
+        raise damaged(place, "bytes that are not text") from error
     except OverflowError as error:
-        raise InvalidInput.one("a number beyond 64 bits cannot be stored: write a smaller one") from error
+        raise InvalidInput.one("numbers above 64 bits cannot be stored. Use a smaller one") from error
     except PoolTimeout as error:
-        raise Unavailable(f"too many requests wait for {place}: try again later") from error
+        raise Unavailable(f"too many requests are waiting for {place}. Try again later") from error
     except Undecodable as error:
         raise ServerFault(
-            f"{place} holds what this version cannot read: {error}: restore a backup, or use the version that wrote it"
+            f"{place} contains data that this version cannot read ({error}). Restore a backup, or use the version that wrote it"
         ) from error
 
 
@@ -132,7 +134,7 @@ def fault(error: Exception, place: str) -> RunrigError:
     code = str(getattr(raised, "sqlite_errorname", None) or getattr(raised, "sqlstate", None) or "")
     cause = _cause(raised)
     if code == "22003":
-        return InvalidInput.one("a number beyond 64 bits cannot be stored: write a smaller one")
+        return InvalidInput.one("numbers above 64 bits cannot be stored. Use a smaller one")
     for prefix, kind, sentence in _BY_CODE:
         if code.startswith(prefix):
             return kind(sentence.format(place=place, cause=cause))
@@ -160,4 +162,6 @@ def _cause(raised: BaseException) -> str:
 def _not_unicode(error: UnicodeEncodeError) -> InvalidInput:
     """An error without the text around the fault, which may be secret."""
     wrong = error.object[error.start : error.end]
-    return InvalidInput.one(f"a text with {wrong!r:.40} cannot be stored: it is not valid Unicode; write it again")
+    return InvalidInput.one(
+        f"text with {wrong!r:.40} cannot be stored, because it is not valid Unicode. Correct it and try again"
+    )

@@ -43,7 +43,7 @@ class DataLock:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ServerFault(
-                f"{path} cannot be written ({error.strerror}): give the server's user write permission on it and its folder, "
+                f"{path} cannot be written ({error.strerror}). Grant the server's user write permission on it and its folder, "
                 "or choose another folder with --data"
             ) from error
         try:
@@ -52,7 +52,7 @@ class DataLock:
             holder = _read(self._descriptor)
             os.close(self._descriptor)
             raise ServerFault(
-                f"{place} is in use by {holder}: stop that server, or choose another folder with --data"
+                f"{place} is in use by {holder}. Stop that server, or choose another folder with --data"
             ) from error
         _held.add(self._descriptor)
         try:

@@ -140,12 +140,14 @@ class SqlLog:
         changed = select(_EVENT.revision).where(_EVENT.revision == revision, _EVENT.pool.is_not(None)).limit(1)
         with self._transactions.writing() as connection:
             if connection.execute(changed.with_for_update()).scalar_one_or_none() is None:
-                raise NotFound(f"there is no revision {revision} of pools")
+                raise NotFound(f"revision {revision} did not change pools")
             row = connection.execute(select(schema.notes).where(_NOTE.revision == revision)).mappings().one_or_none()
             before = Note(revision, "") if row is None else Note(**row)
             tags = tuple(sorted({*before.tags, *add} - {*remove}))
             if len(tags) > most:
-                raise Conflict(f"revision {revision} would have {len(tags)} tags, and at most {most} are kept")
+                raise Conflict(
+                    f"too many tags for revision {revision} ({len(tags)}, maximum {most}). Remove some first"
+                )
             put_rows(connection, schema.notes, [(revision, before.description, tags)])
             return tags
 

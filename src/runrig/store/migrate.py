@@ -20,8 +20,8 @@ def upgrade(connection: Connection, found: str | None, place: str) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise ServerFault(
-            f"{place} was written by a newer runrig (its tables are at {found}, this version knows up to {HEAD}): "
-            "install the newer version, or restore a backup from before",
+            f"{place} was written by a newer runrig (schema {found}, this version supports up to {HEAD}). "
+            "Install the newer version, or restore an older backup",
             {"found": found, "known": HEAD},
         )
     command.upgrade(config, "head")

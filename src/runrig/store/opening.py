@@ -20,5 +20,5 @@ def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True
         return open_postgresql(url, exclusive=exclusive)
     path = Path(str(url_or_path) if url is None else str(url.database))
     if not make and not path.exists():
-        raise NotFound(f"there is no database {path}: name the one that a server has made")
+        raise NotFound(f"database {path} not found. Use the database of a server")
     return open_sqlite(path, exclusive=exclusive)

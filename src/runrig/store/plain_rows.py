@@ -62,11 +62,11 @@ class RowChecker:
     def check(self, table: Table, values: Sequence[Any]) -> None:
         """Raises Undecodable, which says what is wrong with the row."""
         if len(values) != len(table.columns):
-            raise Undecodable(f"it has {len(values)} fields, and the table has {len(table.columns)} columns")
+            raise Undecodable(f"{len(values)} fields for {len(table.columns)} columns")
         row = {column.name: _checked(column, value) for column, value in zip(table.columns, values, strict=True)}
         for name in _NAMES.get(table, ()):
             if not _PATH_SAFE.fullmatch(row[name]):
-                raise Undecodable(f"{name}: {row[name]!r:.80} is no name: letters, digits, '_', '.' and '-'")
+                raise Undecodable(f"{name}: invalid name {row[name]!r:.80}; allowed: letters, digits, '_', '.' and '-'")
         if (own := self._own.get(table)) is not None:
             own(row)
         self._key(table, row)
@@ -77,7 +77,7 @@ class RowChecker:
         # As a backup orders them: pools after their parents, everything by its key.
         place = (row["parent"] is not None, *key) if table is schema.pools else key
         if table in self._last and place <= self._last[table]:
-            raise Undecodable("it is there twice, or at the wrong place")
+            raise Undecodable("duplicate or in the wrong place")
         self._last[table] = place
         if table in _NAMED:
             self._keys.setdefault(table, set()).add(key)
@@ -89,27 +89,27 @@ class RowChecker:
                 what = " and ".join(
                     f"{name} {value!r:.80}" for name, value in zip(constraint.column_keys, key, strict=True)
                 )
-                raise Undecodable(f"{what}: there is no such row in {constraint.referred_table.name}")
+                raise Undecodable(f"{what}: no such row in {constraint.referred_table.name}")
 
     # ------------------------------------------------------------ single tables
 
     def _meta(self, row: Fields) -> None:
         if row["id"] != 1 or row["revision"] != self._revision:
-            raise Undecodable(f"revision: it is {row['revision']}, and that of the header is {self._revision}")
+            raise Undecodable(f"revision: {row['revision']} differs from {self._revision} in the header")
 
     def _event(self, row: Fields) -> None:
         if not 1 <= row["revision"] <= self._revision:
-            raise Undecodable(f"revision: {row['revision']} is not one from 1 to {self._revision}")
+            raise Undecodable(f"revision: {row['revision']} is not from 1 to {self._revision}")
         action = decode_action(row["kind"], row["action"])
         if (row["workflow"], row["pool"]) != (workflow_of(action), pool_of(action)):
-            raise Undecodable("workflow, pool: they are not those of its action")
+            raise Undecodable("workflow, pool: do not match the action")
 
     def _pool(self, row: Fields) -> None:
         parent, short = row["parent"], row["subpool_name"]
         if (parent is None) != (short is None) or (parent is None and SUBPOOL_DELIMITER in row["name"]):
-            raise Undecodable("parent, subpool_name: a subpool has both")
+            raise Undecodable("parent, subpool_name: a subpool needs both")
         if parent is not None and row["name"] != f"{parent}{SUBPOOL_DELIMITER}{short}":
-            raise Undecodable(f"name: {row['name']!r:.80} is not that of the subpool {short!r:.80} of {parent!r:.80}")
+            raise Undecodable(f"name: {row['name']!r:.80} does not match the subpool {short!r:.80} of {parent!r:.80}")
         _refuse("name", name_problem("pool", short or row["name"]))
         _refuse("weight", weight_problem(row["weight"]))
         _refuse("default_run_time_s", run_time_problem(row["default_run_time_s"], row["max_run_time_s"]))
@@ -122,11 +122,11 @@ _NAMED = frozenset(
 
 def _workflow(row: Fields) -> None:
     if row["id"] != f"{row['name']}-{row['number']}":
-        raise Undecodable(f"id: {row['id']!r:.80} is not that of number {row['number']} of {row['name']!r:.80}")
+        raise Undecodable(f"id: {row['id']!r:.80} does not match number {row['number']} of {row['name']!r:.80}")
     try:
         uuid.UUID(row["uuid"])
     except ValueError:
-        raise Undecodable(f"uuid: {row['uuid']!r:.80} is no UUID") from None
+        raise Undecodable(f"uuid: {row['uuid']!r:.80} is not a UUID") from None
     if row["status"].finished != (row["end_time"] is not None):
         raise Undecodable(f"end_time: a workflow has one if it has ended, and this one is {row['status'].value}")
 
@@ -134,7 +134,7 @@ def _workflow(row: Fields) -> None:
 def _gang(row: Fields) -> None:
     workflow, _, group = row["id"].partition("/")
     if workflow != row["workflow"] or not _PATH_SAFE.fullmatch(group):
-        raise Undecodable(f"id: {row['id']!r:.80} is not that of a group of {row['workflow']!r:.80}")
+        raise Undecodable(f"id: {row['id']!r:.80} does not match a group of {row['workflow']!r:.80}")
 
 
 def _grant(row: Fields) -> None:

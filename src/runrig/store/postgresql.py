@@ -84,7 +84,7 @@ def open_postgresql(url: URL, *, exclusive: bool) -> Database:
         event.listen(writer, "connect", _taking(place))
     return Database(
         place,
-        elsewhere="name another database in the URL",
+        elsewhere="use another database in the URL",
         reader=shared.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
         writer=writer,
         release=lambda: None,  # with the connection
@@ -103,7 +103,7 @@ def _risk(connection: Connection, place: str) -> str | None:
     if connection.exec_driver_sql("SELECT current_setting('fsync')").scalar_one() == "on":
         return None
     return (
-        f"{place} runs with fsync = off: a power cut loses what was answered, and may damage all of it; set fsync = on in "
+        f"{place} has fsync = off, so a power failure can lose confirmed changes or damage the database. Set fsync = on in "
         "postgresql.conf and reload"
     )
 
@@ -138,7 +138,7 @@ def _engine(url: URL, isolation: str, connect: Mapping[str, str] | None = None, 
         )
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ServerFault(
-            "PostgreSQL needs a driver that is not installed: `pip install 'runrig[postgresql]'` brings it"
+            "the PostgreSQL driver is not installed. Install it with `pip install 'runrig[postgresql]'`"
         ) from error
     event.listen(engine, "connect", _prepare)
     return engine
@@ -168,7 +168,7 @@ def _take(dbapi: Any, place: str) -> None:
         if getattr(error, "sqlstate", None) != "55P03":
             raise
         raise Unavailable(
-            f"{place} is in use by {_holder(dbapi)}: stop that server, or name another database in the URL"
+            f"{place} is in use by {_holder(dbapi)}. Stop that server, or use another database in the URL"
         ) from error
     dbapi.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
 

@@ -76,7 +76,7 @@ def _seconds(stored: datetime | str) -> float | None:
     try:
         time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
     except ValueError:
-        raise Undecodable(f"{stored!r:.80} is no time") from None
+        raise Undecodable(f"{stored!r:.80} is not a time") from None
     return _TIME.process_result_value(time, None)
 
 

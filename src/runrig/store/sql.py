@@ -155,8 +155,8 @@ class SqlStore:
         self.transactions.check_epoch(connection)
         stored = connection.execute(select(schema.meta.c.revision)).scalar_one()
         raise Unavailable(
-            f"revision {first} was to be stored, but {self.transactions.place} is at {stored}: another server wrote to it; "
-            "nothing was stored, try again",
+            f"cannot store revision {first}: {self.transactions.place} is at {stored}, because another server wrote to it. "
+            "Nothing was stored. Try again",
             {"revision": first, "stored": stored},
         )
 
@@ -191,7 +191,7 @@ class SqlStore:
         with self.transactions.reading() as connection:
             row = connection.execute(_HASHED, {"hash": hash}).mappings().one_or_none()
         if row is None:
-            raise NotFound(f"no specification has the hash {hash!r}: it may be older than the retention allows")
+            raise NotFound(f"no specification has the hash {hash!r}. It may have been deleted by retention")
         return SpecText(**row)
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
@@ -278,7 +278,7 @@ def _head(connection: Connection, id: str) -> Workflow:
     for workflow in _records(connection, "Workflow", _NAMED, {"name": id}):
         assert isinstance(workflow, Workflow), "a row of workflows"
         return workflow
-    raise NotFound(f"there is no workflow {id!r}: `runrig workflow list` lists them all")
+    raise NotFound(f"workflow {id!r} not found. List workflows with `runrig workflow list`")
 
 
 def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str]) -> tuple[Any, ...]:

@@ -86,14 +86,14 @@ class FileWatch:
             self._lock.probe()
         except OSError as error:
             raise Unavailable(
-                f"the folder of {self._place} cannot be written ({error.strerror}), so nothing is read or stored: make it "
-                "writable again, and the server goes on"
+                f"the folder of {self._place} cannot be written ({error.strerror}), so nothing is read or stored. The "
+                "server continues when the folder is writable again"
             ) from error
         for file, known in self._known.items():
             found = identity(file)
             if found != known:
                 raise ServerFault(
-                    f"{file} was {'replaced' if found else 'deleted'} while the server used it, so nothing more is stored: stop "
+                    f"{file} was {'replaced' if found else 'deleted'} while the server used it, so nothing more is stored. Stop "
                     "the server, restore a backup with `runrig restore` into an empty folder, and start it there"
                 )
 
@@ -129,7 +129,7 @@ def _make_file(path: Path, place: str) -> None:
         blocked = isinstance(error, (FileExistsError, NotADirectoryError))
         cause = f"{path.parent} is not a folder" if blocked else error.strerror
         raise ServerFault(
-            f"{place} cannot be made ({cause}): give the server's user write permission on its folder, "
+            f"{place} cannot be created ({cause}). Grant the server's user write permission on its folder, "
             "or choose another folder with --data"
         ) from error
 

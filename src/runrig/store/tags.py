@@ -33,7 +33,7 @@ class SqlTags:
             # Its row is held, so that retention does not delete it meanwhile, and nobody else changes its tags.
             row = select(_WORKFLOW.id).where(_WORKFLOW.id == workflow).with_for_update(key_share=True)
             if connection.execute(row).scalar_one_or_none() is None:
-                raise NotFound(f"there is no workflow {workflow!r}: `runrig workflow list` lists them all")
+                raise NotFound(f"workflow {workflow!r} not found. List workflows with `runrig workflow list`")
             if expected is not None:
                 check_unchanged(expected, _of(connection, workflow), f"workflow {workflow}")
             connection.execute(delete(schema.workflow_tags).where(_TAG.workflow == workflow, _TAG.tag.in_(remove)))
@@ -41,9 +41,7 @@ class SqlTags:
                 insert_new(connection, schema.workflow_tags, (workflow, tag))
             found = _of(connection, workflow)
             if len(found) > most:
-                raise Conflict(
-                    f"{workflow} would have {len(found)} tags, and at most {most} are kept: remove some first"
-                )
+                raise Conflict(f"too many tags for {workflow} ({len(found)}, maximum {most}). Remove some first")
             return found
 
     def used(self, query: WorkflowQuery) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from runrig.store.codec import dumps
 def checked(text: str) -> str:
     """*text* itself.  Raises InvalidInput if it has a NUL; the drivers refuse invalid Unicode."""
     if "\0" in text:
-        raise InvalidInput.one(f"{text!r:.200} cannot be stored: it has a NUL character; write it again without")
+        raise InvalidInput.one(f"{text!r:.200} contains a NUL character, which cannot be stored. Remove it")
     return text
 
 

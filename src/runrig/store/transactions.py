@@ -69,8 +69,8 @@ class Transactions:
         if stored != self.epoch:
             self.overtaken = True
             raise Unavailable(
-                f"this server led {self.place} in epoch {self.epoch}, and another one leads in epoch {stored}: "
-                "nothing was stored, try again",
+                f"another server has become the leader of {self.place} (epoch {stored}; this server had {self.epoch}). "
+                "Nothing was stored. Try again",
                 {"epoch": self.epoch, "stored": stored},
             )
 
@@ -95,8 +95,8 @@ class Transactions:
                 version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
             if version is None and tables:
                 raise ServerFault(
-                    f"{self.place} belongs to another program (it has the table {min(tables)!r}): "
-                    f"move it away to start afresh, or {self.database.elsewhere}"
+                    f"{self.place} belongs to another program (it has the table {min(tables)!r}). "
+                    f"Move it away to start from scratch, or {self.database.elsewhere}"
                 )
             if not tables and when_empty is not None:
                 when_empty(self.place)
@@ -113,4 +113,4 @@ class Transactions:
     def _check_open(self) -> None:
         # A closed pool would open again, and take the database from the server that has it now.
         if self._closed:
-            raise Unavailable(f"this server does not work on {self.place} any more: try again")
+            raise Unavailable(f"this server no longer uses {self.place}. Try again")

@@ -81,7 +81,7 @@ def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[s
 
 def sentence(text: str) -> str:
     """*text* with a full stop.  Without a capital: it may begin with a name."""
-    return f"{text}."
+    return text if text.endswith("?") else f"{text}."
 
 
 class Done:

@@ -21,7 +21,7 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
     Raises Conflict if *out* is there, NotFound or Unavailable if the database is not, ServerFault if it is of another version.
     """
     if out.exists():
-        raise Conflict(f"{out} exists already: name another file")
+        raise Conflict(f"{out} already exists. Use another file")
     store = SqlStore.look(database)
     try:
         with _whole_or_not(out) as stream, store.transactions.reading() as connection:
@@ -81,7 +81,7 @@ def missing(contents: Contents) -> str | None:
     """Which values the backup does not have, in words; None if there are none."""
     if not contents.lost:
         return None
-    return f"credentials without their values, to be set again by their users: {', '.join(contents.lost)}"
+    return f"credentials without values, which their users must set again: {', '.join(contents.lost)}"
 
 
 def _counted(number: int, noun: str) -> str:
@@ -102,7 +102,7 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
     try:
         stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115
     except OSError as error:
-        raise ServerFault(f"{out} cannot be written ({error.strerror}): name another file") from error
+        raise ServerFault(f"{out} cannot be written ({error.strerror}). Use another file") from error
     try:
         with stream:
             yield stream
@@ -110,10 +110,10 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         os.link(partial, out)  # unlike a rename, this replaces nothing
     except FileExistsError as error:
-        raise Conflict(f"{out} exists already: name another file") from error
+        raise Conflict(f"{out} already exists. Use another file") from error
     except OSError as error:
         raise ServerFault(
-            f"{out} cannot be written ({error.strerror}): free some room, or name another file"
+            f"{out} cannot be written ({error.strerror}). Free some space, or use another file"
         ) from error
     finally:
         partial.unlink(missing_ok=True)
@@ -125,7 +125,7 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
         stream = file.open("rb")
     except OSError as error:
         raise InvalidInput.one(
-            f"{file} cannot be read ({error.strerror}): name a file that `runrig backup` wrote"
+            f"{file} cannot be read ({error.strerror}). Use a file that `runrig backup` wrote"
         ) from error
     with stream:
         yield stream
@@ -158,7 +158,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ServerFault(f"{folder} cannot be made ({error.strerror}): choose another with --data") from error
+        raise ServerFault(
+            f"{folder} cannot be created ({error.strerror}). Choose another folder with --data"
+        ) from error
 
 
 def _cleared(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
@@ -166,7 +168,7 @@ def _cleared(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
         return put_others_aside(folder, uuids)
     except OSError as error:
         raise ServerFault(
-            f"the tasks in {folder} cannot be moved aside ({error.strerror}), so nothing was restored: choose another with --data"
+            f"the tasks in {folder} cannot be moved aside ({error.strerror}), so nothing was restored. Choose another folder with --data"
         ) from error
 
 
@@ -182,7 +184,7 @@ def _put_files(reader: BackupReader, folder: Path) -> None:
                 stream.write(piece)
     except OSError as error:
         raise ServerFault(
-            f"{folder} cannot be written ({error.strerror}), so nothing was restored: free some room, or choose another with --data"
+            f"{folder} cannot be written ({error.strerror}), so nothing was restored. Free some space, or choose another folder with --data"
         ) from error
     finally:
         if stream is not None:

@@ -18,6 +18,6 @@ def bound(host: str, port: int, elsewhere: str) -> socket.socket:
     except OSError as error:
         found.close()
         raise ServerFault(
-            f"port {port} of {host} cannot be taken ({error.strerror}): end what listens there, or {elsewhere}"
+            f"cannot listen on port {port} of {host} ({error.strerror}). Stop the program that uses it, or {elsewhere}"
         ) from error
     return found

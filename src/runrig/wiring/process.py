@@ -47,7 +47,9 @@ def data_folder(path: Path, elsewhere: str) -> Path:
     *elsewhere*: how to choose another folder.
     """
     if path.exists() and not path.is_dir():
-        raise InvalidInput.one(f"data folder {path} is a file: {elsewhere}; a cluster file goes with --cluster")
+        raise InvalidInput.one(
+            f"data folder {path} is a file. To use a cluster file, pass --cluster; for the data, {elsewhere}"
+        )
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
@@ -56,10 +58,9 @@ def data_folder(path: Path, elsewhere: str) -> Path:
         probe.unlink()
     except OSError as error:
         if is_full(error):
-            raise ServerFault(f"the disk of data folder {path} is full: free some room, or {elsewhere}") from error
+            raise ServerFault(f"the disk of data folder {path} is full. Free some space, or {elsewhere}") from error
         raise ServerFault(
-            f"data folder {path} cannot be written ({error.strerror}): give yourself write permission on it, "
-            f"or {elsewhere}"
+            f"data folder {path} cannot be written ({error.strerror}). Grant yourself write permission, or {elsewhere}"
         ) from error
     return path.resolve()
 
@@ -78,7 +79,7 @@ def first_start(folder: Path, elsewhere: str) -> Callable[[str], None]:
         if left:
             raise ServerFault(
                 f"{place} is empty, but data folder {folder} was used with a database before (it has {', '.join(left)}): restore a "
-                f"backup with `runrig restore`, or, to start afresh, {elsewhere}"
+                f"backup with `runrig restore`, or, to start from scratch, {elsewhere}"
             )
 
     return refuse
@@ -98,8 +99,8 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
     before = file.read_text(encoding="ascii").strip()
     if before != backend:
         raise Conflict(
-            f"{folder} was made with backend {before}, and {backend} is asked: a backend is fixed after start; "
-            f"write --backend {before}, or {elsewhere}"
+            f"{folder} was created with backend {before}, so backend {backend} cannot use it. "
+            f"Use --backend {before}, or {elsewhere}"
         )
 
 
@@ -127,12 +128,10 @@ class Lenient(logging.StreamHandler[Any]):
         super().emit(record)
         if self._failure is not None:
             if not self._lost:
-                _complain(
-                    f"{self.place} cannot be written ({self._failure.strerror}): its lines are lost until it can be"
-                )
+                _complain(f"{self.place} cannot be written ({self._failure.strerror}); log lines are lost until it can")
             self._lost += 1
         elif self._lost:
-            _complain(f"{self.place} is written again: {self._lost} of its lines were lost")
+            _complain(f"{self.place} can be written again; {self._lost} log lines were lost")
             self._lost = 0
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name

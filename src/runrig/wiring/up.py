@@ -108,7 +108,7 @@ def up(
         app = create_app(service, token=_token(folder), port=number, user=user)
         install(app, service)
         if settings.backend == "local" and gpus is None and not service.queries.gpus():
-            sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N makes N that stand in\n")
+            sys.stderr.write(f"Warning: no GPUs to share: {why_no_gpus()}; --gpus N simulates N\n")
         if dev_login is not None:
             _allow_dev_login(service, dev_login, user)
         keep_what_is_loaded()
@@ -194,21 +194,23 @@ def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Setti
     cluster = None if text is None else read_cluster(text)
     named = cluster.backend_type if cluster is not None else None
     if backend is not None and named is not None and backend != named:
-        raise InvalidInput.one(f"--backend is {backend}, and the cluster file says {named}: make them agree", "backend")
+        raise InvalidInput.one(
+            f"--backend {backend} conflicts with backend {named} in the cluster file. Change one of them", "backend"
+        )
     chosen = backend or named or "local"
     if chosen not in BACKENDS:
-        raise InvalidInput.one(f"backend {chosen} is not for `up`: it runs {' and '.join(BACKENDS)}", "backend.type")
+        raise InvalidInput.one(
+            f"`up` does not support backend {chosen} (backends: {', '.join(BACKENDS)})", "backend.type"
+        )
     nodes = () if cluster is None else cluster.nodes
     if chosen == "local" and len(nodes) > 1:
         raise InvalidInput.one(
-            f"the local backend is this one machine, and the file has {len(nodes)} nodes: keep one, or write "
+            f"the local backend has only this machine, but the file has {len(nodes)} nodes. Keep one, or set "
             "backend: {type: simulated}",
             "nodes",
         )
     if chosen == "simulated" and gpus is not None and nodes:
-        raise InvalidInput.one(
-            "--gpus and the nodes of the cluster file say different things: leave --gpus out", "nodes"
-        )
+        raise InvalidInput.one("--gpus conflicts with the nodes in the cluster file. Omit --gpus", "nodes")
     return _Settings(chosen, cluster, gpus)
 
 
@@ -231,9 +233,7 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
     gpus_here = listed if settings.gpus is None else settings.gpus
     backend = LocalBackend(folder, gpus_here)
     if backend.strays.found:
-        sys.stderr.write(
-            f"Warning: ended what still ran and no server knew any more: {', '.join(backend.strays.found)}\n"
-        )
+        sys.stderr.write(f"Warning: ended leftover tasks that no server manages: {', '.join(backend.strays.found)}\n")
     return _Parts(backend, server_clock(store, folder), labels)
 
 
@@ -281,7 +281,7 @@ def _user() -> str:
 def _allow_dev_login(service: Service, name: str, user: str) -> None:
     """*user*: who runs the server."""
     service.access.dev_login.allow(name, actor=user)
-    warning = f"every program and every user of this machine can act as {name}, without a token: --dev-login allows it"
+    warning = f"all programs and users on this machine can act as {name} without a token (--dev-login)"
     _log.warning("event=dev_login user=%s warning=%r", name, warning)
     sys.stderr.write(f"Warning: {warning}\n")
 
@@ -298,4 +298,4 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     announce("is up", url, f"backend {backend}, {amount}, data {folder}")
     if sys.stdout.isatty():  # only somebody who reads it now can use it, and no log is to keep it
         code = service.access.browsers.make_code(service.access.authentication.owner, FIRST_CODE_S)
-        say(f"look at it: {url}/login#{code} (once, within 5 minutes; `runrig open` gives another)")
+        say(f"web page: {url}/login#{code} (works once, for 5 minutes; `runrig open` prints a new one)")

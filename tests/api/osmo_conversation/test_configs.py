@@ -168,11 +168,11 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"quotas": {"h200": {"gpu": {"nominal": 1}}}}, 422, "there is no flavor 'h200'"),
         ("ada", "team", {"quotas": {"default": 3}}, 422, "expected a mapping"),
         ("ada", "team", {"weight": 0}, 422, "too small"),
-        ("ada", "teem", {"description": "x"}, 404, "there is no pool 'teem'"),
+        ("ada", "teem", {"description": "x"}, 404, "unknown pool 'teem'"),
         ("tina", "team", {"resources": {"gpu": {"guarantee": 3}}}, 403, "tina may not"),
         ("tom", "team", {"description": "x"}, 403, "tom may not change the settings of pool team"),
-        ("uwe", "team", {"description": "x"}, 404, "there is no pool 'team'"),
-        ("nina", "team", {"description": "x"}, 404, "there is no pool 'team'"),
+        ("uwe", "team", {"description": "x"}, 404, "unknown pool 'team'"),
+        ("nina", "team", {"description": "x"}, 404, "unknown pool 'team'"),
     ],
 )
 def test_what_cannot_be_updated_is_refused_and_changes_nothing(
@@ -221,7 +221,7 @@ def test_many_pools_are_updated_at_once_by_whole_settings(world: TwoTeams) -> No
 @pytest.mark.parametrize(
     ("actor", "configs", "status", "says"),
     [
-        ("ada", {"team2": {"description": "x"}, "teem": {"description": "x"}}, 404, "there is no pool 'teem'"),
+        ("ada", {"team2": {"description": "x"}, "teem": {"description": "x"}}, 404, "unknown pool 'teem'"),
         (
             "ada",
             {"team2": {"description": "x"}, "team": {"enable_maintenance": True}},
@@ -388,10 +388,10 @@ def test_a_revision_is_shown_and_compared(world: TwoTeams) -> None:
     assert [each["team"]["description"] for each in (before, after)] == ["one", "two"]
     seen = said(world, "tom", "GET", "/api/configs/diff", **params)
     assert sorted(seen["first_data"]["pools"]) == ["team", "team--a"]
-    nothing = f"there is no revision {one} of pools: the latest are none"
+    nothing = f"revision {one} did not change pools (latest revisions that did: none)"
     assert refused(world, "nina", "GET", "/api/configs/diff", **params) == (404, nothing)
     status, message = refused(world, "ada", "GET", "/api/configs/diff", **params | {"first_revision": "99999"})
-    assert (status, message.partition(":")[0]) == (404, "there is no revision 99999 of pools")
+    assert (status, message.partition(" (")[0]) == (404, "revision 99999 did not change pools")
     assert refused(world, "ada", "GET", "/api/configs/diff", **params | {"config_type": "ROLE"})[0] == 404
 
 

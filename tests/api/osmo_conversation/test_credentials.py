@@ -147,11 +147,11 @@ def test_a_submission_that_names_what_is_not_there_is_refused_in_one_sentence(wo
         answer = submit(world, "tom", **params).json()
         assert (answer["error_code"], answer["message"]) == (
             "CREDENTIAL",
-            "tom has no credential 'omni': there are spare; set it with `runrig credential set omni`",
+            "unknown credential 'omni' of tom (credentials: spare). Set it with `runrig credential set omni`",
         )
     said(world, "tom", "POST", "api/credentials/omni", REGISTRY)
     assert submit(world, "tom").json()["message"] == (
-        "credential 'omni' of tom has no key 'omni_pass': it has auth, registry, username"
+        "credential 'omni' of tom has no key 'omni_pass' (keys: auth, registry, username)"
     )
     assert submit(world, "tom").status_code == 400
     said(world, "tom", "POST", "api/credentials/omni", GENERIC)
@@ -187,6 +187,6 @@ def test_who_repeats_work_of_others_is_not_handed_anything_to_it(world: TwoTeams
         answer = send(world, "tina", "POST", path, None, params)
         assert (answer.status_code, answer.json()["message"]) == (
             400,
-            f"{id} names credential 'omni' of tom, and would be handed that of tina: let tom repeat it, or submit its file",
+            f"{id} uses credential 'omni' of tom, which tina cannot use. Ask tom to repeat it, or submit its file yourself",
         )
     assert said(world, "tom", "POST", f"api/pool/team/workflow/{id}/restart")["name"] == "uses-2"

@@ -140,7 +140,7 @@ def test_tags_are_put_on_and_taken_off_also_after_the_end(world: TwoTeams) -> No
     assert refused(world, "tom", "POST", f"api/workflow/{old}/tag", None, add=None)[0] == 422
     many = [f"t{number}" for number in range(15)]
     status, message = refused(world, "tom", "POST", f"api/workflow/{old}/tag", None, add=many)
-    assert (status, message) == (409, f"{old} would have 17 tags, and at most 16 are kept: remove some first")
+    assert (status, message) == (409, f"too many tags for {old} (17, maximum 16). Remove some first")
     assert said(world, "tom", "GET", f"api/workflow/{old}")["tags"] == ["b", "c"]
 
 

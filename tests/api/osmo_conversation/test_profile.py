@@ -89,12 +89,12 @@ def test_each_notification_is_set_alone(world: TwoTeams) -> None:
 @pytest.mark.parametrize(
     ("actor", "body", "status", "says"),
     [
-        ("tom", {"pool": "team2"}, 404, "there is no pool 'team2'"),
-        ("tom", {"pool": "teem"}, 404, "there is no pool 'teem'"),
-        ("tom", {"pool": ""}, 404, "there is no pool ''"),
-        ("nina", {"pool": "team"}, 404, "there is no pool 'team'"),
+        ("tom", {"pool": "team2"}, 404, "unknown pool 'team2'"),
+        ("tom", {"pool": "teem"}, 404, "unknown pool 'teem'"),
+        ("tom", {"pool": ""}, 404, "unknown pool ''"),
+        ("nina", {"pool": "team"}, 404, "unknown pool 'team'"),
         ("vera", {"pool": "team"}, 403, "vera may not submit to pool team"),
-        ("ada", {"pool": "teem"}, 404, "there is no pool 'teem'"),
+        ("ada", {"pool": "teem"}, 404, "unknown pool 'teem'"),
         ("tom", {}, 422, "nothing is set"),
         ("tom", {"email_notification": "yes"}, 422, "email_notification"),
         ("tom", {"pool": 1}, 422, "pool"),

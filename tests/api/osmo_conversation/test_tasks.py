@@ -193,6 +193,6 @@ def test_one_task_is_asked_for_by_its_name_or_that_of_its_pod(world: TwoTeams) -
 
 def test_a_task_of_nobody_and_of_others_is_not_there(world: TwoTeams) -> None:
     nowhere = refused(world, "tom", "GET", "api/workflow/tomjob-1/task/other")
-    assert nowhere == (404, "tomjob-1 has no task 'other': its tasks are main")
+    assert nowhere == (404, "tomjob-1 has no task 'other' (tasks: main)")
     for actor in ("uwe", "nina"):
         assert refused(world, actor, "GET", "api/workflow/tomjob-1/task/main")[0] == 404

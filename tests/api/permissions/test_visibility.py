@@ -118,7 +118,7 @@ def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path)
         assert seen["gpus"] == whole["gpus"]
         assert it.get("tom", "/api/v1/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
         assert it.send("tom", "GET", "/api/v1/topology", pool="team2").json()["detail"] == (
-            "there is no pool 'team2': there are team, team--a"
+            "unknown pool 'team2' (pools: team, team--a)"
         )
 
 
@@ -247,7 +247,7 @@ def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
     with two_teams(tmp_path) as it:
         uuid = it.get("ada", "/api/workflow/uwejob-1")["uuid"]
         assert it.send("tom", "GET", f"/api/workflow/{uuid}").json() == {
-            "message": f"there is no workflow {uuid!r}: `runrig workflow list` lists them all",
+            "message": f"workflow {uuid!r} not found. List workflows with `runrig workflow list`",
             "error_code": "NOTFOUND",
             "details": {},
         }
@@ -266,8 +266,8 @@ def test_an_id_that_is_not_there_is_answered_with_those_that_were_meant_and_are_
             it.send("ada", "POST", "/api/v1/workflows", {"file": one_task("gang"), "pool": pool})
         method = "POST" if path == "/cancel" else "GET"
         told = it.send("tom", method, f"/api/v1/workflows/{typed}{path}", {} if path == "/cancel" else None)
-        way_out = f"did you mean {meant}?" if meant else "`runrig workflow list` lists them all"
-        assert (told.status_code, told.json()["detail"]) == (404, f"there is no workflow {typed!r}: {way_out}")
+        way_out = f"Did you mean {meant}?" if meant else "List workflows with `runrig workflow list`"
+        assert (told.status_code, told.json()["detail"]) == (404, f"workflow {typed!r} not found. {way_out}")
 
 
 NAMES = st.sampled_from(["t", "team", "team2", "team_", "te%m", "x"])

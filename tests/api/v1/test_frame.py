@@ -29,7 +29,7 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
             "type": "urn:runrig:problem:notfound",
             "title": "Not there",
             "status": 404,
-            "detail": "there is no pool 'nope': there are pool1, pool2",
+            "detail": "unknown pool 'nope' (pools: pool1, pool2)",
             "code": "NOTFOUND",
         }
 

@@ -60,7 +60,7 @@ def test_what_is_said_while_something_else_is_wanted_is_of_one_moment(backend: K
     run = Overtaken({first.key: first})
     run.backend, backend._wanted = backend, wanted(run)
     backend._view.note(pod(conditions=UNBOUND))
-    assert backend.says("wf-1") == ("t has no node: full",)
+    assert backend.says("wf-1") == ("t has not been placed: full",)
     assert backend.says("wf-1") == ()
 
 

@@ -239,7 +239,7 @@ def test_the_oldest_go_and_are_counted_also_for_those_who_come_after(
         assert [each.time - NOON for each in rest] == list(range(last - 10, last))
         assert first == ClusterEvent(
             rest[0].time, None, "", "runrig", "Dropped",
-            f"the cluster's programs noted more before: {last - 10} events are not kept any more",
+            f"{last - 10} older events of the cluster were dropped",
         )  # fmt: skip
 
 

@@ -85,11 +85,11 @@ def test_many_small_files_are_spread_so_that_their_keys_have_room_too() -> None:
 def test_the_largest_file_that_a_secret_can_hold_has_one_and_a_larger_one_cannot_be() -> None:
     found = files(task(files={"/a": "a", "/b": "b" * LARGEST_SECRET, "/c": "c"}))
     assert [[len(data) for data in secret] for secret in kept(found)] == [[1], [LARGEST_SECRET], [1]]
-    with pytest.raises(ValueError, match="holds") as refused:
+    with pytest.raises(ValueError, match="more than a Kubernetes Secret") as refused:
         files(task(files={"/b": "b" * (LARGEST_SECRET + 1)}))
     assert str(refused.value) == (
-        "file '/b' has 1,048,577 bytes, and a Secret of Kubernetes holds 1,048,576: "
-        "put it into the image, or let the task fetch it"
+        "file '/b' has 1,048,577 bytes, more than a Kubernetes Secret can hold (1,048,576). "
+        "Put it into the image, or let the task download it"
     )
 
 
@@ -101,9 +101,9 @@ def test_files_of_all_pods_together_have_a_bound_and_equal_ones_count_once() -> 
     with pytest.raises(ValueError, match="the files of the group") as refused:
         files(task(count=10_000, files={"/own": half + "{{index}}"}))
     assert str(refused.value) == (
-        "the files of the group have more than 16,777,216 bytes, and Kubernetes keeps them in Secrets. A file with tokens, "
-        "as '/own', counts once for each pod if it differs: give all pods the same file, and what differs in environment or "
-        "args; or let the task fetch it"
+        "the files of the group exceed 16,777,216 bytes, the limit for Kubernetes Secrets. A file whose content differs between "
+        "pods, such as '/own', counts once per pod. Use the same file for all pods and pass the differences in environment or "
+        "args, or let the task download it"
     )
 
 
@@ -112,7 +112,7 @@ def test_files_of_all_pods_together_have_a_bound_and_equal_ones_count_once() -> 
 
 @pytest.mark.parametrize("path", ["", "/", "//", ".", "..", "/a/../b", "a/..", "/a\0"])
 def test_a_path_that_is_in_no_folder_cannot_be(path: str) -> None:
-    with pytest.raises(ValueError, match=r"is not inside the folder of the task: write a path without '\.\.'$"):
+    with pytest.raises(ValueError, match=r"is outside the task's folder\. Use a path without '\.\.'$"):
         files(task(files={path: "x"}))
 
 
@@ -121,7 +121,9 @@ def test_a_path_that_is_in_no_folder_cannot_be(path: str) -> None:
     [("/a", "//a"), ("/a", "/a/b"), ("/a/b/c", "/a"), ("/runrig/output",), ("/runrig",), ("x", f"{WORK}/x")],
 )
 def test_two_files_in_one_place_cannot_be(paths: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"^file '.*' cannot be made: another file of the task, or a folder, is in"):
+    with pytest.raises(
+        ValueError, match=r"^file '.*' cannot be created: another file of the task, or a folder, has the same"
+    ):
         files(task(files=dict.fromkeys(paths, "x")))
 
 
@@ -132,8 +134,8 @@ def test_files_of_different_tasks_are_never_in_each_others_place() -> None:
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        (task(files={"/a:b": "x"}), "file '/a:b' has ':', which Kubernetes mounts nowhere: write a path without it"),
-        (task(files={"/" + "ä" * 128: "x"}), f"file '/{'ä' * 79}'… cannot be made: a name in it is too long"),
+        (task(files={"/a:b": "x"}), "file '/a:b' contains ':', which Kubernetes cannot mount. Use a path without it"),
+        (task(files={"/" + "ä" * 128: "x"}), f"file '/{'ä' * 79}'… cannot be created: a name in its path is too long"),
         (encoded("a"), "file '/x' is not base64"),
     ],
 )

@@ -142,7 +142,7 @@ def test_an_output_that_has_lost_its_beginning_says_so_and_goes_on(kept: KeptLog
     folder.mkdir(parents=True)
     (folder / f"{POD}.part").write_bytes(b"old\nolder\n")
     said.text = b"new\n"
-    note = b"[runrig: the beginning of the output is gone from its node: what follows may be there twice]\n"
+    note = b"[runrig: the beginning of the output is no longer on its node; the following lines may be duplicates]\n"
     path = kept.file(KEY, POD)
     assert content(path) == b"old\nolder\n" + note + b"new\n"
     said.text += b"and more\n"
@@ -201,7 +201,7 @@ def test_a_note_of_a_lost_beginning_is_known_to_who_comes_later(kept: KeptLogs, 
     kept.close()
     later = KeptLogs(tmp_path / "logs", said.read)
     said.text += b"and more\n"
-    note = b"[runrig: the beginning of the output is gone from its node: what follows may be there twice]\n"
+    note = b"[runrig: the beginning of the output is no longer on its node; the following lines may be duplicates]\n"
     assert content(later.file(KEY, POD)) == b"old\nhalf a li" + note + b"new\nand more\n"
     assert later.keep(KEY, POD)
     assert content(later.file(KEY, POD)) == b"old\nhalf a li" + note + b"new\nand more\n"
@@ -346,14 +346,14 @@ def test_a_failure_that_stays_lets_the_pod_go_and_the_file_says_why(kept: KeptLo
     said.problem = Unavailable("the node n1 does not answer")
     assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
     assert kept.keep(KEY, POD)
-    assert content(kept.file(KEY, None)) == b"[runrig: no output could be had: the node n1 does not answer]\n"
+    assert content(kept.file(KEY, None)) == b"[runrig: output is not available: the node n1 does not answer]\n"
 
 
 def test_a_plain_no_is_not_asked_again(kept: KeptLogs, said: Said) -> None:
     said.problem = NOT_STARTED
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, None)) == (
-        b"[runrig: no output could be had: the API server refused it (400 BadRequest): "
+        b"[runrig: output is not available: the API server refused the request (400 BadRequest): "
         b'container "main" in pod "p" is waiting to start]\n'
     )
 
@@ -365,7 +365,7 @@ def test_a_reader_keeps_what_he_has_when_the_rest_is_lost(kept: KeptLogs, said: 
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, POD)) == (
         b"the first half\n"
-        b"[runrig: not all of the output could be had: the API server refused it (404 NotFound): nodes n1 not found]\n"
+        b"[runrig: output is incomplete: the API server refused the request (404 NotFound): nodes n1 not found]\n"
     )
 
 
@@ -375,7 +375,7 @@ def test_a_server_that_says_nothing_keeps_no_pod_for_long(
     monkeypatch.setattr(logs, "KEPT_S", 0.05)
     said.silent = True
     assert [kept.keep(KEY, POD) for _ in range(logs.TRIES)] == [False] * (logs.TRIES - 1) + [True]
-    assert content(kept.file(KEY, None)) == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
+    assert content(kept.file(KEY, None)) == b"[runrig: output is not available: no response within 0.05 s]\n"
     until(lambda: not said.open)
 
 
@@ -394,9 +394,7 @@ def test_what_comes_too_late_changes_nothing(kept: KeptLogs, said: Said, monkeyp
     said.text = b"late\n"
     answered.set()
     until(lambda: said.asked and not said.open)
-    assert (
-        content(late.file(KEY, None)) == before == b"[runrig: no output could be had: it did not come within 0.05 s]\n"
-    )
+    assert content(late.file(KEY, None)) == before == b"[runrig: output is not available: no response within 0.05 s]\n"
 
 
 def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
@@ -418,9 +416,7 @@ def test_what_was_on_its_way_when_it_was_given_up_changes_nothing(
     last = KeptLogs(kept._folder, lambda _, follow: Late(said, follow=follow))
     assert last.keep(KEY, POD)
     until(lambda: said.text == b"it has come")
-    assert content(last.file(KEY, None)) == (
-        b"words\n[runrig: not all of the output could be had: it did not come within 0.05 s]\n"
-    )
+    assert content(last.file(KEY, None)) == (b"words\n[runrig: output is incomplete: no response within 0.05 s]\n")
 
 
 def test_nobody_follows_while_it_is_being_kept(kept: KeptLogs, said: Said) -> None:

@@ -203,9 +203,9 @@ def test_the_end_of_a_program_is_its_exit_code_or_what_kept_it_from_starting(
             "error dialing backend",
         ),
         ([b"\3not JSON"], "not JSON"),
-        ([b"\3[]"], "lets nobody into the task now: []"),
+        ([b"\3[]"], "cannot enter the task now: []"),
         ([status({"status": "Failure", "message": "m", "details": {"causes": [7, {"reason": "ExitCode"}]}})], "now: m"),
-        ([b"\1some"], "has ended the connection to the task"),
+        ([b"\1some"], "closed the connection to the task"),
     ],
 )
 def test_a_way_that_breaks_is_said(says: list[bytes], words: str, tmp_path: Path) -> None:
@@ -222,12 +222,12 @@ def test_a_way_that_breaks_is_said(says: list[bytes], words: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("code", "body", "kind", "words"),
     [
-        (403, {"reason": "Forbidden", "message": FORBIDDEN}, Conflict, "the right to get and create pods/exec is optional"),
+        (403, {"reason": "Forbidden", "message": FORBIDDEN}, Conflict, "the optional permission to get and create pods/exec"),
         (403, {"reason": "Forbidden", "message": FORBIDDEN}, Conflict, "deploy/kubernetes/rbac-sessions.yaml"),
         (404, {"reason": "NotFound", "message": 'pods "p" not found'}, Conflict, 'pods "p" not found'),
-        (503, {"message": "draining"}, Unavailable, "cannot do it now (503): draining"),
-        (500, ["?"], Unavailable, "cannot do it now (500)"),
-        (401, {"message": "Unauthorized"}, Unavailable, "does not know who asks"),
+        (503, {"message": "draining"}, Unavailable, "is temporarily unavailable (503): draining"),
+        (500, ["?"], Unavailable, "is temporarily unavailable (500)"),
+        (401, {"message": "Unauthorized"}, Unavailable, "rejected the login"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_told_with_the_way_out(
@@ -262,7 +262,7 @@ def test_a_token_that_was_rotated_is_read_anew(tmp_path: Path) -> None:
 
 def test_nobody_at_the_address_is_said(tmp_path: Path) -> None:
     cluster = connect(kubeconfig(tmp_path, "http://127.0.0.1:9", {"token": "t1"}))
-    with pytest.raises(Unavailable, match=r"the API server http://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(Unavailable, match=r"the API server http://127\.0\.0\.1:9 does not respond"):
         asyncio.run(passages.enter(cluster, POD, "main", SHELL))
 
 
@@ -289,8 +289,8 @@ def test_a_port_is_asked_for_by_its_number_which_each_channel_repeats(tmp_path: 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (b"error forwarding port 8080: connect: connection refused", "nothing listens on the port"),
-        (b"no such namespace", "the port is not reached: no such namespace"),
+        (b"error forwarding port 8080: connect: connection refused", "nothing is listening on the port"),
+        (b"no such namespace", "cannot connect to the port: no such namespace"),
     ],
 )
 def test_a_port_that_is_not_reached_is_said(said: bytes, words: str, tmp_path: Path) -> None:

@@ -262,8 +262,8 @@ def test_a_resource_that_no_node_can_have_is_refused_with_a_way_out() -> None:
     with pytest.raises(ValueError, match="tpu") as refused:
         placed(them, "t")
     assert str(refused.value) == (
-        "task t asks for tpu, and no node of Kubernetes can have 'tpu': "
-        "give it a name with a domain under resource_names, such as example.com/tpu"
+        "task t requests tpu, but 'tpu' is not a valid Kubernetes resource name. "
+        "Map it to a name with a domain under resource_names, such as example.com/tpu"
     )
     named = GangPods(them.gang, settings(names={"tpu": "google.com/tpu"})).pod(launch(them.gang, "t"))
     assert named["spec"]["containers"][0]["resources"]["limits"] == {"google.com/tpu": 1}

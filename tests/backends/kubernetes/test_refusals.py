@@ -11,11 +11,14 @@ QUOTA = 'pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods
 @pytest.mark.parametrize(
     ("status", "message", "way_out"),
     [
-        (403, RIGHT, "; give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"),
+        (403, RIGHT, ". Grant runrig the permissions in docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"),
         (403, QUOTA, ""),
         (403, 'admission webhook "w" denied the request: you cannot do that', ""),
         (422, "Pod is invalid", ""),
     ],
 )
 def test_the_way_out_is_told_of_rights_alone(status: int, message: str, way_out: str) -> None:
-    assert str(Refusal(status, "Word", message)) == f"the API server refused it ({status} Word): {message}{way_out}"
+    assert (
+        str(Refusal(status, "Word", message))
+        == f"the API server refused the request ({status} Word): {message}{way_out}"
+    )

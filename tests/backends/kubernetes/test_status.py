@@ -77,7 +77,7 @@ def test_words_without_end_are_cut_and_stay_on_one_line() -> None:
 def test_a_pod_without_our_annotation_is_called_by_its_name() -> None:
     it = pod({"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}})
     it["metadata"]["annotations"] = {}
-    assert status.says(it) == "train-0-6a has node n1, which has not begun with it"
+    assert status.says(it) == "train-0-6a is placed on n1, which has not started it yet"
 
 
 @pytest.mark.parametrize(

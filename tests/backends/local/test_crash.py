@@ -136,7 +136,7 @@ def test_what_ran_when_the_machine_was_restarted_is_lost_and_what_had_ended_is_n
         backend.sync(running(done, cut_off))
         assert backend.observe().tasks == {
             done.key: ended(0),
-            cut_off.key: stopped(3001, "the machine was restarted while it ran"),
+            cut_off.key: stopped(3001, "the machine restarted while it was running"),
         }
     assert [path.name for path in (tmp_path / "data/live").iterdir()] == [boot.name]
 

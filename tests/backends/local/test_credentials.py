@@ -123,7 +123,7 @@ def test_a_task_that_plays_with_its_folder_does_not_make_us_delete_elsewhere(
         (
             CredentialUse("wandb", variables={"A": "gone"}),
             "tom",
-            "credential 'wandb' of tom has no key 'gone' any more",
+            "credential 'wandb' of tom no longer has the key 'gone'",
         ),
     ],
 )

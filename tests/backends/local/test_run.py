@@ -60,7 +60,7 @@ def test_no_gpus_unless_there_are_some_or_they_are_stood_in_for(tmp_path: Path) 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ServerFault, match="choose another with --data"):
+    with pytest.raises(ServerFault, match="Choose another folder with --data"):
         LocalBackend(tmp_path / "file", 1)
 
 
@@ -77,7 +77,7 @@ def test_a_command_that_is_not_there_is_a_start_error(tmp_path: Path) -> None:
     with local(tmp_path) as backend:
         assert run_to_end(backend, launch("no-such-command", "--help")) == ended(
             3003,
-            "cannot start 'no-such-command': there is no such command on this machine (the local backend uses no images)",
+            "cannot start 'no-such-command': command not found on this machine (the local backend does not use images)",
         )
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_executed_is_a_start_error(tmp_path: Path) -> None
     with local(tmp_path) as backend:
         fact = run_to_end(backend, task)
     assert fact.exit_code == 3003
-    assert fact.message.endswith("it is not executable: begin the file with #!, or name its interpreter")
+    assert fact.message.endswith("not executable. Start the file with #!, or name its interpreter in the command")
 
 
 def test_a_task_is_starting_then_running_then_ended(tmp_path: Path) -> None:
@@ -203,10 +203,10 @@ def test_files_lie_below_the_folder_and_exactly_their_paths_are_replaced(tmp_pat
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (["/a/../../b"], "file '/a/../../b' is not inside the folder of the task: write a path without '..'"),
-        (["/"], "file '/' is not inside the folder of the task: write a path without '..'"),
-        (["/a", "/a/b"], "file '/a/b' cannot be made: another file of the task is in its place"),
-        (["/a", "//a"], "file '//a' cannot be made: another file of the task is in its place"),
+        (["/a/../../b"], "file '/a/../../b' is outside the task's folder. Use a path without '..'"),
+        (["/"], "file '/' is outside the task's folder. Use a path without '..'"),
+        (["/a", "/a/b"], "file '/a/b' cannot be created: another file of the task has the same path"),
+        (["/a", "//a"], "file '//a' cannot be created: another file of the task has the same path"),
     ],
 )
 def test_a_file_that_cannot_be_made_is_a_start_error(tmp_path: Path, files: list[str], message: str) -> None:
@@ -241,7 +241,7 @@ def test_tokens_name_folders_pods_and_the_task_itself(tmp_path: Path) -> None:
 def test_a_gpu_that_is_gone_is_a_start_error(tmp_path: Path) -> None:
     with local(tmp_path, gpus=2) as backend:
         assert run_to_end(backend, launch("true", gpus=(3,))) == stopped(
-            3003, "GPU 3 is not on this machine: it has 2; start the server with --gpus"
+            3003, "GPU 3 does not exist on this machine, which has 2. Start the server with --gpus"
         )
 
 
@@ -269,7 +269,7 @@ def test_a_supervisor_that_does_not_start_is_tried_again_then_given_up(
     with local(tmp_path) as backend:
         fact = run_to_end(backend, launch("true"))
     log = tmp_path.resolve() / "data/tasks/wf-1/train/0/supervisor.log"
-    assert fact == stopped(3001, f"its supervisor does not start: see {log}")
+    assert fact == stopped(3001, f"its supervisor did not start; see {log}")
 
 
 def test_wake_makes_a_wait_return(tmp_path: Path) -> None:

@@ -178,9 +178,7 @@ def test_a_supervisor_that_is_killed_takes_its_task_with_it(tmp_path: Path) -> N
         until(lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int((tmp_path / "data/tasks/wf-1/train/0/claim").read_text()), signal.SIGKILL)
         assert until_phase(backend, Phase.ENDED, task) == {
-            task.key: stopped(
-                3001, "its supervisor was killed: what it had started was killed too, and its exit code is not known"
-            )
+            task.key: stopped(3001, "its supervisor was killed, and its processes with it; the exit code is unknown")
         }
         assert processes_of(tmp_path) == []
 

@@ -246,7 +246,7 @@ def test_only_a_task_that_runs_can_be_entered(tmp_path: Path) -> None:
             found.append(caught.value.message)
         return found
 
-    words = ["wf-1/train does not run now: `runrig workflow query wf-1` tells"] * 2
+    words = ["wf-1/train is not running. See `runrig workflow query wf-1`"] * 2
     with local(tmp_path) as backend:
         assert asyncio.run(refused(backend)) == words
         task = launch("true")
@@ -275,7 +275,7 @@ def test_only_ports_on_which_the_task_listens_are_reached(tmp_path: Path) -> Non
             for strange in (ours.getsockname()[1], port(other)):
                 with pytest.raises(Conflict) as caught:
                     await backend.connect(server.key, strange)
-                assert f"its ports are {port(server)}; those of others are not forwarded" in caught.value.message
+                assert f"(its ports: {port(server)})" in caught.value.message
         return found
 
     assert inside(tmp_path, do, server, other) == {OUT: b"olleh"}

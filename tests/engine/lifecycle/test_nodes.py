@@ -60,7 +60,7 @@ def test_the_mark_outlives_whatever_the_cluster_says_of_the_node() -> None:
 def test_what_is_so_already_is_no_change_and_an_unknown_node_refuses_all() -> None:
     it = world()
     assert cordon(it.state, ["n0"], cordoned=False) == Plan()
-    with pytest.raises(NotFound, match="no node ghost: `runrig resource list`"):
+    with pytest.raises(NotFound, match="node ghost not found"):
         cordon(it.state, ["n0", "ghost"], cordoned=True)
     with pytest.raises(NotFound, match="ghost"):
         drain(it.state, ["n0", "ghost"], user="ann")

@@ -71,7 +71,7 @@ def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
         it.later(0)
         assert told(it, one_task("c", gpus=2), "pool2") == (
             "STARTS_AFTER_STOPS",
-            "would start once a-1 has stopped",
+            "would start when a-1 has stopped",
         )
         it.submit("d", "pool1", gpus=2)
         it.later(30)

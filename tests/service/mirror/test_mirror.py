@@ -79,7 +79,7 @@ def test_a_branch_changes_nothing_and_holds_no_database(tmp_path: Path, any_stor
 
 def test_while_there_is_none_who_asks_is_told_at_once(tmp_path: Path) -> None:
     with mirrored(tmp_path) as (_, mirror):
-        with pytest.raises(Absent, match="reads the state"), mirror.asking(Question(questions.revision, ())):
+        with pytest.raises(Absent, match="is still loading"), mirror.asking(Question(questions.revision, ())):
             pass
         told(mirror, Question(questions.revision, ()))
         process_of(mirror).kill()

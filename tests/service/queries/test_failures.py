@@ -169,7 +169,7 @@ def handed(tmp_path: Path) -> Iterator[Handed]:
         yield Handed(access, it.time, tmp_path)
 
 
-NOT_SHOWN = "its last lines are not shown, as they may hold values of a credential that was changed or deleted after it was queued"
+NOT_SHOWN = "its last lines are hidden because they may contain values of a credential that was changed or deleted since it was queued"
 
 
 def test_neither_the_cause_nor_the_lines_hold_a_secret_that_the_task_was_handed(handed: Handed) -> None:

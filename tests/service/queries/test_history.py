@@ -225,12 +225,12 @@ def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> No
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for query, problem, text in (
-            (("tem", {}), NotFound, "there is no pool 'tem': there are team, team--a, team--b"),
-            (("team", {"subpool": "c"}), NotFound, "pool 'team' has no subpool 'c': it has a, b"),
+            (("tem", {}), NotFound, "unknown pool 'tem' (pools: team, team--a, team--b)"),
+            (("team", {"subpool": "c"}), NotFound, "pool 'team' has no subpool 'c' (subpools: a, b)"),
             (
                 ("team", {"since": T0 + 1, "until": T0}),
                 InvalidInput,
-                "since 2027-01-15 08:00:01 UTC is later than until 2027-01-15 08:00:00 UTC: nothing lies between them",
+                "since (2027-01-15 08:00:01 UTC) must be before until (2027-01-15 08:00:00 UTC)",
             ),
         ):
             name, fields = query
@@ -291,13 +291,13 @@ def test_before_its_creation_and_in_times_to_come_there_is_no_pool(tmp_path: Pat
         # The second that is not over yet.
         assert it.service.history.pool_at("team", it.time[0] + 0.999999).pool.quota == 1
     assert early.value.message == (
-        "there was no pool 'team' at 2027-01-15 08:00:00 UTC: bob created it at 2027-01-15 08:00:01 UTC"
+        "pool 'team' did not exist at 2027-01-15 08:00:00 UTC: bob created it at 2027-01-15 08:00:01 UTC"
     )
     assert early.value.details["created_at"] == "2027-01-15T08:00:01"
     assert late.value.args[0] == (
-        "2027-01-15 08:00:02 UTC is still to come (it is 2027-01-15 08:00:01 UTC): name a time that is over"
+        "2027-01-15 08:00:02 UTC is in the future (now: 2027-01-15 08:00:01 UTC). Use a past time"
     )
-    assert never.value.message == "there is no pool 'tem': there are team"
+    assert never.value.message == "unknown pool 'tem' (pools: team)"
 
 
 def test_where_the_clock_was_put_back_the_later_change_counts(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_pool_is_told_what_waits_in_it_and_another_is_not_there(tmp_path: Path
         assert [(each.reason.code.value, each.gangs, each.gpus, each.first) for each in found.held] == [
             ("QuotaFull", 4, 8, ("w1-1", "w2-1", "w3-1"))
         ]
-        with pytest.raises(NotFound, match="there is no pool 'pool9': there are"):
+        with pytest.raises(NotFound, match="unknown pool 'pool9'"):
             it.service.workflow_queries.pool_why("pool9")
 
 

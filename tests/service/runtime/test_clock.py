@@ -75,7 +75,7 @@ def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any
         assert status(service, id) == "RUNNING"
         why = service.workflow_queries.why(id).sentence
         assert why.endswith(
-            "the machine's clock is 90.0 minutes ahead of the server's time: limits count only what has passed until "
+            "the system clock is 90.0 minutes ahead of the server's time: limits count only what has passed until "
             "`runrig admin accept-clock`"
         )
         assert scraped(service.metrics.text().decode())["runrig_clock_difference_seconds"] == {(): 90 * MINUTE}
@@ -122,7 +122,7 @@ def test_a_gap_of_more_than_a_day_ends_nothing_that_runs(any_store: str, caplog:
     machine.wall += 2 * DAY
     with machine.server() as service:
         assert status(service, id) == "RUNNING"
-        assert "event=clock_doubted why=\"the machine's clock is 2.0 days ahead of the server's time\"" in caplog.text
+        assert 'event=clock_doubted why="the system clock is 2.0 days ahead of the server\'s time"' in caplog.text
         machine.later(61 * MINUTE)
         assert stopped(machine, service, id) == "FAILED_EXEC_TIMEOUT"
 

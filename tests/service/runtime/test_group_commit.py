@@ -100,7 +100,7 @@ def test_what_one_command_did_the_next_one_sees(tmp_path: Path) -> None:
         first, second, third = together(it, cancel, cancel, submitting(it, one_task("a")))
         assert (first, third) == ("a-1", "a-2")
         assert isinstance(second, Conflict)
-        assert second.message == "a-1 is FAILED_CANCELED already: nothing of it can be changed"
+        assert second.message == "a-1 is already FAILED_CANCELED and can no longer be changed"
         assert it.status("a-1") == "FAILED_CANCELED"
         check_memory(it)
 

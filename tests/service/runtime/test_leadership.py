@@ -44,9 +44,9 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, bool]]:
 def test_a_mistake_that_stays_is_said_once_without_a_trace_and_no_other_try_is_announced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mistake = InvalidInput.one("kubeconfig k cannot be used: it is not YAML")
+    mistake = InvalidInput.one("kubeconfig k cannot be used: not valid YAML")
     assert led(tmp_path, mistake).failure is mistake
-    assert said(caplog) == [("event=never_leads error='kubeconfig k cannot be used: it is not YAML'", False)]
+    assert said(caplog) == [("event=never_leads error='kubeconfig k cannot be used: not valid YAML'", False)]
 
 
 def test_what_may_pass_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -201,7 +201,7 @@ def test_while_somebody_keeps_the_state_for_himself_the_server_is_not_ready_and_
         thread = threading.Thread(target=keep, args=(it,))
         thread.start()
         taken.wait()
-        until(lambda: it.service.not_ready == "its state has been in use for 0 s without a break")
+        until(lambda: it.service.not_ready == "its state has been locked for 0 s")
         enough.set()
         thread.join()
         assert it.service.not_ready is None
@@ -215,7 +215,7 @@ def test_a_loop_that_gets_no_further_makes_the_server_not_ready(
     with desk(tmp_path) as it:
         it.backend.answers = enough
         it.service.start()
-        until(lambda: it.service.not_ready == "its loop has got no further for 0 s")
+        until(lambda: it.service.not_ready == "its scheduling loop has been stuck for 0 s")
         enough.set()
         until(lambda: it.service.not_ready is None)
 

@@ -62,7 +62,7 @@ def test_a_server_renders_what_a_cluster_file_does(tmp_path: Path) -> None:
         bad = it.error("POST", RENDER, {"pool": "p", "file": TEXT, "namespace": "a--B"})
         assert it.desk.revision == revision
     assert answer == here.json
-    assert (missing, bad[0], bad[1]["message"].startswith("namespace 'a--B' must be")) == (404, 422, True)
+    assert (missing, bad[0], bad[1]["message"].startswith("invalid namespace 'a--B'")) == (404, 422, True)
 
 
 def test_without_a_cluster_file_the_server_is_asked() -> None:
@@ -78,7 +78,7 @@ def test_without_a_cluster_file_the_server_is_asked() -> None:
 def test_what_no_cluster_takes_is_an_error_of_the_file(tmp_path: Path) -> None:
     text = TEXT.replace('"command"', '"files": [{"path": "/a:b", "contents": "x"}], "command"')
     done = rendered(tmp_path, text, cluster(KEYS))
-    words = "file '/a:b' has ':', which Kubernetes mounts nowhere: write a path without it"
+    words = "file '/a:b' contains ':', which Kubernetes cannot mount. Use a path without it"
     assert (done.code, done.out, done.err) == (2, "", f"{tmp_path}/wf.yaml: {words}\n")
 
 

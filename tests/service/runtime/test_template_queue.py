@@ -75,8 +75,8 @@ def test_more_than_may_wait_are_refused_at_once_and_told_whose_they_are() -> Non
     with crowd(turns) as here:
         for name in ("ann-1", "ann-2", "bob-1"):
             here.asks(name)
-        for user, whose in (("ann", "2 templates of ann"), ("cy", "3 templates of all users")):
-            with pytest.raises(Unavailable, match=f"{whose} are being rendered") as refused, turns.turn(user):
+        for user, whose in (("ann", r"in progress by ann \(limit 2\)"), ("cy", r"in progress \(limit 3\)")):
+            with pytest.raises(Unavailable, match=whose) as refused, turns.turn(user):
                 pass
             assert refused.value.details == {"retry_after_s": 1}
         here.end("ann-1")

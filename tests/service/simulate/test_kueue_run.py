@@ -348,7 +348,11 @@ def test_a_gate_switches_partial_admission_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "says"), [(True, []), (False, ["HierarchicalCohorts is always on here: parents of cohorts count"])]
+    ("on", "says"),
+    [
+        (True, []),
+        (False, ["HierarchicalCohorts cannot be turned off: the simulation always uses hierarchical cohorts"]),
+    ],
 )
 def test_the_gate_of_hierarchical_cohorts_is_known(on: bool, says: list[str]) -> None:
     gates = parse_gates(f"HierarchicalCohorts={str(on).lower()}")
@@ -364,7 +368,7 @@ def test_gates_of_the_managers_configuration_that_change_nothing_here_are_told()
     gates = {"ElasticJobsViaWorkloadSlices": True, "PartialAdmission": True, "TLSOptions": True}
     config = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "featureGates": gates}
     found = line(manifests(config, FLAVOR, *queue("cq-a", 4)))
-    says = "ElasticJobsViaWorkloadSlices changes nothing here: what it switches is not simulated"
+    says = "ElasticJobsViaWorkloadSlices is ignored: the feature is not simulated"
     assert found["warnings"] == [{"document": 0, "path": "Configuration, featureGates", "message": says}]
 
 

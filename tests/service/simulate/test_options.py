@@ -27,15 +27,15 @@ def test_strategies_are_kueues_lists(text: str, strategies: tuple[Strategy, ...]
     [
         (
             "Fairest",
-            "--fair-sharing: there is no strategy 'Fairest': choose from LessThanOrEqualToFinalShare, LessThanInitialShare",
+            "--fair-sharing: unknown strategy 'Fairest' (strategies: LessThanOrEqualToFinalShare, LessThanInitialShare)",
         ),
         (
             "LessThanInitialShare,LessThanOrEqualToFinalShare",
-            "--fair-sharing: name one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
+            "--fair-sharing: use one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
         ),
         (
             "LessThanInitialShare,LessThanInitialShare",
-            "--fair-sharing: name one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
+            "--fair-sharing: use one strategy, or both as LessThanOrEqualToFinalShare,LessThanInitialShare",
         ),
     ],
 )
@@ -60,9 +60,9 @@ def test_gates_are_sorted_and_may_be_left_out() -> None:
             "PartialAdmision=true",
             "--feature-gates: there is no gate 'PartialAdmision': did you mean 'PartialAdmission'?",
         ),
-        ("PartialAdmission", "--feature-gates: 'PartialAdmission' is neither PartialAdmission=true nor"),
-        ("PartialAdmission=yes", "--feature-gates: 'PartialAdmission=yes' is neither"),
-        ("PartialAdmission=true,PartialAdmission=false", "--feature-gates: PartialAdmission is there twice"),
+        ("PartialAdmission", "--feature-gates: invalid 'PartialAdmission'. Use PartialAdmission=true or"),
+        ("PartialAdmission=yes", "--feature-gates: invalid 'PartialAdmission=yes'. Use"),
+        ("PartialAdmission=true,PartialAdmission=false", "--feature-gates: duplicate gate PartialAdmission"),
     ],
 )
 def test_a_gate_that_is_none_is_wrong_usage(text: str, message: str) -> None:

@@ -129,7 +129,7 @@ def test_a_run_as_the_peer_ends_where_it_begins_to_repeat_itself() -> None:
     turn = [["s-waits starts"], ["s-waits goes"]]
     assert told("22-comes-to-rest.yaml", Settings(as_peer=True)) == (
         turn * 2,
-        ["cycles 3 to 4 repeat for ever: work is evicted and admitted in turn"],
+        ["cycles 3 to 4 repeat forever: work is evicted and admitted in turn"],
     )
 
 

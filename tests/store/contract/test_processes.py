@@ -77,7 +77,7 @@ def test_a_second_server_is_refused_and_told_who_holds_the_store(any_store: str)
     with pytest.raises(RunrigError) as refused:
         SqlStore.open(any_store, exclusive=True)
     assert f"is in use by the server with process id {os.getpid()} on " in refused.value.message
-    assert refused.value.message.partition(": stop that server, or ")[2]
+    assert refused.value.message.partition(". Stop that server, or ")[2]
     HISTORY[0].to(first)
     first.close()
     second = SqlStore.open(any_store, exclusive=True)

@@ -96,7 +96,7 @@ def test_a_revision_that_is_not_the_next_one_is_refused_and_writes_nothing(store
     other = SpecText("hash-of-other", "", "", EVAL.spec)
     stale = commit(revision, (PutNode(Node("n9", {})),), put(Node("n9", {})), drop(NODES[0]), spec=other)
     with pytest.raises(
-        Unavailable, match=f"^revision {revision} was to be stored, but .* is at 5: another server wrote"
+        Unavailable, match=f"^cannot store revision {revision}: .* is at 5, because another server wrote"
     ):
         stale.to(store)
     assert (store.load(), len(store.log.events(after=4))) == (LOADED, len(HISTORY[4].events))
@@ -117,7 +117,7 @@ def test_of_two_servers_on_one_database_the_overtaken_one_writes_nothing(open_st
 def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store) -> None:
     fill(store)
     twin = dataclasses.replace(QUEUED, id="other-1", name="other")
-    with pytest.raises(ServerFault, match=r"(?i)refused what was to be written \(.*unique constraint.*workflows.uuid"):
+    with pytest.raises(ServerFault, match=r"(?i)rejected the write \(.*unique constraint.*workflows.uuid"):
         commit(6, (), put(Cohort("never")), put(twin)).to(store)
     assert store.load() == LOADED
 
@@ -132,7 +132,7 @@ def test_a_commit_that_the_database_refuses_leaves_the_former_state(store: Store
 )
 def test_a_subpool_whose_names_do_not_agree_cannot_be_stored(store: Store, pool: Pool) -> None:
     fill(store)
-    with pytest.raises(ServerFault, match=r"(?i)refused what was to be written \(.*check constraint.*ck_pools_"):
+    with pytest.raises(ServerFault, match=r"(?i)rejected the write \(.*check constraint.*ck_pools_"):
         commit(6, (), put(pool)).to(store)
     assert store.load() == LOADED
 
@@ -149,7 +149,7 @@ def test_finished_workflows_are_found_by_id_and_by_uuid(store: Store) -> None:
     assert (store.workflow("train-1"), store.workflow("uuid-of-train-1")) == (stored, stored)
     assert store.workflow("eval-2").workflow == CANCELLED
     assert store.workflow("train-4").preemptors == ("train-3/fit",)
-    with pytest.raises(NotFound, match="there is no workflow 'train-9'"):
+    with pytest.raises(NotFound, match="workflow 'train-9' not found"):
         store.workflow("train-9")
 
 

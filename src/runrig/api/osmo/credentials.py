@@ -16,7 +16,7 @@ router = APIRouter(route_class=Route, tags=["access"])
 
 _OWN = [needs(Permission.OWN_CREDENTIALS)]
 _CHANGE = [needs(Permission.CHANGE_OWN)]
-_NONE: Said = ("alice has no credential 'wandbb': there are wandb", {})
+_NONE: Said = ("unknown credential 'wandbb' of alice (credentials: wandb)", {})
 
 
 @router.get(

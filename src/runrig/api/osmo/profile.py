@@ -19,7 +19,7 @@ NEVER = "9999-12-31T00:00:00"
 """When a token without an end expires: the reference client stops at a null."""
 
 _CONNECT = [needs(Permission.CONNECT)]
-_NO_POOL: Said = ("there is no pool 'visoin': there are vision, vision--a", {})
+_NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
 _ENDS: Said = ("pool vision takes no work any more: choose one of batch", {"pool": "vision"})
 
 

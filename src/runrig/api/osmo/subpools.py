@@ -42,8 +42,8 @@ _DRAINING: Said = (
     "or created again",
     {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
 )
-_UNKNOWN: Said = ("pool team has no subpool 'x': it has a, b, c", {})
-_NO_PARENT: Said = ("there is no pool 'teem': there are sim, team", {})
+_UNKNOWN: Said = ("pool team has no subpool 'x' (subpools: a, b, c)", {})
+_NO_PARENT: Said = ("unknown pool 'teem' (pools: sim, team)", {})
 _NO_SHARE: Said = (
     "quota: 101% is more than all of the parent's quota: at most 100%",
     {"problems": [{"message": "quota: 101% is more than all of the parent's quota: at most 100%", "path": "quota"}]},

@@ -20,10 +20,7 @@ router = APIRouter(route_class=Route, tags=["nodes"])
 
 
 _BOTH = "nodes stand below the finest level: leave level out"
-_NO_SIZE = (
-    "size '8by8' is no size of a gang: write its pods of one GPU, such as 64, or PODSxGPUS, such as 8x8, "
-    "each at least 1 and at most 999999999"
-)
+_NO_SIZE = "invalid size '8by8'. Use a number of 1-GPU pods (64) or PODSxGPUS (8x8), each from 1 to 999999999"
 _SAID = {
     422: (
         _NO_SIZE,

@@ -23,7 +23,7 @@ _MAY_PASS = {401, 408, 429}
 _TOO_LARGE = ("request is too large", "message larger than max")
 """How the database behind the API server names a version of an object."""
 _WORDS = 500
-_WAY_OUT = "give runrig the rights of docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
+_WAY_OUT = "Grant runrig the permissions in docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds, seconds, times: a dead peer is noticed within a minute, even on a silent connection."""
 
@@ -35,8 +35,8 @@ class Refusal(Exception):
         self.status = status
         self.reason = reason
         self.message = message
-        way_out = f"; {_WAY_OUT}" if self.lacks_right else ""
-        super().__init__(f"the API server refused it ({status} {reason}): {message}{way_out}")
+        way_out = f". {_WAY_OUT}" if self.lacks_right else ""
+        super().__init__(f"the API server refused the request ({status} {reason}): {message}{way_out}")
 
     @property
     def final(self) -> bool:
@@ -124,7 +124,7 @@ def decoded(content: bytes) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        raise Unavailable(f"the API server answered something that is not JSON: {content[:80]!r}") from None
+        raise Unavailable(f"the API server returned invalid JSON: {content[:80]!r}") from None
 
 
 # ---------------------------------------------------------------- errors
@@ -142,11 +142,11 @@ def refused(response: httpx2.Response) -> RunrigError | Refusal:
 
 
 def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigError | Refusal:
-    message = " ".join(str(said.get("message") or "no word why").split())[:_WORDS]
+    message = " ".join(str(said.get("message") or "no reason given").split())[:_WORDS]
     if status == 401:
         return Unavailable(
-            f"the API server does not know who asks ({message}): the token or certificate is wrong or has expired; "
-            "log in to the cluster anew"
+            f"the API server rejected the login ({message}): the token or certificate is invalid or expired. "
+            "Log in to the cluster again"
         )
     if status == 500 and "failed to create typed patch object" in message:
         # An unknown field: not a fault of the server, though it says so.
@@ -157,19 +157,19 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
         # One webhook is down, and with it some objects of one kind.
         return Refusal(status, "InternalError", message)
     if status in _MAY_PASS or status >= 500:
-        return Unavailable(f"the API server cannot do it now ({status}): {message}", _told(retry_after))
+        return Unavailable(f"the API server is temporarily unavailable ({status}): {message}", _told(retry_after))
     return Refusal(status, str(said.get("reason") or "Unknown"), message)
 
 
 def unanswered(url: str, error: Exception) -> Unavailable:
     """The error for an answer that did not come, or not completely."""
     words: Mapping[type, str] = {
-        httpx2.ConnectTimeout: "no connection in time",
-        httpx2.ReadTimeout: "nothing came in time",
-        httpx2.WriteTimeout: "it took nothing in time",
+        httpx2.ConnectTimeout: "connection timed out",
+        httpx2.ReadTimeout: "response timed out",
+        httpx2.WriteTimeout: "sending timed out",
     }
     return Unavailable(
-        f"the API server {url} does not answer: {words.get(type(error)) or error or type(error).__name__}"
+        f"the API server {url} does not respond: {words.get(type(error)) or error or type(error).__name__}"
     )
 
 

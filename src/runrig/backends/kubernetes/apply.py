@@ -292,7 +292,7 @@ class Maker:
             raise
         except Exception as error:  # noqa: BLE001 - one gang must not stop all others
             _log.exception("event=gang_not_made gang=%s", id)
-            wanted.impossible |= {launch.key: f"runrig could not make its objects: {error!r}" for launch in missing}
+            wanted.impossible |= {launch.key: f"runrig could not create its objects: {error!r}" for launch in missing}
         else:
             ready.add(id)
 
@@ -352,7 +352,7 @@ class Maker:
         """Makes *call* while this server leads."""
         if not self._leads():
             # A server that slept here may have a successor, and may take for drift, or for missing, what the successor wants.
-            raise Unavailable("this server does not lead any more: it changes nothing")
+            raise Unavailable("this server is no longer the leader, so it changes nothing")
         return call()
 
 

@@ -172,9 +172,7 @@ class KubernetesBackend:
         launch = wanted.desired.run.get(key)
         pod = None if launch is None else self._view.ours.get(wanted.pod_name(launch))
         if pod is None or status.over(pod):
-            raise Conflict(
-                f"{key.workflow}/{key.task} has no pod that runs: see `runrig workflow query {key.workflow}`"
-            )
+            raise Conflict(f"{key.workflow}/{key.task} has no running pod. See `runrig workflow query {key.workflow}`")
         return pod
 
     def discard(self, workflow: str) -> None:
@@ -196,7 +194,7 @@ class KubernetesBackend:
             missing = self._cluster.kinds_missing()
             if missing:
                 raise Unavailable(
-                    f"{self._cluster.url} does not serve {', '.join(missing)}: install KAI Scheduler v0.13 or later"
+                    f"{self._cluster.url} does not serve {', '.join(missing)}. Install KAI Scheduler v0.13 or later"
                 )
             self._claim.hold()
             _log.info("event=cluster url=%s version=%s", self._cluster.url, self._cluster.version())
@@ -222,7 +220,7 @@ class KubernetesBackend:
             elif key in wanted.impossible:
                 facts[key] = TaskFact(Phase.ENDED, ExitCode.START_ERROR, wanted.impossible[key])
             elif key in self._made:
-                facts[key] = TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, "its pod was taken away by force")
+                facts[key] = TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, "its pod was deleted by force")
         for key, launch in wanted.desired.stop.items():
             pod = ours.get(wanted.pod_name(launch))
             facts[key] = (
@@ -274,8 +272,8 @@ class KubernetesBackend:
         if since is None or status.bound(pod) or time.monotonic() - since < self._bind_timeout_s:
             return None
         return (
-            f"no scheduler has said a word about pod {pod['metadata']['name']} for {time.monotonic() - since:.0f} s: "
-            f"does {names.SCHEDULER} run?"
+            f"no scheduler has handled pod {pod['metadata']['name']} for {time.monotonic() - since:.0f} s. "
+            f"Check that {names.SCHEDULER} is running"
         )
 
     def _bind_due_in_s(self) -> float:

@@ -131,7 +131,7 @@ class Cluster:
             except Refusal as refusal:
                 if refusal.status != 410:
                     raise
-        raise Unavailable(f"the list of {kind.plural} grew too old while it was read, {_TRIES} times")
+        raise Unavailable(f"the list of {kind.plural} expired while it was read, {_TRIES} times")
 
     def watch(
         self,
@@ -212,7 +212,7 @@ class Cluster:
                 now = self._now(each, uid)
             else:
                 return
-        raise Unavailable(f"{each['kind']} {each['metadata']['name']} changes too fast to take a finalizer from it")
+        raise Unavailable(f"{each['kind']} {each['metadata']['name']} changes too often to remove its finalizer")
 
     def _without(self, each: Object, uid: str, index: int, finalizer: str) -> None:
         place = f"/metadata/finalizers/{index}"
@@ -295,8 +295,8 @@ class Cluster:
         except httpx2.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise Unavailable(
-                    f"the API server {self.url} is not trusted: its certificate is not of the certificate authority in the kubeconfig, "
-                    f"or for another name ({error})"
+                    f"the API server {self.url} is not trusted: its certificate is not from the certificate authority in the kubeconfig, "
+                    f"or is for another name ({error})"
                 ) from None
             raise answers.unanswered(self.url, error) from None
         except (ConfigError, OSError, ValueError, LookupError) as error:
@@ -353,13 +353,13 @@ def connect(
         config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
         if context is not None and context not in config.contexts:
             raise ConfigError(
-                f"it has no context {context!r}, but {', '.join(sorted(config.contexts)) or 'none at all'}: "
-                "correct backend.context"
+                f"unknown context {context!r} (contexts: {', '.join(sorted(config.contexts)) or 'none'}). "
+                "Correct backend.context"
             )
         chosen = config.get(context)
         assert chosen is not None, "without a context it raises"
         if chosen.user is None:
-            raise ConfigError(f"context {chosen.context_name!r} names no user")
+            raise ConfigError(f"context {chosen.context_name!r} has no user")
         url = httpx2.URL(chosen.cluster.server)
         if url.scheme not in ("http", "https") or not url.host:
             raise ConfigError(f"the server of cluster {chosen.context.cluster!r} is not a URL with https://")
@@ -371,7 +371,7 @@ def connect(
     except Exception as error:  # noqa: BLE001  what a broken file can raise is long: its library checks little
         if isinstance(error, ConfigError) and str(error).startswith("Configuration file"):
             raise InvalidInput.one(
-                f"no kubeconfig at {place}: name one as backend.kubeconfig or in KUBECONFIG, or run in a pod that has a service account"
+                f"no kubeconfig at {place}. Set backend.kubeconfig or KUBECONFIG, or run in a pod with a service account"
             ) from None
         raise InvalidInput.one(f"kubeconfig {place} cannot be used: {in_words(error)}") from None
     tls = parts["verify"] if url.scheme == "https" else None

@@ -55,11 +55,11 @@ class ClusterView:
         for kind, watch in self._watches.items():
             if not watch.wait_synced(FIRST_LOOK_S):
                 raise Unavailable(
-                    f"{self._cluster.url} has not told of its {kind} objects: {watch.trouble or 'it is silent'}"
+                    f"cannot list {kind} objects of {self._cluster.url}: {watch.trouble or 'no response'}"
                 )
             if watch.lost_s > LOST_S:
                 raise Unavailable(
-                    f"{self._cluster.url} tells nothing new of its {kind} objects: {watch.trouble or 'it is silent'}"
+                    f"lost the watch on {kind} objects of {self._cluster.url}: {watch.trouble or 'no response'}"
                 )
 
     def stop(self) -> None:

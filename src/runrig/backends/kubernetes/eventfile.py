@@ -57,7 +57,7 @@ class EventFile:
         events = tuple(sorted(self._known.values(), key=_order))
         if not (events and self._dropped):
             return events
-        words = f"the cluster's programs noted more before: {self._dropped} events are not kept any more"
+        words = f"{self._dropped} older events of the cluster were dropped"
         return (ClusterEvent(events[0].time, None, "", "runrig", "Dropped", words), *events)
 
     def write(self, now: float) -> None:

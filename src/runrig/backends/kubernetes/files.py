@@ -73,8 +73,8 @@ class _Shelf:
     def put(self, path: str, data: bytes) -> Mount:
         if len(data) > LARGEST_SECRET:
             raise ValueError(
-                f"file {path!r} has {len(data):,} bytes, and a Secret of Kubernetes holds {LARGEST_SECRET:,}: "
-                "put it into the image, or let the task fetch it"
+                f"file {path!r} has {len(data):,} bytes, more than a Kubernetes Secret can hold ({LARGEST_SECRET:,}). "
+                "Put it into the image, or let the task download it"
             )
         key = hashlib.sha256(data).hexdigest()
         if key not in self.where:
@@ -85,9 +85,9 @@ class _Shelf:
             self.left -= len(data) + _OVERHEAD
             if self.left < 0:
                 raise ValueError(
-                    f"the files of the group have more than {LARGEST_GANG:,} bytes, and Kubernetes keeps them in Secrets. A file "
-                    f"with tokens, as {path!r}, counts once for each pod if it differs: give all pods the same file, and what "
-                    "differs in environment or args; or let the task fetch it"
+                    f"the files of the group exceed {LARGEST_GANG:,} bytes, the limit for Kubernetes Secrets. A file whose content differs "
+                    f"between pods, such as {path!r}, counts once per pod. Use the same file for all pods and pass the differences "
+                    "in environment or args, or let the task download it"
                 )
             self.secrets[-1][key] = base64.b64encode(data).decode()
             self.where[key] = len(self.secrets) - 1
@@ -106,7 +106,7 @@ def _paths(task: TaskSpec) -> list[str]:
     for place in places:
         if place in taken or place in folders:
             raise ValueError(
-                f"file {str(place)!r} cannot be made: another file of the task, or a folder, is in its place"
+                f"file {str(place)!r} cannot be created: another file of the task, or a folder, has the same path"
             )
         taken.add(place)
     return [str(place) for place in places]
@@ -115,9 +115,9 @@ def _paths(task: TaskSpec) -> list[str]:
 def _place(path: str) -> PurePosixPath:
     parts = PurePosixPath(path).parts
     if not parts or parts[-1] in ("/", "//") or ".." in parts or "\0" in path:
-        raise ValueError(f"file {path!r} is not inside the folder of the task: write a path without '..'")
+        raise ValueError(f"file {path!r} is outside the task's folder. Use a path without '..'")
     if ":" in path:
-        raise ValueError(f"file {path!r} has ':', which Kubernetes mounts nowhere: write a path without it")
+        raise ValueError(f"file {path!r} contains ':', which Kubernetes cannot mount. Use a path without it")
     if any(len(part.encode(errors="surrogateescape")) > _LONGEST_PART for part in parts):
-        raise ValueError(f"file {path[:80]!r}… cannot be made: a name in it is too long")
+        raise ValueError(f"file {path[:80]!r}… cannot be created: a name in its path is too long")
     return PurePosixPath("/", *parts[1:]) if path.startswith("/") else PurePosixPath(WORK, *parts)

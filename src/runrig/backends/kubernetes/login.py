@@ -34,11 +34,11 @@ def logins(http: httpx2.Client, url: str) -> Iterator[str]:
 
 def unsendable(url: str) -> ServerFault:
     """Without words of who noticed: they may hold the token."""
-    return ServerFault(f"the login for {url} cannot be sent: it holds characters that a header cannot")
+    return ServerFault(f"the login for {url} contains characters that are not allowed in a header")
 
 
 def no_login(url: str, error: Exception) -> ServerFault:
-    return ServerFault(f"no login for {url}: {in_words(error)}; try kubectl with the same kubeconfig")
+    return ServerFault(f"no login for {url}: {in_words(error)}. Try kubectl with the same kubeconfig")
 
 
 def look_at_files(chosen: SingleConfig) -> None:
@@ -54,9 +54,9 @@ def in_words(error: Exception) -> str:
     """*error* in words, without quoting the file: the line may hold the token."""
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
-        return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"
+        return f"not valid YAML (line {mark.line + 1})" if mark else "not valid YAML"
     if isinstance(error, AttributeError):
-        return "it is no mapping, as a kubeconfig is"
+        return "not a kubeconfig (must be a mapping)"
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing"
     if isinstance(error, OSError):

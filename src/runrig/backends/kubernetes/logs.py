@@ -39,7 +39,7 @@ REST_S = 10.0
 at every look."""
 
 _AGAIN_S = 1.0
-_ROTATED = "the beginning of the output is gone from its node: what follows may be there twice"
+_ROTATED = "the beginning of the output is no longer on its node; the following lines may be duplicates"
 _PROBLEMS = (RunrigError, Refusal, OSError)
 _log = logging.getLogger(__name__)
 
@@ -290,7 +290,7 @@ class _Keeper(_Reader):
         self.release()
         if self._kept:
             return None
-        return self._problem or TimeoutError(f"it did not come within {seconds:g} s")
+        return self._problem or TimeoutError(f"no response within {seconds:g} s")
 
     def _run(self) -> None:
         try:
@@ -343,11 +343,7 @@ def _end_of(said: Iterator[bytes]) -> bytes:
 
 def _give_up(place: _Place, problem: Exception) -> None:
     """Declares the partial output complete, with a note that says what is missing."""
-    said = (
-        f"not all of the output could be had: {problem}"
-        if place.part.exists()
-        else f"no output could be had: {problem}"
-    )
+    said = f"output is incomplete: {problem}" if place.part.exists() else f"output is not available: {problem}"
     try:
         place.make()
         with os.fdopen(os.open(place.part, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:

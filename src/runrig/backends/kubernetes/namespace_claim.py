@@ -57,8 +57,8 @@ class NamespaceClaim:
         term = _number(said.get("term"))
         if self.term and term > self.term:
             raise Unavailable(
-                f"another server of the same database leads in namespace {self._namespace} since (term {term}, and this one had "
-                f"{self.term}): this one changes nothing there"
+                f"another server with the same database has become the leader in namespace {self._namespace} (term {term}; this server "
+                f"had {self.term}), so this server changes nothing there"
             )
         if term and not self.term and said.get("epoch") == self._epoch:
             self.term = term
@@ -66,7 +66,7 @@ class NamespaceClaim:
             return
         # Checked between reading and writing: a later leader reads what is written here, or causes a conflict.
         if not self._leads():
-            raise Unavailable("this server does not lead any more: it claims nothing")
+            raise Unavailable("this server is no longer the leader, so it does not claim the namespace")
         wanted = self.term or 1 + (term or self._highest())
         self._write(found, {"epoch": self._epoch, "term": str(wanted)})
         self.term = wanted
@@ -74,9 +74,9 @@ class NamespaceClaim:
     def _check_identity(self, said: Mapping[str, str]) -> None:
         if said.get("identity") != self._identity:
             raise Unavailable(
-                f"namespace {self._namespace} belongs to another runrig, with a database of its own: claimed at "
-                f"{said.get('claimed_at', 'an unknown time')} by {said.get('claimed_by', 'an unknown server')}. "
-                "Nothing is done there: write another backend.namespace, or, if that one is gone for good, "
+                f"namespace {self._namespace} belongs to another runrig with its own database (claimed at "
+                f"{said.get('claimed_at', 'an unknown time')} by {said.get('claimed_by', 'an unknown server')}). "
+                "Use another backend.namespace. If that runrig no longer exists, run "
                 f"kubectl delete configmap {names.CLAIM} --namespace {self._namespace}"
             )
 
@@ -94,7 +94,7 @@ class NamespaceClaim:
         claimed_at = datetime.now(UTC).isoformat(timespec="seconds")
         said = {"identity": self._identity, "claimed_at": claimed_at, "claimed_by": socket.gethostname(), **term}
         if self._cluster.create(self._config_map(said)) is None:
-            raise Unavailable(f"somebody else has just claimed namespace {self._namespace}")
+            raise Unavailable(f"another server has just claimed namespace {self._namespace}")
 
     def _make_namespace(self) -> None:
         wanted = {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.name, "metadata": {"name": self._namespace}}

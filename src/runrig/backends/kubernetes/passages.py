@@ -65,11 +65,11 @@ def _checked(command: tuple[str, ...]) -> tuple[str, ...]:
     try:
         size = sum(len(word.encode()) + 1 for word in command)
     except UnicodeEncodeError:
-        raise InvalidInput.one("the command holds characters that UTF-8 cannot", "command") from None
+        raise InvalidInput.one("the command is not valid Unicode", "command") from None
     if any("\0" in word for word in command):
-        raise InvalidInput.one("the command holds a NUL character", "command")
+        raise InvalidInput.one("the command contains a NUL character", "command")
     if size > LONGEST_COMMAND:
-        raise InvalidInput.one(f"the command has {size} bytes: at most {LONGEST_COMMAND}", "command")
+        raise InvalidInput.one(f"the command is too long ({size} bytes, maximum {LONGEST_COMMAND})", "command")
     return command
 
 
@@ -96,9 +96,7 @@ async def _connected(cluster: Cluster, pod: Object, path: str, protocol: Subprot
             if refused.status_code != httpx2.codes.UNAUTHORIZED:
                 break
         except (OSError, InvalidHandshake, EOFError) as error:
-            raise Unavailable(
-                f"the API server {cluster.url} does not answer: {str(error) or 'no answer in time'}"
-            ) from None
+            raise Unavailable(f"the API server {cluster.url} does not respond: {str(error) or 'timed out'}") from None
         else:
             if (there := connection.transport.get_extra_info("socket")) is not None:  # else all is said already
                 answers.probe(there)
@@ -111,10 +109,10 @@ def _in_words(refusal: RunrigError | Refusal, right: str) -> RunrigError:
         return refusal
     if refusal.status == httpx2.codes.FORBIDDEN:
         return Conflict(
-            f"runrig may not enter tasks on this cluster: {refusal.message}; the right to get and create {right} is optional "
-            f"({_RIGHTS}, docs/kubernetes.md)"
+            f"runrig does not have permission to enter tasks on this cluster: {refusal.message}. Grant it the optional permission "
+            f"to get and create {right} ({_RIGHTS}, docs/kubernetes.md)"
         )
-    return Conflict(f"nobody can enter the pod: {refusal.message}")
+    return Conflict(f"cannot enter the pod: {refusal.message}")
 
 
 class PodProgram:
@@ -132,7 +130,7 @@ class PodProgram:
                 channel, data = _frame(await self._connection.recv())
             except ConnectionClosed as error:
                 why = "" if error.rcvd is None else f" ({error.rcvd.reason or error.rcvd.code})"
-                raise Unavailable(f"the API server {self._url} has ended the connection to the task{why}") from None
+                raise Unavailable(f"the API server {self._url} closed the connection to the task{why}") from None
             if channel in (OUT, ERR) and data:
                 return channel, data
             if channel == _STATUS:
@@ -186,7 +184,7 @@ def _end(text: bytes) -> tuple[int, str]:
             return int(cause["message"]), ""
     if not_run := _NOT_RUN.search(words):
         return (NOT_FOUND if any(each in words for each in _NO_SUCH) else NOT_STARTED), not_run[1]
-    raise Unavailable(f"the cluster lets nobody into the task now: {words}")
+    raise Unavailable(f"cannot enter the task now: {words}")
 
 
 def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -216,7 +214,9 @@ class PodPort:
                 if data and channel != _STDIN:
                     said = data.decode("utf-8", "replace")
                     raise Unavailable(
-                        "nothing listens on the port" if _REFUSED in said else f"the port is not reached: {said}"
+                        "nothing is listening on the port"
+                        if _REFUSED in said
+                        else f"cannot connect to the port: {said}"
                     )
                 if data:
                     self._heard_at = asyncio.get_running_loop().time()

@@ -287,8 +287,8 @@ class GangPods:
             name = {**_RESOURCE_NAMES, **self.settings.resource_names}.get(resource, resource)
             if "/" not in name and name not in (CPU, MEMORY, "ephemeral-storage") and not name.startswith(_HUGE_PAGES):
                 raise ValueError(
-                    f"task {task.name} asks for {resource}, and no node of Kubernetes can have {name!r}: "
-                    "give it a name with a domain under resource_names, such as example.com/" + name
+                    f"task {task.name} requests {resource}, but {name!r} is not a valid Kubernetes resource name. "
+                    "Map it to a name with a domain under resource_names, such as example.com/" + name
                 )
             yield name, _quantity(resource, amount)
 

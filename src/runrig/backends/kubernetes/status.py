@@ -138,14 +138,14 @@ def says(pod: Object) -> str | None:
     task = pod["metadata"]["name"] if key is None else key.task
     if not bound(pod):
         words = _sentence(_condition(pod, "PodScheduled").get("message") or _unbound(pod))
-        return f"{task} has no node: {words}" if words else None
+        return f"{task} has not been placed: {words}" if words else None
     node = pod["spec"]["nodeName"]
     waiting = [state["waiting"] for _, state in _states(pod) if state.get("waiting", {}).get("reason")]
     if not waiting:
-        return f"{task} has node {node}, which has not begun with it"
+        return f"{task} is placed on {node}, which has not started it yet"
     worst = next((each for each in waiting if _wait_code(each)), waiting[-1])
     words = _sentence(worst.get("message"))
-    return f"{task} is being set up on {node}: {worst['reason']}" + (f", {words}" if words else "")
+    return f"{task} is starting on {node}: {worst['reason']}" + (f", {words}" if words else "")
 
 
 def _unbound(pod: Object) -> str | None:
@@ -179,7 +179,7 @@ def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
     since = began or pod.get("status", {}).get("startTime")
     if not bound(pod) or since is None or now - _time(since) < timeout_s:
         return None
-    return ExitCode.START_TIMEOUT, _said(f"not started within {timeout_s:g} s of having a node", says(pod))
+    return ExitCode.START_TIMEOUT, _said(f"not started within {timeout_s:g} s of placement", says(pod))
 
 
 def _wait_code(waiting: Object) -> int | None:
@@ -192,7 +192,7 @@ def _wait_code(waiting: Object) -> int | None:
 
 def _wait_message(container: Object, code: int, waiting: Object) -> str:
     image = container.get("image", "its image")
-    what = f"image {image} cannot be had" if code in (_PULL_BACKOFF, _PULL_ERROR) else "its container does not start"
+    what = f"cannot pull image {image}" if code in (_PULL_BACKOFF, _PULL_ERROR) else "its container cannot start"
     return _said(f"{what} ({waiting['reason']})", waiting.get("message"))
 
 
@@ -226,9 +226,9 @@ def _taken_away(pod: Object) -> _End | None:
     if status.get("reason") == "Evicted":
         return ExitCode.EVICTED, _said("evicted by its node", status.get("message"))
     if status.get("reason") in _CANNOT_START:
-        return ExitCode.START_ERROR, _said("it could not be started", status.get("message"))
+        return ExitCode.START_ERROR, _said("could not be started", status.get("message"))
     if disruption:
-        return ExitCode.BACKEND_ERROR, _said(f"taken away by the cluster ({reason or 'DisruptionTarget'})", words)
+        return ExitCode.BACKEND_ERROR, _said(f"removed by the cluster ({reason or 'DisruptionTarget'})", words)
     return None
 
 
@@ -246,7 +246,7 @@ def _out_of_memory(pod: Object) -> _End | None:
     for container, state in _states(pod):
         ended, main = state.get("terminated", {}), container["name"] == CONTAINER
         if ended.get("reason") == "OOMKilled" and (main or not _terminated(pod)):
-            words = _said("killed, for it used more memory than it may (OOMKilled)", ended.get("message"))
+            words = _said("killed: it exceeded its memory limit (OOMKilled)", ended.get("message"))
             return ExitCode.EVICTED, words if main else f"container {container['name']}: {words}"
     return None
 
@@ -260,18 +260,18 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
     )
     silent = not ran and not over(pod) and _started(pod)
     if stopping:
-        words = "its pod was deleted by force: its node has not said that it ended"
+        words = "its pod was deleted by force; its node did not confirm the end"
         return None if ran else (STOPPED, words if silent else "stopped before it started")
     if _ended_before(pod, _asked_to_stop(metadata)):
         return None
     if silent:
         return (
             ExitCode.BACKEND_ERROR,
-            "its pod was deleted by force, and not by runrig: its node has not said that it ended",
+            "its pod was deleted by force, not by runrig; its node did not confirm the end",
         )
     if not ran:
-        return ExitCode.BACKEND_ERROR, "its pod was deleted before it started, and not by runrig"
-    return ExitCode.BACKEND_ERROR, f"its pod was deleted while it ran, and not by runrig (exit code {_own_end(pod)[0]})"
+        return ExitCode.BACKEND_ERROR, "its pod was deleted before it started, not by runrig"
+    return ExitCode.BACKEND_ERROR, f"its pod was deleted while running, not by runrig (exit code {_own_end(pod)[0]})"
 
 
 def _ended_by_itself(pod: Object) -> bool:
@@ -309,7 +309,7 @@ def _own_end(pod: Object) -> _End:
     elif reason:
         return ExitCode.BACKEND_ERROR, _said(f"its node did not run it ({reason})", words)
     else:
-        return ExitCode.UNKNOWN, "it failed, and the cluster does not say how"
+        return ExitCode.UNKNOWN, "failed; the cluster gives no reason"
     return code, message or (_said(f"exit code {code} ({reason})", words) if code and reason else "")
 
 
@@ -318,12 +318,12 @@ def _container_end(container: Object, state: Object) -> _End:
     ended = state["terminated"]
     reason, words, code = ended.get("reason") or "Error", ended.get("message"), int(ended["exitCode"])
     if reason in _CANNOT_START:
-        return ExitCode.START_ERROR, _said("it could not be started", words)
+        return ExitCode.START_ERROR, _said("could not be started", words)
     if reason == "ContainerStatusUnknown":
-        return _LOST_SIGHT, _said("its node lost sight of it", words)
+        return _LOST_SIGHT, _said("its node lost track of it", words)
     if container["init"] and code:
         code = min(_INIT_OFFSET + code, _LAST_INIT)
-        return code, _said(f"init container {container['name']} ended with {ended['exitCode']}", words)
+        return code, _said(f"init container {container['name']} failed with exit code {ended['exitCode']}", words)
     if not code or (reason in _PLAIN and not words):
         return code, ""
     return code, _said(f"exit code {code}" + ("" if reason in _PLAIN else f" ({reason})"), words)

@@ -36,8 +36,8 @@ _LEAVES_S = 0.02
 """How long to wait for the end of a supervisor that has let go of its claim."""
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
-_LOST = "its supervisor was killed: what it had started was killed too, and its exit code is not known"
-_REBOOTED = "the machine was restarted while it ran"
+_LOST = "its supervisor was killed, and its processes with it; the exit code is unknown"
+_REBOOTED = "the machine restarted while it was running"
 _STOPPED = "stopped before it started"
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class LocalBackend:
         self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
     ) -> None:
         if not sys.platform.startswith("linux"):
-            raise ServerFault(f"the local backend needs Linux, and this is {sys.platform}: use --backend simulated")
+            raise ServerFault(f"the local backend requires Linux (this is {sys.platform}). Use --backend simulated")
         self._folder = folder.resolve()
         self._tasks = self._folder / "tasks"
         try:
@@ -86,7 +86,7 @@ class LocalBackend:
             self._wake_pipe = WakePipe(self._folder / "bell")
         except OSError as error:
             raise ServerFault(
-                f"{folder} cannot be used for tasks: {error.strerror}; choose another with --data"
+                f"{folder} cannot be used for tasks ({error.strerror}). Choose another folder with --data"
             ) from error
         self._machine = machine.inspect(self._folder, gpus, find_gpus)
         self._nodes_told = False
@@ -155,7 +155,7 @@ class LocalBackend:
         live = self._live.get(key)
         pid = None if live is None or live.fact.phase is not Phase.RUNNING else live.attempt.supervisor_pid()
         if live is None or pid is None:
-            raise Conflict(f"{key.workflow}/{key.task} does not run now: `runrig workflow query {key.workflow}` tells")
+            raise Conflict(f"{key.workflow}/{key.task} is not running. See `runrig workflow query {key.workflow}`")
         return live.attempt.folder, pid
 
     def discard(self, workflow: str) -> None:
@@ -199,8 +199,8 @@ class LocalBackend:
         found = identity(self._tasks)
         if found != self._identity:
             raise ServerFault(
-                f"{self._tasks} was {'replaced' if found else 'deleted'} while the server used it, so no task is started or stopped: "
-                "stop the server and start it again"
+                f"{self._tasks} was {'replaced' if found else 'deleted'} while the server used it, so no task can be started or "
+                "stopped. Restart the server"
             )
 
     def _refresh(self) -> bool:
@@ -349,14 +349,14 @@ class LocalBackend:
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:
                 raise
-            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be made: {error}"))
+            self._see(live, attempt.settle(ExitCode.BACKEND_ERROR, f"its folder could not be created: {error}"))
         else:
             self._supervise(live)
 
     def _supervise(self, live: _Live) -> None:
         live.tries += 1
         if live.tries > _TRIES:
-            message = f"its supervisor does not start: see {live.attempt.folder / 'supervisor.log'}"
+            message = f"its supervisor did not start; see {live.attempt.folder / 'supervisor.log'}"
             self._forbid(live, ExitCode.BACKEND_ERROR, message)
             return
         with contextlib.suppress(OSError):  # too many processes at present

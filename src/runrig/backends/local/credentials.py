@@ -23,7 +23,7 @@ def hand_over(folder: Path, launch: Launch, opens: Opens) -> tuple[dict[str, str
         except RunrigError as error:
             raise ValueError(error.message) from None
         except KeyError as error:
-            raise ValueError(f"credential {use.name!r} of {launch.user} has no key {error} any more") from None
+            raise ValueError(f"credential {use.name!r} of {launch.user} no longer has the key {error}") from None
         if use.path:
             paths |= _files(folder / supervisor.CREDENTIALS / use.name, use.path, values)
     return paths, variables

@@ -55,7 +55,7 @@ class DatagramPassage:
         """Raises InvalidInput."""
         if not SENDER <= len(data) <= SENDER + LARGEST:
             raise InvalidInput.one(
-                f"a message of {len(data)} bytes is no datagram: write an IPv4 address (4 bytes), a port (2) and at most {LARGEST} bytes"
+                f"invalid datagram message of {len(data)} bytes. Send an IPv4 address (4 bytes), a port (2) and at most {LARGEST} bytes"
             )
         if time.monotonic() - self._looked_at > LOOK_S:
             self._is_there = await asyncio.to_thread(self._listens)

@@ -65,6 +65,6 @@ def why_no_gpus() -> str:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return f"NVML says {str(error)!r}"
+        return f"NVML reports {str(error)!r}"
     pynvml.nvmlShutdown()
     return "NVML reports none on this machine"

@@ -95,7 +95,9 @@ def _own_environment(attempt: Attempt, launch: Launch, visible: tuple[str, ...])
 def _gpu_names(gpus: tuple[int, ...], visible: tuple[str, ...]) -> Iterable[str]:
     for index in gpus:
         if index >= len(visible):
-            raise ValueError(f"GPU {index} is not on this machine: it has {len(visible)}; start the server with --gpus")
+            raise ValueError(
+                f"GPU {index} does not exist on this machine, which has {len(visible)}. Start the server with --gpus"
+            )
         yield visible[index]
 
 
@@ -161,16 +163,16 @@ def _relocation(work: Path, files: Iterable[FileSpec], handed: Mapping[str, str]
 def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
     parts = PurePosixPath(file.path.lstrip("/")).parts
     if not parts or ".." in parts or "\0" in file.path:
-        raise ValueError(f"file {file.path!r} is not inside the folder of the task: write a path without '..'")
+        raise ValueError(f"file {file.path!r} is outside the task's folder. Use a path without '..'")
     data = contents_of(file, values)
     try:
         _create(work, parts, data)
     except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"file {file.path!r} cannot be made: another file of the task is in its place") from None
+        raise ValueError(f"file {file.path!r} cannot be created: another file of the task has the same path") from None
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        raise ValueError(f"file {file.path[:80]!r}… cannot be made: a name in it is too long") from None
+        raise ValueError(f"file {file.path[:80]!r}… cannot be created: a name in its path is too long") from None
 
 
 def _create(work: Path, parts: tuple[str, ...], data: bytes) -> None:

@@ -58,9 +58,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO)
 _HINTS = {
-    errno.ENOENT: "there is no such command on this machine (the local backend uses no images)",
-    errno.EACCES: "it is not executable: begin the file with #!, or name its interpreter",
-    errno.ENOEXEC: "it is neither a program nor a script: begin the file with #!, or name its interpreter",
+    errno.ENOENT: "command not found on this machine (the local backend does not use images)",
+    errno.EACCES: "not executable. Start the file with #!, or name its interpreter in the command",
+    errno.ENOEXEC: "neither a program nor a script. Start the file with #!, or name its interpreter in the command",
 }
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -76,7 +76,7 @@ def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[st
     """
     fields = [str(grace_s), str(len(command)), *command, *(f"{name}={value}" for name, value in environment.items())]
     if any("\0" in field for field in fields):
-        raise ValueError("the command or its environment holds a NUL character")
+        raise ValueError("the command or its environment contains a NUL character")
     return b"".join(os.fsencode(field) + b"\0" for field in fields)
 
 
@@ -131,7 +131,7 @@ def read(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.ENXIO, "it is no regular file", path)
+            raise OSError(errno.ENXIO, "it is not a regular file", path)
         data = b""
         while len(data) < LARGEST and (part := os.read(descriptor, 1 << 16)):
             data += part

@@ -35,8 +35,7 @@ def address_of(task: str, port: int, there: Mapping[int, str]) -> str:
     if port not in there:
         others = ", ".join(str(each) for each in sorted(there)) or "none"
         raise Conflict(
-            f"no process of {task} listens on port {port} of the loopback address: its ports are {others}; those of others are not "
-            "forwarded",
+            f"no process of {task} listens on loopback port {port} (its ports: {others})",
             {"port": port, "ports": sorted(there)},
         )
     return there[port]
@@ -49,7 +48,7 @@ async def connect(task: str, supervisor_pid: int, port: int) -> Passage:
         async with asyncio.timeout(_CONNECTS_S):
             reader, writer = await asyncio.open_connection(address, port)
     except (OSError, TimeoutError) as error:
-        raise Unavailable(f"port {port} of {task} takes no connection: {str(error) or 'no answer'}") from error
+        raise Unavailable(f"port {port} of {task} refuses connections: {str(error) or 'no response'}") from error
     return PortPassage(reader, writer)
 
 

@@ -39,7 +39,7 @@ async def visit(folder: Path, supervisor_pid: int, program: Program) -> Passage:
             socket.send_fds(door, [request], files.theirs)
         except OSError as error:
             door.close()
-            raise Unavailable(f"the visitor in {folder.name} has gone: {error.strerror}; try again") from error
+            raise Unavailable(f"the session in {folder.name} was lost ({error.strerror}). Try again") from error
         return Visit(door, files.ours())
 
 
@@ -50,7 +50,7 @@ def _request(program: Program) -> bytes:
     except ValueError as error:
         raise InvalidInput.one(str(error), "command") from error
     if len(request) > LONGEST_COMMAND:
-        raise InvalidInput.one(f"the command has {len(request)} bytes: at most {LONGEST_COMMAND}", "command")
+        raise InvalidInput.one(f"the command is too long ({len(request)} bytes, maximum {LONGEST_COMMAND})", "command")
     return request
 
 

@@ -25,7 +25,7 @@ def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
     if unknown:
         rest = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
         raise NotFound(
-            f"there is no node {', '.join(unknown[:MOST_NAMED])}{rest}: `runrig resource list` lists them all",
+            f"node {', '.join(unknown[:MOST_NAMED])}{rest} not found. List nodes with `runrig resource list`",
             {"nodes": unknown},
         )
     nodes = [state.nodes[name] for name in sorted(set(names))]

@@ -3,16 +3,16 @@
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import WorkflowSpec
 
-NO_IMAGES = "the local backend runs commands on this machine: images are recorded and not used"
-_NO_DURATIONS = "duration counts on the simulated backend only: here a task takes as long as it takes"
+NO_IMAGES = "image is ignored: the local backend runs commands directly on this machine"
+_NO_DURATIONS = "duration is ignored: it applies only to the simulated backend"
 
 
 def without_inputs(spec: WorkflowSpec, backend: str) -> None:
     """Raises InvalidInput."""
     for task in (task for group in spec.groups for task in group.tasks if task.inputs):
         raise InvalidInput.one(
-            f"task {task.name} reads the output of {task.inputs[0]}, and the {backend} backend does not keep outputs: write to "
-            "storage of your own, and leave inputs out",
+            f"task {task.name} has inputs from {task.inputs[0]}, but the {backend} backend does not keep outputs. "
+            "Remove inputs, and write to your own storage",
             "inputs",
         )
 

@@ -37,7 +37,7 @@ class Batches:
         most = MOST_TOGETHER if together else MOST
         if not 0 < len(batch) <= most:
             raise InvalidInput.one(
-                f"{len(batch)} workflows in one batch: send 1 to {most:,} at once{', all or nothing' if together else ''}",
+                f"invalid batch of {len(batch)} workflows. Send 1 to {most:,} in one{' all-or-nothing' if together else ''} batch",
                 "workflows",
             )
         read_ones = [_read(each) for each in _keyed(batch, key)]
@@ -59,7 +59,7 @@ class Batches:
             return _withheld([each if isinstance(each, RunrigError) else None for each in batch])
         known = [each for each in map(self._submissions.entered, parsed) if each is not None]
         if 0 < len(known) < len(parsed):
-            raise Conflict("the Idempotency-Key belongs to another batch: send each one with a key of its own")
+            raise Conflict("this Idempotency-Key was used for another batch. Use a new key for each batch")
         if known:
             return [*known]
         with self._transactor.writing(parsed[0].user) as writing:
@@ -116,7 +116,6 @@ def _withheld(errors: Sequence[RunrigError | None]) -> list[Outcome]:
     """*errors*, and a Conflict for each that was in order itself."""
     first = next(at for at, error in enumerate(errors, start=1) if error is not None)
     why = (
-        f"not submitted, because number {first} of the batch is refused and it was to be all or nothing: correct that one, or "
-        "leave it out"
+        f"not submitted: item {first} was refused, and the batch is all-or-nothing. Correct that item, or leave it out"
     )
     return [Conflict(why, {"refused": first}) if error is None else error for error in errors]

@@ -40,7 +40,7 @@ def check(differences: Iterable[Difference]) -> None:
     if told:
         rest = f"; and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
         raise Conflict(
-            f"{'; '.join(told[:MOST_TOLD])}{rest}: the file would undo that; write it into the file, or apply it with --force"
+            f"{'; '.join(told[:MOST_TOLD])}{rest}. The file would undo this. Add the change to the file, or apply it with --force"
         )
 
 

@@ -13,14 +13,16 @@ def check_credentials(spec: WorkflowSpec, user: str, credentials: Credentials) -
     for use in uses:
         found, way = there.get(use.name), f"`runrig credential set {use.name}`"
         if found is None:
-            said = f"{user} has no credential {use.name!r}: there are {', '.join(there) or 'none'}; set it with {way}"
+            said = f"unknown credential {use.name!r} of {user} (credentials: {', '.join(there) or 'none'}). Set it with {way}"
             raise NoCredential(said, {"credential": use.name})
         missing = [key for key in use.variables.values() if key not in found.keys]
         if missing:
-            said = f"credential {use.name!r} of {user} has no key {missing[0]!r:.80}: it has {', '.join(found.keys)}"
+            said = f"credential {use.name!r} of {user} has no key {missing[0]!r:.80} (keys: {', '.join(found.keys)})"
             raise NoCredential(said, {"credential": use.name})
         if not found.sealed:
-            said = f"the values of credential {use.name!r} of {user} were left out of a backup: set it again with {way}"
+            said = (
+                f"the values of credential {use.name!r} of {user} were excluded from a backup. Set it again with {way}"
+            )
             raise NoCredential(said, {"credential": use.name})
 
 
@@ -29,8 +31,8 @@ def check_repeated(old: Workflow, spec: WorkflowSpec, user: str) -> None:
     uses = _uses(spec)
     if uses and old.submitted_by != user:
         raise NoCredential(
-            f"{old.id} names credential {uses[0].name!r} of {old.submitted_by}, and would be handed that of {user}: let "
-            f"{old.submitted_by} repeat it, or submit its file",
+            f"{old.id} uses credential {uses[0].name!r} of {old.submitted_by}, which {user} cannot use. Ask {old.submitted_by} to "
+            "repeat it, or submit its file yourself",
             {"credential": uses[0].name},
         )
 

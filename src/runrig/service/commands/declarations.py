@@ -125,7 +125,7 @@ class Declarations:
         with self.editing(user) as writing:
             before = writing.state.cohorts.get(name)
             if before is None:
-                raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
+                raise NotFound(f"cohort {name!r} not found. List cohorts with `runrig cohort list`")
             check_unchanged(expected, before, f"cohort {name}")
             cohort = edited_cohort(before, edit, writing.state)
             writing.commit(pools.put_cohort(writing.state, cohort, create=False))
@@ -231,16 +231,16 @@ class Declarations:
         """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""
         if spec.backend_type is not None and spec.backend_type != self._backend.name:
             raise Conflict(
-                f"the file says backend {spec.backend_type}, but this server runs with {self._backend.name}: "
-                "a backend is fixed after start; take `backend` out of the file, or start another server"
+                f"the file sets backend {spec.backend_type}, but this server was started with {self._backend.name}. "
+                "Remove `backend` from the file, or start another server"
             )
         there = {node.name: node for node in state.nodes.values()}
         changed = [node.name for node in spec.nodes if there.get(node.name, node).resources != node.resources]
         missing = [node.name for node in spec.nodes if node.name not in there]
         if there and (changed or missing) and self._backend.name == "simulated":
             raise Conflict(
-                f"nodes are fixed after start, and {', '.join([*changed, *missing][:5])} differ from those there: "
-                "restart `runrig up` with this file, or take `nodes` out of it"
+                f"nodes cannot change while the server runs, but these differ: {', '.join([*changed, *missing][:5])}. "
+                "Restart `runrig up` with this file, or remove `nodes` from it"
             )
 
     def prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:

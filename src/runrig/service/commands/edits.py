@@ -77,9 +77,7 @@ def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     if others:
         raise InvalidInput(
             tuple(
-                Problem(
-                    f"subpool {pool.name} has no {name} of its own: it is that of {pool.parent}, change it there", name
-                )
+                Problem(f"subpool {pool.name} inherits {name} from {pool.parent}. Change it there", name)
                 for name in others
             )
         )
@@ -112,8 +110,8 @@ def known_cohort(state: State, name: str | None) -> str | None:
     if name is None or name in known or name_problem("cohort", name):  # what is wrong with a name is said later
         return name
     meant = likely(name, known)
-    there = f"did you mean {meant!r}?" if meant else f"there is {cluster.listed(known) or 'none yet'};"
-    raise NotFound(f"there is no cohort {name!r}: {there} `runrig cohort create {name}` makes it")
+    there = f". Did you mean {meant!r}?" if meant else f" (cohorts: {cluster.listed(known) or 'none'})."
+    raise NotFound(f"unknown cohort {name!r}{there} To create it: `runrig cohort create {name}`")
 
 
 def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
@@ -153,7 +151,7 @@ def _limits(
         yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
     elif not isinstance(limit, Keep):
         if limit is not None and limit < 0:
-            raise InvalidInput.one(f"{name} {limit} is negative: limits start at 0", name)
+            raise InvalidInput.one(f"invalid {name} {limit}. Use 0 or more", name)
         yield _gpu_key(quotas, flavors, name), limit
 
 
@@ -162,8 +160,8 @@ def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResou
     keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
     if len(keys) != 1:
         raise InvalidInput.one(
-            f"there are {len(keys)} kinds of GPUs ({', '.join(key.flavor for key in keys)}), so a plain limit is not clear: "
-            f"say it for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
+            f"this cluster has {len(keys)} GPU flavors ({', '.join(key.flavor for key in keys)}). "
+            f"Set the limit for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
             name,
         )
     return keys[0]

@@ -16,7 +16,7 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
     """
     if revision > state.revision:
         raise InvalidInput.one(
-            f"if_revision {revision} does not exist yet: the newest is {state.revision}; `runrig plan` prints its revision",
+            f"if_revision {revision} does not exist yet (latest: {state.revision}). Use the revision that `runrig plan` prints",
             "if_revision",
         )
     touched: set[tuple[str, str]] = {(each.kind, each.name) for each in differences}
@@ -26,8 +26,8 @@ def check_not_moved(log: EventLog, state: State, differences: Sequence[Differenc
         if (kind, name) in touched or (kind == "flavor" and touched):
             what = "the flavors were" if kind == "flavor" else f"{kind} {name} was"
             raise Changed(
-                f"{what} changed in revision {event.revision} ({event.actor}), and the plan was made for revision {revision}: "
-                "ask `runrig plan` again",
+                f"{what} changed in revision {event.revision} ({event.actor}), after the plan for revision {revision}. "
+                "Run `runrig plan` again",
                 {"kind": kind, "name": name, "revision": event.revision, "if_revision": revision},
             )
 

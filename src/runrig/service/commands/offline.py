@@ -32,7 +32,7 @@ def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
     accepted = parsed.accepted(parsed.plan(state, now=0.0), cluster.backend_type or NOT_SAID)
     if cluster.nodes:
         return accepted
-    unknown = "the cluster file lists no nodes: quotas were checked, room on nodes was not"
+    unknown = "the cluster file lists no nodes, so only quotas were checked"
     return replace(accepted, warnings=(*accepted.warnings, unknown))
 
 

@@ -26,7 +26,7 @@ OF_ALL = 400
 KEY_S = 60.0
 """How long a key waits for its connection."""
 LONGEST_KEY = 128
-CLOSED = "this server stops, or does not lead any more"
+CLOSED = "this server is stopping or is no longer the leader"
 
 
 class Kind(enum.Enum):
@@ -117,7 +117,7 @@ class Sessions:
         members = [each for each in attempts if each.group == group]
         if not members:
             groups = ", ".join(sorted({each.group for each in attempts}))
-            raise NotFound(f"{id} has no group {group!r} with tasks: its groups are {groups or 'none'}")
+            raise NotFound(f"{id} has no group {group!r} with tasks (groups: {groups or 'none'})")
         _one_running(id, group, members)
         return tuple(each for each in members if each.status is Status.RUNNING)
 
@@ -128,7 +128,7 @@ class Sessions:
         """
         if asked.udp and not self._backend.datagrams:
             raise Conflict(
-                f"the {self._backend.name} backend forwards no UDP: leave --udp out, and use a TCP port of the task"
+                f"the {self._backend.name} backend cannot forward UDP. Omit --udp, and use a TCP port of the task"
             )
         ticket = self._add(replace(asked, key=f"{asked.kind.name}-{secrets.token_urlsafe(16)}"))
         try:
@@ -146,7 +146,8 @@ class Sessions:
             key = None
         if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise InvalidInput.one(
-                f'a connection is announced as {{"key": TEXT}}, of at most {LONGEST_KEY} characters', "key"
+                f'invalid message. Announce a connection as {{"key": TEXT}} with at most {LONGEST_KEY} characters',
+                "key",
             )
         self._add(replace(control, key=key, is_control=False, is_announced=True))
 
@@ -157,15 +158,16 @@ class Sessions:
             if self._is_closed:
                 raise Unavailable(CLOSED)
             if ticket.key in self._tickets:
-                raise Conflict(f"key {ticket.key!r} is in use: make a new one for each connection")
+                raise Conflict(f"key {ticket.key!r} is already in use. Use a new key for each connection")
             user = ticket.identity.user
             own = sum(each.identity.user == user for each in self._tickets.values())
-            for count, most, whose in ((own, self._of_user, user), (len(self._tickets), self._of_all, "everybody")):
+            for count, most, whose in (
+                (own, self._of_user, f"by {user}"),
+                (len(self._tickets), self._of_all, "in total"),
+            ):
                 if count >= most:
                     self._metrics.refused(TOO_MANY)
-                    raise TooMany(
-                        f"{whose} has {count} sessions in tasks open, which is all that there may be: close some", 1
-                    )
+                    raise TooMany(f"too many open sessions {whose} (limit {most}). Close some", 1)
             self._tickets[ticket.key] = ticket
         return ticket
 
@@ -209,10 +211,10 @@ class Sessions:
             return CLOSED
         identity = self._access.authentication.present(ticket.identity)
         if identity is None:
-            return "its token does not work any more"
+            return "its token is no longer valid"
         place = ticket.place
         if not allows(identity, Permission.EXEC_WORKFLOW, pool=place.pool, owner=place.owner):
-            return f"{identity.user} may not enter {place.id} any more"
+            return f"{identity.user} no longer has permission to enter {place.id}"
         return None
 
     def runs(self, ticket: Ticket) -> bool:
@@ -240,5 +242,5 @@ def _one_running(id: str, name: str, attempts: Sequence[Task]) -> Task:
     if running is not None:
         return running
     if all(each.status.finished for each in attempts):
-        raise Conflict(f"{id}/{name} is {attempts[0].status.value}: nobody can enter what has ended")
+        raise Conflict(f"{id}/{name} is {attempts[0].status.value}. Sessions need a running task")
     raise Conflict(f"{id}/{name} is not running yet. To wait for it: `runrig workflow wait {id} --for RUNNING`")

@@ -267,7 +267,7 @@ class Submissions:
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
-                f"{old.id} is {old.status.value}: only a workflow that failed can be restarted; submit its file to run it again"
+                f"{old.id} is {old.status.value}. Only failed workflows can be restarted; submit its file to run it again"
             )
         return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
@@ -314,7 +314,7 @@ class Submissions:
     def _unfinished(self, id: str) -> Workflow:
         workflow = self._store.head(id)
         if workflow.status.finished:
-            raise Conflict(f"{workflow.id} is {workflow.status.value} already: nothing of it can be changed")
+            raise Conflict(f"{workflow.id} is already {workflow.status.value} and can no longer be changed")
         return workflow
 
     def commit(self, parsed: ParsedSubmission, writing: Writing) -> Plan:
@@ -340,7 +340,7 @@ class Submissions:
         except NotFound:
             return None
         if stored.uuid != parsed.uuid or not parsed.sent_again(stored):
-            raise Conflict("the Idempotency-Key belongs to another submission: send each one with a key of its own")
+            raise Conflict("this Idempotency-Key was used for another submission. Use a new key for each submission")
         spec = self._store.spec(stored.spec_hash)
         return Accepted(stored.id, spec.text, tuple(warnings_of(self._backend.name, spec.spec)))
 

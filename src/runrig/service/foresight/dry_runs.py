@@ -47,10 +47,10 @@ def _sentence(found: GroupDryRun) -> str:
         case Verdict.STARTS:
             return f"would start now on {_listed(found.nodes)}" if found.nodes else "would start now"
         case Verdict.STARTS_AFTER_STOPS:
-            return f"would start once {_listed(found.stops)} {'has' if len(found.stops) == 1 else 'have'} stopped"
+            return f"would start when {_listed(found.stops)} {'has' if len(found.stops) == 1 else 'have'} stopped"
         case Verdict.WAITS:
             return f"would wait: {found.reasons[0].sentence}"
-    return "not known yet: too much is before it that nobody has looked at"
+    return "not known yet: too many groups ahead of it have not been evaluated"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ class Plans:
         self._asker = asker
         self._reader = Reader(declarations, submissions)
         self._budget = budget or Budget()
-        self._turns = Turns(AT_ONCE, "plans are being made")
+        self._turns = Turns(AT_ONCE, "plans")
 
     def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
         """What *question* would do, as far as *visibility* reaches.
@@ -79,7 +79,9 @@ class Plans:
             )
             without, with_it = found
             if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
-                raise Unavailable(f"the cluster has just been changed ({with_it}): plan again", {"retry_after_s": 1})
+                raise Unavailable(
+                    f"the cluster changed meanwhile ({with_it}). Run the plan again", {"retry_after_s": 1}
+                )
             differ = consequences(without, with_it)
             asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)

@@ -164,11 +164,11 @@ def _nodes_in(state: State, domain: str) -> tuple[str, ...]:
     whole = found.get(domain)
     if whole is None and len(found) > 1:
         raise InvalidInput.one(
-            f"there are {len(found)} domains {domain!r}: name one of {listed(sorted(found))}", "down"
+            f"{len(found)} domains are named {domain!r}. Use the full name: {listed(sorted(found))}", "down"
         )
     if not found:
         raise NotFound(
-            f"there is no domain {domain!r:.80}: `runrig topology show` shows those of your pools, such as rack-1 or zone-a/rack-1"
+            f"unknown domain {domain!r:.80}. List domains with `runrig topology show`; use names such as rack-1 or zone-a/rack-1"
         )
     return tuple(sorted(set(next(iter(found.values())) if whole is None else whole)))
 

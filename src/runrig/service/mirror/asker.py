@@ -91,10 +91,14 @@ class Asker:
         return [ask(copy(), *args) for ask, args in calls], revision
 
     def _no_branches(self, size: int) -> NoBranches:
-        large = f"the server itself answers this only for {SMALL:,} nodes and groups that run or wait, and has {size:,}"
+        large = (
+            f"the cluster has {size:,} nodes and groups, more than the {SMALL:,} that the server can simulate itself"
+        )
         if self._mirror is None:
-            return NoBranches(f"this takes a mirror: {large}; start it without --no-mirror")
-        return NoBranches(f"the mirror still reads the state: {large}; ask again in some seconds", {"retry_after_s": 5})
+            return NoBranches(f"this needs the mirror process: {large}. Start the server without --no-mirror")
+        return NoBranches(
+            f"the mirror process is still loading: {large}. Try again in a few seconds", {"retry_after_s": 5}
+        )
 
     def ask_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int]:
         """Returns what *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
@@ -103,7 +107,7 @@ class Asker:
         """
         found = self._here_in_steps(ask, *args)
         if found is None:
-            raise Unavailable("the cluster changes faster than this is answered: ask again", {"retry_after_s": 2})
+            raise Unavailable("the cluster changed while this was computed. Try again", {"retry_after_s": 2})
         return found
 
     def _here_in_steps(

@@ -78,9 +78,9 @@ class Asked(Generic[T]):
                 raise GivenUp(f"no answer within {within_s:g} s")
             found: Answer[Any] = self._connection.recv()
         except (EOFError, OSError) as error:
-            raise GivenUp("nobody wants it") if self._hung_up else Absent("it died") from error
+            raise GivenUp("no longer needed") if self._hung_up else Absent("it died") from error
         if self._hung_up:  # the answer was already on its way
-            raise GivenUp("nobody wants it")
+            raise GivenUp("no longer needed")
         if found.fault:
             _log.error("event=mirror_failed\n%s", found.fault)
             raise Absent("it failed")
@@ -126,7 +126,7 @@ class Mirror:
         with self._lock:
             running = self._there()
             if not running.ready:
-                raise Absent("it still reads the state")
+                raise Absent("it is still loading")
             try:
                 socket.send_fds(running.door, [b"?"], [descriptor])
             except OSError as error:

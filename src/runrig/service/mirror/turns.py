@@ -12,7 +12,7 @@ RETRY_S = 2
 
 
 class Turns:
-    """*most* of *what*, "plans are being made", at once.  *waiting*: so many more wait for a turn, first come, first served, and
+    """*most* of *what*, "plans", at once.  *waiting*: so many more wait for a turn, first come, first served, and
     none of them longer than *within_s*.  Thread-safe.
     """
 
@@ -43,7 +43,7 @@ class Turns:
             try:
                 self._changed.wait_for(lambda: leaving.left or self._is_next(mine), self._within_s)
                 if leaving.left:
-                    raise GivenUp("the one who asks has left")
+                    raise GivenUp("the client has disconnected")
                 if not self._is_next(mine):
                     raise self._refusal()
                 self._under_way += 1
@@ -59,8 +59,8 @@ class Turns:
             self._changed.notify_all()
 
     def _refusal(self) -> Unavailable:
-        wait = f", and {self._room - self._most} may wait" if self._room > self._most else ""
+        wait = f", and {self._room - self._most} waiting" if self._room > self._most else ""
         return Unavailable(
-            f"{self._most} {self._what}, which is all that may be at once{wait}: try again when one has been answered",
+            f"too many {self._what} in progress (limit {self._most}{wait}). Try again in a few seconds",
             {"retry_after_s": RETRY_S},
         )

@@ -61,7 +61,7 @@ class Past:
         self._feed = feed
         self._history = history
         self._lock = threading.Lock()
-        self._turns = Turns(MOST_AT_ONCE, "looks into the past are under way")
+        self._turns = Turns(MOST_AT_ONCE, "requests for past states")
         self._stood: Stood | None = None
         self._boards: Boards | None = None
         self._looked = time.monotonic()
@@ -75,7 +75,7 @@ class Past:
         """*at*: a revision, or with a point a time in seconds.  Raises InvalidInput where nothing is kept of it."""
         span = self.span()
         if span is None:
-            raise InvalidInput.one("nothing is kept of the past yet: leave out `at`", "at")
+            raise InvalidInput.one("no history is stored yet. Omit `at`", "at")
         if isinstance(at, int):
             found, kept = self._store.past.at_revision(at), span.first.revision <= at <= span.last.revision
             shown, begin, end = f"revision {at}", str(span.first.revision), str(span.last.revision)
@@ -84,7 +84,7 @@ class Past:
             shown, begin, end = (utc(value.at(each)) for each in (at, span.first.time, span.last.time))
             kept = kept and at <= self._clock.now() + SLACK_S
         if found is None or not kept:
-            raise InvalidInput.one(f"of {shown} nothing is told: everything is kept from {begin} to {end}", "at")
+            raise InvalidInput.one(f"no history for {shown}. History covers {begin} to {end}", "at")
         return found
 
     def steps(self, moment: Moment, span: Span) -> tuple[int | None, int | None]:

@@ -19,7 +19,7 @@ MOST_TASKS = 16
 SHOWN = 20
 """Lines that are shown of it."""
 _MOST_REMEMBERED = 1_000
-_NOT_SHOWN = "its last lines are not shown, as they may hold values of a credential that was changed or deleted after it was queued"
+_NOT_SHOWN = "its last lines are hidden because they may contain values of a credential that was changed or deleted since it was queued"
 _LAST_CODE = 255
 """Codes above it are ours: such an attempt did not end by its program."""
 _TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)

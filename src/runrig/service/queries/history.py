@@ -126,9 +126,7 @@ class History:
             pool, alone = self._chosen(pool, query.subpool), True
         since, until = query.since, query.until
         if since is not None and until is not None and since > until:
-            raise InvalidInput.one(
-                f"since {_utc(since)} is later than until {_utc(until)}: nothing lies between them", "since"
-            )
+            raise InvalidInput.one(f"since ({_utc(since)}) must be before until ({_utc(until)})", "since")
         page, more = self._store.log.pool_changes(
             ChangesQuery(pool, alone, _actors(query.by), since, until, query.after, query.limit)
         )
@@ -142,7 +140,7 @@ class History:
         """
         now = self._clock.now()
         if at >= now + SLACK_S:
-            raise InvalidInput.one(f"{_utc(at)} is still to come (it is {_utc(now)}): name a time that is over", "at")
+            raise InvalidInput.one(f"{_utc(at)} is in the future (now: {_utc(now)}). Use a past time", "at")
         pool = self._known(name, visibility)
         events = {change.pool: (action, change) for action, change in self._stood(pool.parent or name, at)}
         if name not in events:
@@ -162,7 +160,7 @@ class History:
     def _not_there_yet(self, name: str, at: float) -> NotFound:
         first = change_of(self._store.log.events(pool=name, limit=1)[0])
         return NotFound(
-            f"there was no pool {name!r} at {_utc(at)}: {first.by} created it at {_utc(first.time)}",
+            f"pool {name!r} did not exist at {_utc(at)}: {first.by} created it at {_utc(first.time)}",
             {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
         )
 
@@ -171,7 +169,7 @@ class History:
         with self._transactor.reading() as state:
             pool, seen = state.pools.get(name), visibility.of(sorted(state.pools))
         if pool is None or not visibility.sees(name):
-            raise NotFound(f"there is no pool {name!r}: there are {', '.join(seen) or visibility.none_there}")
+            raise NotFound(f"unknown pool {name!r} (pools: {', '.join(seen) or visibility.none_there})")
         return pool
 
     def _chosen(self, name: str, subpool: str) -> str:
@@ -181,7 +179,7 @@ class History:
             if subpool in (each.name, each.subpool_name):
                 return each.name
         short = sorted(each.subpool_name for each in family.values() if each.subpool_name is not None)
-        raise NotFound(f"pool {name!r} has no subpool {subpool!r}: it has {', '.join(short) or 'none'}")
+        raise NotFound(f"pool {name!r} has no subpool {subpool!r} (subpools: {', '.join(short) or 'none'})")
 
 
 # ---------------------------------------------------------------- people and times

@@ -22,14 +22,13 @@ def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
     archived = state.pools.get(name)
     if archived is not None and archived.state is PoolState.ARCHIVED and visibility.sees(name):
         again = f"subpool create {archived.parent} {archived.subpool_name}" if archived.parent else f"create {name}"
-        return NotFound(f"{name} is ARCHIVED: `runrig pool {again} --quota GPUS` creates it again")
+        return NotFound(f"{name} is ARCHIVED. Create it again with `runrig pool {again} --quota GPUS`")
     live = visibility.of(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
     parent, _, short = name.partition(SUBPOOL_DELIMITER)
     if short and parent in live:
         names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
-        has = f"it has {cluster.listed(names)}" if names else "it has none"
-        return NotFound(f"pool {parent} has no subpool {short!r}: {has}")
-    return NotFound(f"there is no pool {name!r}: there are {cluster.listed(sorted(live)) or visibility.none_there}")
+        return NotFound(f"pool {parent} has no subpool {short!r} (subpools: {cluster.listed(names) or 'none'})")
+    return NotFound(f"unknown pool {name!r} (pools: {cluster.listed(sorted(live)) or visibility.none_there})")
 
 
 def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
@@ -50,8 +49,8 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
 
 def no_workflow(id: str, meant: Sequence[str] = ()) -> NotFound:
     """The same error for a hidden workflow as for a missing one.  *meant*: ids of those that may have been meant."""
-    way_out = f"did you mean {' or '.join(sorted(meant))}?" if meant else "`runrig workflow list` lists them all"
-    return NotFound(f"there is no workflow {id!r:.200}: {way_out}")
+    way_out = f"Did you mean {' or '.join(sorted(meant))}?" if meant else "List workflows with `runrig workflow list`"
+    return NotFound(f"workflow {id!r:.200} not found. {way_out}")
 
 
 def settings_of(state: State, pool: Pool) -> Pool:

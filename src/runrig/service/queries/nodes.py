@@ -27,7 +27,7 @@ _DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 def check_node(state: State, name: str) -> None:
     """Raises NotFound."""
     if name not in state.nodes:
-        raise NotFound(f"there is no node {name!r:.80}: `runrig resource list` lists them all")
+        raise NotFound(f"node {name!r:.80} not found. List nodes with `runrig resource list`")
 
 
 @dataclass(frozen=True, slots=True)

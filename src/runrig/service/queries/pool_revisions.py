@@ -59,7 +59,7 @@ class PoolRevisions:
     def _unknown(self, revision: int, visibility: Visibility) -> NotFound:
         latest = self.page(RevisionsQuery(newest_first=True, limit=MOST_NAMED), visibility)
         last = ", ".join(str(each.revision) for each in reversed(latest)) or "none"
-        return NotFound(f"there is no revision {revision} of pools: the latest are {last}")
+        return NotFound(f"revision {revision} did not change pools (latest revisions that did: {last})")
 
 
 def _below(visibility: Visibility) -> tuple[str, ...] | None:

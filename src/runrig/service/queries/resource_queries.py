@@ -167,7 +167,7 @@ class ResourceQueries:
         cohorts = (view for view in self.cohorts(visibility) if view.row.kind == "cohort")
         found = next((view for view in cohorts if view.row.name == name), None)
         if found is None:
-            raise NotFound(f"there is no cohort {name!r}: `runrig cohort list` lists them all")
+            raise NotFound(f"cohort {name!r} not found. List cohorts with `runrig cohort list`")
         return found
 
     # ------------------------------------------------------------ nodes

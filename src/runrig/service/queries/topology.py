@@ -97,8 +97,8 @@ def _with_level(by_keys: Sequence[Shared], level: str) -> list[Shared]:
     with_level = [(keys, pools) for keys, pools in by_keys if level in _names(keys)]
     if not with_level:
         known = ", ".join(dict.fromkeys(name for keys, _ in by_keys for name in _names(keys)))
-        has = f"there are {known}" if known else "there are none here, so leave it out"
-        raise InvalidInput.one(f"level {level!r:.80} is no topology key: {has}", "level")
+        has = f" (topology keys: {known})" if known else ": these pools have no topology keys. Omit it"
+        raise InvalidInput.one(f"unknown level {level!r:.80}{has}", "level")
     return with_level
 
 
@@ -125,8 +125,7 @@ def parse_size(text: str) -> Size:
     size = Size(int(match[1]), int(match[2] or 1)) if match else Size(0, 0)
     if size.pods < 1 or size.gpus < 1:
         raise InvalidInput.one(
-            f"size {text!r:.80} is no size of a gang: write its pods of one GPU, such as 64, "
-            "or PODSxGPUS, such as 8x8, each at least 1 and at most 999999999",
+            f"invalid size {text!r:.80}. Use a number of 1-GPU pods (64) or PODSxGPUS (8x8), each from 1 to 999999999",
             "size",
         )
     return size

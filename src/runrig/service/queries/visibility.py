@@ -25,8 +25,8 @@ class Visibility:
 
     @property
     def none_there(self) -> str:
-        """The words shown in place of an empty list of pools."""
-        return "none yet" if self.whole else "none that you see"
+        """Shown in place of an empty list of pools."""
+        return "none yet" if self.whole else "none that you can see"
 
     @property
     def everything(self) -> bool:

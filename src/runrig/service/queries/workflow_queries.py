@@ -180,8 +180,10 @@ class WorkflowQueries:
         for name in names:
             if name not in known and not self.workflows(WorkflowQuery(users=(name,), limit=1), visibility)[0]:
                 meant = likely(name, known)
-                way_out = f"did you mean {meant!r}?" if meant else "`runrig workflow list --all` shows who has"
-                raise NotFound(f"no user {name!r} has submitted anything that you see: {way_out}")
+                way_out = (
+                    f"Did you mean {meant!r}?" if meant else "List all workflows with `runrig workflow list --all`"
+                )
+                raise NotFound(f"user {name!r} has no workflows that you can see. {way_out}")
 
     def with_headlines(self, page: Sequence[Listed], visibility: Visibility = ALL) -> tuple[Listed, ...]:
         """*page* with why each waits.
@@ -316,7 +318,7 @@ class WorkflowQueries:
             names = ", ".join(sorted({attempt.name for attempt in stored.tasks})) or "none"
             wanted = f"task {task!r}" if task is not None else "task"
             number = "" if retry_id is None else f" with attempt {retry_id}"
-            raise NotFound(f"{stored.workflow.id} has no {wanted}{number}: its tasks are {names}")
+            raise NotFound(f"{stored.workflow.id} has no {wanted}{number} (tasks: {names})")
         return tuple(pods.values())
 
     def named(self, id: str, task: str) -> tuple[Task, ...]:

@@ -40,7 +40,7 @@ Searched = tuple[Foresight, dict[str, int]]
 class ChangeQueries:
     def __init__(self, asker: Asker, workflows: WorkflowQueries, clock: Clock) -> None:
         self._asker, self._workflows, self._clock = asker, workflows, clock
-        what = "searches for what would start a workflow are under way"
+        what = "searches for changes"
         self._turns = Turns(AT_ONCE, what, waiting=MOST_WAIT, within_s=WAIT_S)
 
     def would_start(
@@ -61,7 +61,7 @@ class ChangeQueries:
                 answer, revision = self._search(workflow, identity, who, depth, leaving)
         except GivenUp as error:
             raise Unavailable(
-                f"what would let {workflow} start was not found within {WITHIN_S:g} s: ask again, or for the owner's changes alone"
+                f"no change that would start {workflow} was found within {WITHIN_S:g} s. Try again, or search only the owner's changes"
             ) from error
         found, gpus = answer
         return _shown(revision, found, self._workflows.names(visibility, gpus=gpus))

@@ -26,9 +26,9 @@ LONGEST_BACK_OFF_S = 8.0
 _LOOK_S = 0.1
 
 STARTING = "it is starting"
-STANDING_BY = "another server leads, and this one stands by"
-UNREACHABLE = "what it works with, its database or its cluster, cannot be had: its log says why"
-FAULT = "it cannot lead: its log says why"
+STANDING_BY = "standby: another server is the leader"
+UNREACHABLE = "its database or cluster is unreachable; see its log"
+FAULT = "it cannot become the leader; see its log"
 ENDING = "it is shutting down"
 
 _log = logging.getLogger(__name__)

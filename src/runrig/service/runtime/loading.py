@@ -25,6 +25,6 @@ def check_rows(loaded: Loaded) -> None:
     """Raises ServerFault if rows contradict each other: what is decided on them would make it worse."""
     if (found := contradiction(loaded)) is not None:
         raise ServerFault(
-            f"the stored state contradicts itself ({found}): restore a backup with `runrig restore` into an empty folder or "
-            "database, or start afresh in another one"
+            f"the stored state is inconsistent ({found}). Restore a backup with `runrig restore` into an empty folder or "
+            "database, or start with a new one"
         )

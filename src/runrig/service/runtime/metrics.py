@@ -221,21 +221,23 @@ def _escaped(value: str) -> str:
 
 
 def _of_state(source: Source | None) -> Iterable[_Gauge]:
-    yield _Gauge("runrig_leader", "1 while this server leads, 0 while it stands by.", [("", int(source is not None))])
+    yield _Gauge(
+        "runrig_leader", "1 while this server is the leader, 0 while it is a standby.", [("", int(source is not None))]
+    )
     if source is None:
         return
     snapshot, ready, difference_s = source()
-    yield _Gauge(
-        "runrig_ready", "1 while the last round of the loop and the last commit went well.", [("", int(ready))]
-    )
+    yield _Gauge("runrig_ready", "1 while the last scheduling round and the last commit succeeded.", [("", int(ready))])
     yield _Gauge(
         "runrig_clock_difference_seconds",
-        "How far the machine's clock is ahead of the server's time; negative: behind.",
+        "Seconds by which the system clock is ahead of the server's time; negative if behind.",
         [("", round(difference_s, 3))],
     )
     yield _Gauge("runrig_revision", "Number of the last commit.", [("", snapshot.revision)])
     yield _Gauge(
-        "runrig_workflows_set_aside", "Workflows that the server failed at and left alone.", [("", snapshot.aside)]
+        "runrig_workflows_set_aside",
+        "Workflows that the server set aside after an internal error.",
+        [("", snapshot.aside)],
     )
     yield from _queues(snapshot)
     yield from _tree(snapshot)

@@ -38,7 +38,7 @@ SYNC_SHARE = 0.1
 LONGEST_PART_S = 15.0
 """A round that gets no further for longer has got stuck."""
 
-FAULT = "the server made a mistake, which its log has"
+FAULT = "internal error; see the server's log"
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Reconciler:
         self._repeat_nodes = False
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
-        self.failure: str | None = "the first round has not ended yet"
+        self.failure: str | None = "the first round has not finished yet"
         """Why the last round failed; None if it did not."""
         self.standstill: Standstill | None = None
         """The same for people who do not administer the server; *since*: the first failed round in a row."""
@@ -139,7 +139,7 @@ class Reconciler:
         """Why nothing is decided; None if all is well.  Waits for nothing."""
         progress = self._progress
         stuck_s = 0.0 if progress is None else time.monotonic() - progress
-        return f"its loop has got no further for {stuck_s:.0f} s" if stuck_s > LONGEST_PART_S else self.failure
+        return f"its scheduling loop has been stuck for {stuck_s:.0f} s" if stuck_s > LONGEST_PART_S else self.failure
 
     def _observe(self) -> Observation:
         """The backend's observation, with its nodes until a round has processed them."""

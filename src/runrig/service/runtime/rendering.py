@@ -27,7 +27,7 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
     """
     if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput.one(
-            f"namespace {namespace!r} must be lower-case letters, digits and '-', at most 63", "namespace"
+            f"invalid namespace {namespace!r}. Use at most 63 lower-case letters, digits and '-'", "namespace"
         )
     target = submission_gate.open_pool(state, pool)
     check_requirements(target, spec)

@@ -53,13 +53,13 @@ class TemplateQueue:
     def _check_room(self, user: str) -> None:
         waiting = Counter(each for each, _ in self._waiting) + self._rendering
         if waiting[user] >= self._of_one_user:
-            whose, most = f"of {user}", self._of_one_user
+            whose, most = f" by {user}", self._of_one_user
         elif waiting.total() >= self._of_all:
-            whose, most = "of all users", self._of_all
+            whose, most = "", self._of_all
         else:
             return
         raise Unavailable(
-            f"{most} templates {whose} are being rendered, which is all that may be at once: "
-            "try again when some have been answered, or send files that are rendered already",
+            f"too many template renderings in progress{whose} (limit {most}). "
+            "Try again in a few seconds, or send rendered files",
             {"retry_after_s": 1},
         )

@@ -100,7 +100,7 @@ class Transactor:
         """Why nothing can be stored, or nobody gets at the state; None if all is well.  Does not wait for the lock."""
         held_s = self._lock.held_s
         if held_s > LONGEST_HOLD_S:
-            return f"its state has been in use for {held_s:.0f} s without a break"
+            return f"its state has been locked for {held_s:.0f} s"
         return self._not_stored
 
     # ------------------------------------------------------------ reading

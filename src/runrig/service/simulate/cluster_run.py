@@ -47,7 +47,7 @@ LONGEST_GRACE_S = 1.0
 """Both as the simulated backend has them."""
 
 _STOPPED = 143
-_NO_NODES = "the file lists no nodes: quotas alone decide, room on nodes is not looked at"
+_NO_NODES = "the file lists no nodes, so only quotas are checked"
 
 
 @dataclass(slots=True)
@@ -72,7 +72,11 @@ class ClusterRun:
         self._warnings: list[Warned] = []
         if options.settings != Settings():
             self._warnings.append(
-                Warned(0, "--fair-sharing, --feature-gates, --as-peer", "these are for Kueue manifests: not used")
+                Warned(
+                    0,
+                    "--fair-sharing, --feature-gates, --as-peer",
+                    "ignored: these options apply only to Kueue manifests",
+                )
             )
         cluster = scenario.cluster
         has_nodes = bool(cluster.nodes)

@@ -38,9 +38,9 @@ def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
         path = "--feature-gates" if gate in said.gates else "Configuration, featureGates"
         if gate in _ALWAYS_ON:
             if not settings.gates[gate]:
-                yield Warned(0, path, f"{gate} is always on here: parents of cohorts count")
+                yield Warned(0, path, f"{gate} cannot be turned off: the simulation always uses hierarchical cohorts")
             continue
-        yield Warned(0, path, f"{gate} changes nothing here: what it switches is not simulated")
+        yield Warned(0, path, f"{gate} is ignored: the feature is not simulated")
 
 
 def _together(said: Settings, found: Settings) -> Settings:
@@ -115,7 +115,7 @@ class KueueRun:
         if self._circle:
             last = len(self._cycles)
             yield Warned(
-                0, "--as-peer", f"cycles {self._circle} to {last} repeat for ever: work is evicted and admitted in turn"
+                0, "--as-peer", f"cycles {self._circle} to {last} repeat forever: work is evicted and admitted in turn"
             )
 
     def _told(self, report: CycleReport) -> Cycle:

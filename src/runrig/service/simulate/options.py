@@ -64,12 +64,12 @@ def parse_strategies(text: str) -> tuple[Strategy, ...]:
     for name in names:
         if name not in _STRATEGIES:
             raise InvalidInput.one(
-                f"--fair-sharing: there is no strategy {name!r}: choose from {', '.join(_STRATEGIES)}", "fair-sharing"
+                f"--fair-sharing: unknown strategy {name!r} (strategies: {', '.join(_STRATEGIES)})", "fair-sharing"
             )
         found.append(_STRATEGIES[name])
     if len(found) > 1 and tuple(found) != FAIR:
         both = ",".join(strategy.value for strategy in FAIR)
-        raise InvalidInput.one(f"--fair-sharing: name one strategy, or both as {both}", "fair-sharing")
+        raise InvalidInput.one(f"--fair-sharing: use one strategy, or both as {both}", "fair-sharing")
     return tuple(found) or FAIR
 
 
@@ -83,9 +83,9 @@ def parse_gates(text: str) -> Mapping[str, bool]:
             raise InvalidInput.one(f"--feature-gates: there is no gate {name!r}: {hint}", "feature-gates")
         if value.lower() not in _FLAGS:
             raise InvalidInput.one(
-                f"--feature-gates: {item!r} is neither {name}=true nor {name}=false", "feature-gates"
+                f"--feature-gates: invalid {item!r}. Use {name}=true or {name}=false", "feature-gates"
             )
         if name in gates:
-            raise InvalidInput.one(f"--feature-gates: {name} is there twice", "feature-gates")
+            raise InvalidInput.one(f"--feature-gates: duplicate gate {name}", "feature-gates")
         gates[name] = _FLAGS[value.lower()]
     return dict(sorted(gates.items()))

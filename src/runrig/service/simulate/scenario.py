@@ -55,7 +55,7 @@ def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
     fields = top.fields(
         "a scenario",
         (*cluster_file.FIELDS, "workflows"),
-        {"workflow": "this is a workflow file: name it under workflows: [{file: NAME}] of a scenario"},
+        {"workflow": "this is a workflow file. List it under workflows: [{file: NAME}] in a scenario"},
     )
     cluster = cluster_file.cluster_of(fields) if fields else None
     entries = _entries(fields, cluster) if fields and cluster else []
@@ -90,8 +90,8 @@ def _pool(fields: Fields, pools: list[str]) -> str:
     if field is None:
         if len(pools) == 1:
             return pools[0]
-        way_out = f"there are {len(pools)} pools: write pool: with one of {', '.join(pools)}"
-        none = "there is no pool in this file: write pools: [{name: NAME, quota: GPUS}]"
+        way_out = f"the file has {len(pools)} pools. Set pool: to one of {', '.join(pools)}"
+        none = "the file has no pools. Add pools: [{name: NAME, quota: GPUS}]"
         fields.field.wrong(way_out if pools else none)
         return ""
     name = field.text() or ""

@@ -101,7 +101,7 @@ def _check_read(manifests: "Manifests") -> None:
 
 
 def _read_none(file: str) -> str:
-    raise InvalidInput.one(f"{file}: this scenario may not read other files")
+    raise InvalidInput.one(f"{file}: this scenario cannot read other files")
 
 
 def is_kubernetes(data: bytes | str) -> bool:

@@ -35,7 +35,7 @@ class ProblemDetails(Shown):
             "type": "urn:runrig:problem:notfound",
             "title": "Not there",
             "status": 404,
-            "detail": "there is no pool 'vison': there are batch, vision",
+            "detail": "unknown pool 'vison' (pools: batch, vision)",
             "code": "NOTFOUND",
         }
     )
