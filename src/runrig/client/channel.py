@@ -125,7 +125,7 @@ class Forwarding(ABC):
             self.failure = error
         finally:
             self.ended.set()
-            with suppress(OSError):  # so that nobody waits for an answer of nobody
+            with suppress(OSError):  # no answer will come, so nothing waits for one
                 self._local.shutdown(socket.SHUT_RDWR)
             self._local.close()
 

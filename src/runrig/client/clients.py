@@ -33,7 +33,7 @@ class ServerCalls(Calls, ABC):
         patience_s: float | None = None,
         tls: "ssl.SSLContext | None" = None,
     ) -> None:
-        """Raises InvalidInput if *server* is no address."""
+        """Raises InvalidInput if *server* is not a URL."""
         found = ServerAddress(server, data)
         address = found.address()
         caller = Caller(

@@ -9,7 +9,7 @@ from runrig.domain.statuses import kind_of
 
 
 class NoAnswer(ServerFault):
-    """No runrig server is there, or it did not answer in time."""
+    """No runrig server responds, or not in time."""
 
 
 def server_said(status: int, body: str, remark: str = "") -> RunrigError:

@@ -26,4 +26,4 @@ def __getattr__(name: str) -> Any:
     for module in (v1, wire):
         if name in module.__all__:
             return getattr(module, name)
-    raise AttributeError(f"there is no model {name!r}")
+    raise AttributeError(f"unknown model {name!r}")

@@ -1,4 +1,4 @@
-"""What a call needs of the machine.  The calls are written once, as coroutines; a network decides how they wait.
+"""Everything that a call needs from the machine.  Calls are written once, as coroutines; a network decides how they wait.
 
 `BlockingNetwork` waits for the operating system, so that its coroutines never pause: `done` and `each` run them to their end without an
 event loop.  `awaiting.py` is the other one.

@@ -1,4 +1,4 @@
-"""Addresses of our own door."""
+"""Paths of runrig API v1."""
 
 from datetime import UTC, datetime
 from urllib.parse import quote

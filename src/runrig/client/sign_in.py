@@ -1,4 +1,4 @@
-"""The token of a sign-in at a provider of identities: kept like any other, and renewed before it ends.
+"""The token of a single sign-on: stored like any other token, and renewed before it expires.
 
 One process at a time renews: many providers accept a refresh token once, and take a second use for a theft.
 """
@@ -18,7 +18,7 @@ from runrig.domain.errors import NotAllowed, RunrigError
 AHEAD_S = 300.0
 """How long before its end a token is renewed."""
 AGAIN_S = 30.0
-"""How long a program waits after a renewal that failed, while the token is good."""
+"""How long to wait after a failed renewal while the token is still valid."""
 ANSWER_S = 20.0
 SIGN_IN = "/api/v1/sign-in"
 

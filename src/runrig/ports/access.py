@@ -37,7 +37,7 @@ class AccessChange:
 
 
 class AccessStore(Protocol):
-    """Kept beside the state of the cluster: its changes have no revision."""
+    """Stored separately from the state of the cluster: its changes have no revision."""
 
     def load(self) -> AccessRows:
         """Users by name, grants by user and role, tokens by their id."""

@@ -184,7 +184,7 @@ class Program:
 
 
 OUT, ERR = 1, 2
-"""What a program writes to its terminal or stdout, and to stderr."""
+"""Channels for what a program writes: terminal or stdout, and stderr."""
 
 
 SENDER = 6
@@ -198,7 +198,7 @@ class Passage(Protocol):
         """(OUT or ERR, what has come); None once nothing more can come.  Raises Unavailable if the way there has broken."""
 
     async def write(self, data: bytes) -> None:
-        """Returns when it has room for more; b"": that was all.  What nobody reads any more is thrown away."""
+        """Returns when it has room for more; b"": that was all.  Unread data is dropped."""
 
     async def resize(self, size: Size) -> None: ...
 
@@ -256,4 +256,4 @@ class Backend(Protocol):
         """Removes the logs, outputs and events of a workflow that has ended; does nothing if it has none."""
 
     def close(self) -> None:
-        """Lets go of everything; the tasks go on."""
+        """Releases everything; tasks keep running."""

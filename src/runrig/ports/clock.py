@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The server's time, which goes on evenly and never back, whatever is done to the clock of the machine."""
+    """The server's time. It runs evenly and never backwards, even if the system clock is changed."""
 
     def now(self) -> float:
         """Seconds since the epoch, in whole microseconds, so that a stored time reads back equal."""

@@ -27,7 +27,7 @@ class Term(Protocol):
         """Tells the others that this process is alive; False if another one leads.  Raises Unavailable if it cannot."""
 
     def close(self) -> None:
-        """Lets the next server take the database at once."""
+        """Lets the next server take over the database immediately."""
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term, covariant=True)
@@ -37,10 +37,10 @@ class Election(Protocol[AnyTerm]):
     """Raises Unavailable and ServerFault as the store does."""
 
     def holder(self) -> Holder | None:
-        """The owner; None if nobody owns the database."""
+        """The owner; None if the database has no owner."""
 
     def take(self) -> AnyTerm:
-        """Takes the database.  Raises Unavailable if somebody else was faster, ServerFault where servers do not take turns."""
+        """Takes over the database.  Raises Unavailable if another server was faster, ServerFault if it allows one server only."""
 
     def end(self, holder: Holder) -> None:
         """Takes the database from *holder*, which has been silent too long."""

@@ -186,7 +186,7 @@ class Tags(Protocol):
 
 
 class TagStore(Tags, Protocol):
-    """The tags of workflows, kept beside the state of the cluster: a change has no revision."""
+    """The tags of workflows, stored separately from the state of the cluster: a change has no revision."""
 
     def change(
         self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
@@ -198,7 +198,7 @@ class TagStore(Tags, Protocol):
 
 
 class TaskStore(Protocol):
-    """The attempts of many workflows at once."""
+    """The attempts of many workflows."""
 
     def page(self, query: TaskQuery) -> tuple[tuple[Task, Workflow], ...]:
         """What waits, starts and runs first, then all others; of these by start, the newest first."""

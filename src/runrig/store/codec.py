@@ -26,7 +26,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 
 class Undecodable(ValueError):
-    """The data does not have the form of the type; the message says where."""
+    """The data does not have the form of the type; the message has the path."""
 
 
 def dumps(plain: object) -> str:

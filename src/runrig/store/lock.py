@@ -62,7 +62,7 @@ class DataLock:
             raise full(place) if is_full(error) else error from error
 
     def probe(self) -> None:
-        """Writes what is there already.  Raises OSError if the folder cannot be written any more."""
+        """Rewrites the existing content.  Raises OSError if the folder is no longer writable."""
         os.pwrite(self._descriptor, b"{", 0)
 
     def release(self) -> None:

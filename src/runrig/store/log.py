@@ -1,4 +1,4 @@
-"""The event log: of one workflow, of one pool, or whole (law S6).
+"""The event log, of one workflow, of one pool or complete.
 
 The changes of pools are read from the index on (pool, revision, seq), so their cost grows with the changes of these pools, not
 with the length of the log.

@@ -9,11 +9,11 @@ from runrig.store.sqlite import open_sqlite
 
 
 def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True) -> Database:
-    """The database, not connected yet.  *exclusive*: nobody else owns it until it is closed or this process ends.
+    """The database, not connected yet.  *exclusive*: this process owns it until it is closed or the process ends.
 
     *make* false: raises NotFound for a file that does not exist, instead of creating it.
 
-    Raises InvalidInput for a URL of no database that we know, ServerFault if it is owned or cannot be made.
+    Raises InvalidInput for a URL of an unsupported database, ServerFault if it is owned or cannot be created.
     """
     url = None if isinstance(url_or_path, Path) or "://" not in url_or_path else parsed(url_or_path)
     if url is not None and url.get_backend_name() == "postgresql":

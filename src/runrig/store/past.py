@@ -34,7 +34,7 @@ _WAITS = _GANG.state == GangState.PENDING
 _AT_ONCE = 1_000
 """Gangs that are read at a time."""
 _ROW_BYTES = 60
-"""The least that an event takes beside its action."""
+"""Minimum size of an event without its action."""
 
 
 class SqlPast:
@@ -233,7 +233,7 @@ def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:
 
 
 def _all_that_wait(reader: Reader) -> Iterator[GangRow]:
-    """Some at a time: whoever else needs the interpreter has it in between."""
+    """A few at a time, so that other threads can run in between."""
     last = ""
     while True:
         behind = select(_GANG.id).where(_WAITS, _GANG.id > last).order_by(_GANG.id).limit(_AT_ONCE)

@@ -60,7 +60,7 @@ class RowChecker:
         }
 
     def check(self, table: Table, values: Sequence[Any]) -> None:
-        """Raises Undecodable, which says what is wrong with the row."""
+        """Raises Undecodable with what is wrong with the row."""
         if len(values) != len(table.columns):
             raise Undecodable(f"{len(values)} fields for {len(table.columns)} columns")
         row = {column.name: _checked(column, value) for column, value in zip(table.columns, values, strict=True)}

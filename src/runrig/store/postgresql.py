@@ -180,7 +180,7 @@ def _holder(dbapi: Any) -> str:
 
 
 def holding(connection: Connection) -> tuple[str, str, int] | None:
-    """(name, since, session) of the owner; None if nobody owns the database."""
+    """(name, since, session) of the owner; None if the database has no owner."""
     row = connection.exec_driver_sql(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).one_or_none()
     return None if row is None else (row[0] or "", row[1] or "", row[2])
 

@@ -1,4 +1,4 @@
-"""All rows of a table at once, as at the start of a server.
+"""Reads all rows of a table, as at the start of a server.
 
 SQLAlchemy decodes value by value, which takes longer than everything else together.  Here each text is decoded once, however many
 rows have it, and equal values are one object: of 100,000 workflows that wait most rows say the same.

@@ -1,6 +1,6 @@
 """Values and references in the rows of SQLite, which keeps whatever it is given: damage that still is a well-formed page.
 
-A row with a state that nobody knows would not be loaded, and so be missed by nobody.
+A row with an unknown state would not be loaded, and nothing would notice that it is missing.
 """
 
 from sqlalchemy import JSON, Boolean, Column, Connection, Double, LargeBinary, Table

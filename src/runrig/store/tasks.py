@@ -1,4 +1,4 @@
-"""Tasks of many workflows at once: a page of attempts, or how many there are of each kind."""
+"""Tasks of many workflows: a page of attempts, or the number of each kind."""
 
 from typing import Any
 

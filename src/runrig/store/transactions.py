@@ -42,7 +42,7 @@ class Transactions:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state throughout; writers go on."""
+        """A transaction that sees one state throughout; writers continue."""
         self._check_open()
         self.database.watch()
         with translated(self.place), self.database.reader.begin() as connection:

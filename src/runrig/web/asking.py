@@ -19,7 +19,7 @@ from runrig.web.rendering import html
 NOBODY_WAITS = 499
 
 Look = Callable[[], Awaitable[Mapping[str, Any] | None]]
-"""Finds what a form would do, as values of its page; None: whoever asked has left.  Raises what the act itself raises."""
+"""Computes the effect of a form as values for its page.  None: the client has disconnected.  Raises what the act itself raises."""
 
 
 def form(router: APIRouter, path: str, **more: Any) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 Pure.  There is one form for who holds what, now and in changes: a gang and its runs.  `[first, count, mask]` are *count* nodes from
 the place *first* on, in the order of the layout, of each of which it holds the GPUs of the bits of *mask*; a mask below zero is a
-number of GPUs of which nobody says which ones they are.  What the asker does not see is one gang without a name.
+number of GPUs of which nobody says which ones they are.  All gangs that the user cannot see are one gang without a name.
 """
 
 import hashlib
@@ -100,7 +100,7 @@ class Recorder:
         self._places: dict[str, int] = {}
         self._known: dict[int, tuple[BoardGang, Record]] = {}
         self.made = 0
-        """How many records of gangs were made so far."""
+        """Number of gang records created so far."""
 
     def records(self, board: Board) -> dict[str, Record]:
         """By id."""
@@ -127,7 +127,7 @@ class Recorder:
 
 
 def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Yields (place, mask).  A node that is gone has no place."""
+    """Yields (position, mask).  A removed node has no position."""
     for share in gang.shares:
         if share.node in places:
             told = share.indices and max(share.indices) < LARGEST_MASK

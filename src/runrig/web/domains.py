@@ -131,7 +131,7 @@ def is_of(gang: BoardGang, asked: str) -> bool:
 
 
 def path_named(board: Board, text: str) -> Path | None:
-    """The domain with labels as in ``z1/s8``; None if no node lies in it.  Labels may have a slash themselves."""
+    """The domain with labels as in ``z1/s8``; None if it has no nodes.  Labels can contain slashes."""
     return next(
         (
             node.path[:level]
@@ -199,7 +199,7 @@ class MapView:
 
 
 def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
-    """What fits, by domain, as a report with a size says."""
+    """Gangs that fit, by domain, from a report with a size."""
     return {each.path: each.gangs for each in _all(report) if each.gangs is not None}
 
 

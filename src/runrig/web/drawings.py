@@ -14,7 +14,7 @@ _drawn = Markup
 # ---------------------------------------------------------------- a bar
 
 PROMISED, BEYOND, HIGH = 84, 44, 10
-"""Width of the part that is promised and of what is borrowed, and the height of a bar, in pixels."""
+"""Widths of the guaranteed and borrowed parts, and height of a bar, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def bar_of(share: Share) -> Bar:
 
 
 def bar(share: Share, words: str) -> Markup:
-    """*words* say the same, for whoever does not see it."""
+    """*words*: the same as text, for screen readers."""
     drawn = bar_of(share)
     width = PROMISED + BEYOND
     rects = [f'<rect class="ground" x="0" y="2" width="{PROMISED if share.promised else 0}" height="{HIGH}"/>']
@@ -160,7 +160,7 @@ def _cut(text: str, most: int) -> str:
 # ---------------------------------------------------------------- times
 
 SPAN = 1000
-"""The width of a row, in its own units: it is stretched to the room that there is."""
+"""Width of a row in its own units; it is stretched to the available width."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Events for people: what happens to many tasks at once is one line.
+"""Events for people: one line for the same event of many tasks.
 
 Pure.
 """
@@ -44,7 +44,7 @@ def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
     match = _OF_A_TASK.fullmatch(text)
     if len(same) > 1 and match:
         text = f"{len(same)} tasks {'are' if match[3] == 'is' else 'start'} {match[4]}"
-    shown, rest = _cut(text.replace(f" (law {first.law})", "") if first.law else text)  # the law stands beside it
+    shown, rest = _cut(text.replace(f" (law {first.law})", "") if first.law else text)  # the rule is shown separately
     return Line(first.time, shown, rest, first.law, _workflow(first))
 
 

@@ -17,9 +17,9 @@ from runrig.service.service import Service
 
 MOST_FIELDS = 1_000
 MOST_DONE = 1_000
-"""Forms of which it is known that they were carried out."""
+"""Maximum number of processed forms to remember."""
 _OURS = (browsers.CSRF_FIELD, "key", "step", "shown")
-"""Fields that nobody types."""
+"""Fields that users do not type."""
 
 Fields = Mapping[str, str]
 
@@ -69,7 +69,7 @@ def key_of(fields: Fields) -> str:
 
 
 def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:
-    """The problems, by the field that each stands beside; "" for those of the whole form."""
+    """The problems by field; "" for problems of the whole form."""
     problems = error.problems if isinstance(error, InvalidInput) else (Problem(error.message),)
     found: dict[str, list[str]] = {}
     for each in problems:
@@ -85,7 +85,7 @@ def sentence(text: str) -> str:
 
 
 class Done:
-    """Forms that were carried out, in one event loop.  A server that starts anew knows none; then the rules say no."""
+    """Processed forms, in one event loop.  A restarted server has none; then the rules refuse a second submission."""
 
     def __init__(self) -> None:
         self._keys = Keys()

@@ -76,7 +76,7 @@ class _Kept:
         return f"{crc32(repr(self.visibility.sight).encode()):08x}"
 
     def look(self, service: Service) -> None:
-        """O(gangs that hold something) to compare, and what has changed to be told."""
+        """Comparing costs O(gangs that use something), sending O(changes)."""
         board = service.boards.board(self.visibility)
         if board.revision != self.revision:
             self._take(board)

@@ -29,7 +29,7 @@ _LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """*gang*: who it is about, "" if nobody in particular; *text*: the rest; *law*: "" if none says it."""
+    """*gang*: the gang concerned, or ""; *text*: the rest; *law*: the rule, or ""."""
 
     gang: str
     text: str
@@ -156,7 +156,7 @@ def _settings(plan: Plan) -> Iterator[tuple[str, str, Turn]]:
 
 
 def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
-    """Settings as they are told, by their names."""
+    """Settings as text, by name."""
     flat: dict[str, str] = {}
     for name, value in (settings or {}).items():
         if name != "quotas":

@@ -1,4 +1,4 @@
-"""The form of a pool's settings: its fields, and the edit that somebody typed.
+"""The form of a pool's settings: its fields, and the edit from what was typed.
 
 Pure.
 """
@@ -34,7 +34,7 @@ class Line:
 
 
 def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
-    """The promises of a pool without parent, and the GPUs of *flavors*, which it may use."""
+    """The quotas of a top-level pool, and the GPUs of *flavors*, which it can use."""
     keys = sorted({*pool.quotas, *(FlavorResource(flavor, GPU) for flavor in flavors)})
     return [Line(key, tuple(Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS)) for key in keys]
 
@@ -79,7 +79,7 @@ def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> Poo
 
 
 def settings_now(pool: Pool) -> dict[str, str]:
-    """The settings beside amounts, as they are typed: no cohort is "", and so are no flavors, which means all."""
+    """The settings other than amounts, as typed: "" means no cohort, or all flavors."""
     return {
         "weight": str(pool.weight),
         "queueing": pool.queueing.value,

@@ -1,4 +1,4 @@
-"""Pages that are kept as they are now: how often their script asks, and answers that are made once for many.
+"""Live pages: how often their script asks, and answers that are shared by many users.
 
 However many tabs are open, what they ask for takes a small part of one processor: each is told how long to pause, and what all who have
 the same roles see is made once for all of them.
@@ -25,7 +25,7 @@ LEAST_S, MOST_S = 2.0, 30.0
 PART = 0.015
 """Of a processor, for the requests of all tabs together; as much again for what is made for all who have the same roles."""
 REQUEST_S = 0.0015
-"""What a request costs besides what it asks for."""
+"""Fixed cost of a request, without its content."""
 MOST_KEPT = 50
 
 
@@ -46,7 +46,7 @@ def own_pause_s(request: Request) -> float:
 
 @dataclass
 class _Answer:
-    """*good_until*: it is made anew afterwards."""
+    """*good_until*: afterwards it is created again."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     body: bytes = b""
@@ -68,7 +68,7 @@ class Refreshes:
         self._streams = streams
         self._kept: OrderedDict[_Key, _Answer] = OrderedDict()
         self.made = 0
-        """How many answers were made so far to be shared."""
+        """Number of shared answers created so far."""
 
     async def answer(self, request: Request, make: Callable[[], Response]) -> Response:
         """What *make* returns, in a thread.  A script gets what was made for somebody with the same roles, if that is new enough.

@@ -35,7 +35,7 @@ _SMALL = 1_000
 
 
 def html(request: Request, template: str, *, status: int = 200, secret: bool = False, **values: Any) -> Response:
-    """*template* with *values*.  *secret*: it has a secret in it, and so is not zipped: its length would tell of it."""
+    """*template* with *values*.  *secret*: it contains a secret and is not compressed, because its length would reveal it."""
     identity: Identity | None = getattr(request.state, "identity", None)
     bar = values.setdefault("bar", None)
     refreshes = is_refresh(request)
@@ -130,7 +130,7 @@ def many(count: int, one: str, several: str | None = None) -> str:
 
 
 def commands(text: str) -> Markup:
-    """*text* with what stands in backticks as code: what is to be typed."""
+    """*text* with the parts in backticks as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)

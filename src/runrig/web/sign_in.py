@@ -1,4 +1,4 @@
-"""The way through the provider of identities: a link sends the browser there, and it comes back with a code.
+"""Sign-in with the identity provider: a link sends the browser there, and it returns with a code.
 
 A cookie of its own binds both ways: browsers send it although another site sent them back (`SameSite=Lax`).
 """
@@ -40,7 +40,7 @@ def begin_sign_in(request: Asked, service: Serving, next: Annotated[str, Query()
 
 @answers.get(BACK, dependencies=[OPEN])
 def end_sign_in(request: Request) -> Response:
-    """A page that goes on by itself: browsers keep the cookie of a session from requests that another site has caused."""
+    """A page that redirects by itself, because browsers withhold session cookies from requests that another site caused."""
     service: Service = request.app.state.service
     kept, _, place = request.cookies.get(_name(request), "").rpartition(".")
     next = inside(_text(place))

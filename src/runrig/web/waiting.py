@@ -19,12 +19,12 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 
 FIRST_S, WAIT_S = 2.0, 0.25
-"""How long a page waits for what nobody has asked before, and for what is out of date."""
+"""How long a page waits for new and for outdated reasons."""
 REST = 3.0
 """So many times as long as an answer took, and at most LONGEST_REST_S, the thread rests: without a mirror others need the interpreter."""
 LONGEST_REST_S = 1.0
 OLD_S = 60.0
-"""Older answers are not shown any more."""
+"""Older answers are no longer shown."""
 MOST_KEPT = 2_000
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Card:
 
     @property
     def part(self) -> int:
-        """How much of what is needed is there, in hundredths."""
+        """How much of the need is available, in hundredths."""
         reason = self.held.reason
         return 0 if reason.need <= 0 else max(0, min(100, 100 * reason.have // reason.need))
 

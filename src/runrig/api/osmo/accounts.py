@@ -26,7 +26,7 @@ _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
 _NO_TOKEN: Said = ("alice has no token 'lap': there are laptop", {})
-_NO_USER: Said = ("there is no user 'alise': `runrig user list` lists them all", {})
+_NO_USER: Said = ("user 'alise' not found. List users with `runrig user list`", {})
 _USER_TAKEN: Said = ("user alice exists already: `runrig role grant alice ROLE` gives more roles", {})
 _LAST_ADMIN: Said = ("root is the last admin: make another first, with `runrig role grant USER admin`", {})
 

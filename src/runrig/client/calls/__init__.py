@@ -1,1 +1,1 @@
-"""What can be asked of a server, once for both clients: a module for each kind of object."""
+"""All calls of a server, defined once for both clients: a module per kind of object."""

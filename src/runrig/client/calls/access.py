@@ -72,13 +72,13 @@ class UserCalls(Calls):
 
     @call
     async def create(self, name: str, roles: Sequence[str] = ()) -> "models.User":
-        """The user that was made."""
+        """Returns the new user."""
         body = {"name": name, "roles": [*roles]}
         return await self._ask(models.User, Request("POST", path("users"), body=body, key=str(uuid4())))
 
     @call
     async def disable(self, name: str, *, if_match: str | None = None) -> "models.User":
-        """The user *name*, none of whose tokens works from now on; the work goes on."""
+        """Disables the user *name*: their tokens stop working, their workflows keep running.  Returns the user."""
         return await self._ask(models.User, _edit(name, if_match, disabled=True))
 
     @call

@@ -103,7 +103,7 @@ class CohortCalls(Calls):
 
     @call
     async def create(self, cohort: "models.CohortCreate") -> "models.Cohort":
-        """The cohort that was made."""
+        """Returns the new cohort."""
         return await self._ask(models.Cohort, Request("POST", path("cohorts"), body=said(cohort), key=str(uuid4())))
 
     @call

@@ -143,7 +143,7 @@ class WorkflowCalls(Calls):
 
     @call
     async def hold(self, id: str) -> None:
-        """Keeps what has not started of the workflow *id* from starting.  Raises Conflict if nothing waits, or it is held."""
+        """Holds the workflow *id*: groups that have not started stay unqueued.  Raises Conflict if all have started or it is on hold."""
         await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "hold")))
 
     @call
@@ -180,7 +180,7 @@ class WorkflowCalls(Calls):
         """Yields workflows, newest first; of several values of a filter one has to fit.
 
         *pool*: without its subpools.  *label*: ``KEY=VALUE``, with ``*`` and ``(a|b)`` in the value.  *name*: a part of the id.
-        Raises NotFound for a pool or user that nobody knows.
+        Raises NotFound for an unknown pool or user.
         """
         query = {
             "user": user,

@@ -29,7 +29,7 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 
 PRIORITIES = tuple(each.value for each in Priority)
 _TYPED = ("file", "values", "strings", "environment", "label")
-"""The fields of a new submission besides pool and priority."""
+"""The fields of a new submission, except pool and priority."""
 CHANGE = [needs(Permission.CHANGE_WORKFLOW, of_workflow("id"))]
 _ENDED_WELL = "COMPLETED"
 _NOT_STARTED = ("WAITING", "SCHEDULING")
@@ -37,7 +37,7 @@ _ON_NODES = ("INITIALIZING", "RUNNING")
 
 
 def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
-    """Lists the acts that somebody may do to a workflow, as (address, words).  *whole*: they may change it."""
+    """Lists the acts on a workflow that the user is allowed to do, as (address, words).  *whole*: the user may change it."""
     if not whole:
         return []
     address = workflow_address(shown.id)
@@ -293,7 +293,7 @@ async def _sure(
 
 @form(router, "/workflow/{id}/reassign", dependencies=CHANGE)
 async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> Response:
-    """Another pool, another priority, or both, of what has not started."""
+    """Changes the pool, the priority or both of a workflow that has not started."""
     fields = await sent(request)
     user = asker.identity.user
 

@@ -1,4 +1,4 @@
-"""Edits of pools, each shown by a plan before it is made, and the question what another guarantee would do."""
+"""Edits of pools, each previewed by a plan, and what-if questions about another quota."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ _DELETE = [needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission
 
 
 def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
-    """Lists the acts that somebody may do to a pool, as (address, words)."""
+    """Lists the acts on a pool that the user is allowed to do, as (address, words)."""
     pool, about = view.pool, About(view.pool.name)
     if pool.state is not PoolState.ACTIVE:
         return []
@@ -50,7 +50,7 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
 
 
 def may_promise(asker: Asker, name: str) -> bool:
-    """Whether somebody may change, and so ask, what the pool is promised."""
+    """Whether the user may change, and therefore preview, the pool's quota."""
     about = About(name)
     if not asker.may(Permission.CHANGE_POOL, about):
         return False
@@ -72,7 +72,7 @@ def _shown(
     plan: Told | None = None,
     **values: Any,
 ) -> Response:
-    """*error* Changed: it says who changed the pool, and the form is about what there is by now."""
+    """*error* Changed: it names who changed the pool, and the form shows the current values."""
     if isinstance(error, Changed):
         error = Changed(_changed(service, view.pool.name))
     more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}

@@ -51,7 +51,7 @@ def node(request: Asked, service: Serving, asker: Asking, name: str, at: At = ""
 
 
 def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[str, str]]:
-    """Lists the acts that somebody may do to a node, as (address, words)."""
+    """Lists the acts on a node that the user is allowed to do, as (address, words)."""
     if not asker.may(Permission.CHANGE_CLUSTER):
         return []
     cordoned = node.cordoned
@@ -62,7 +62,7 @@ def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[st
 
 
 def closed(node: Node, work: Sequence[NodeWork]) -> str:
-    """What still has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
+    """Lists what still has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
     if not node.cordoned:
         return ""
     stopping = sum(each.stops for each in work)

@@ -31,12 +31,12 @@ LATELY = 14
 LOOKED_BACK = 400
 """Revisions in which they are looked for."""
 MOST_POOLS = 6
-"""Pools of which the overview says why something waits: those where most does."""
+"""Number of pools whose reasons the overview shows: those with the most pending work."""
 MOST_CARDS = 8
 MOST_WAITING = 50
-"""Pools of which the page of what waits says why, unless one is chosen: those where most does."""
+"""Number of pools whose reasons `/waiting` shows unless one is selected: those with the most pending work."""
 _SMALL = (MoveTask, MoveGroup, RetryTask, RestartTask, Queue, Release, PutNode)
-"""What the overview does not tell: the page of the workflow does."""
+"""Kinds of events that only the page of the workflow shows."""
 
 
 @router.get("/", dependencies=[needs(Permission.LIST_POOLS)])
@@ -74,7 +74,7 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
 
 
 def _lives(views: Views, visibility: Visibility) -> bool:
-    """Whether there is work that holds no GPUs and stands in no queue: it is on hold, or needs none."""
+    """Whether any work uses no GPUs and is not queued, because it is on hold or needs none."""
     found, _ = views.workflow_queries.workflows(WorkflowQuery(statuses=("PENDING", "RUNNING"), limit=1), visibility)
     return bool(found)
 

@@ -55,7 +55,7 @@ class Bar:
 
 
 class NoTime(UnknownParameter):
-    """*at* is no time, or nothing is kept of it."""
+    """*at* is not a time, or has no history."""
 
 
 def moment_of(service: Service, at: str) -> Moment:

@@ -1,4 +1,4 @@
-"""One workflow: what becomes of it and why, its groups and their attempts, what happened, what it wrote, and its file."""
+"""One workflow: its state and reasons, groups and attempts, events, output and file."""
 
 from typing import Annotated, Literal
 
@@ -130,7 +130,7 @@ def _box(group: v1.TaskGroup) -> Box:
 
 
 def details(reason: Reason) -> list[str]:
-    """Lines that belong to a reason besides its sentence: who holds what is short, and the domains that come closest."""
+    """Details of a reason: who uses the missing resource, and the domains that come closest."""
     kind = str(reason.resource).rpartition("/")[2]
     found = []
     for part, words in _PARTS.items():
