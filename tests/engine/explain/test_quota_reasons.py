@@ -11,10 +11,10 @@ from runrig.domain.plan import Queue, Release
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas
 from runrig.domain.quantities import GPU, FlavorResource, of_one_pod
 from runrig.domain.reasons import Concerned, Part, Reason
-from runrig.engine.explain.quota_reasons import MOST_CONCERNED, MOST_HOLDERS, quota_reasons
+from runrig.engine.explain.quota_reasons import MOST_CONCERNED, MOST_HOLDERS, quota_left, quota_reasons
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import nodes_under
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, headroom
 from runrig.engine.scheduling.admission import decide
 
 MORE_THAN_THERE_IS = 1_000
@@ -60,6 +60,8 @@ def test_holders_and_keepers_are_those_that_a_walk_over_the_tree_finds(seed: int
         for reason in told[len(promises) :]:
             assert reason.concerned == tuple(walked(leaf, reason, index)), reason
         assert told[-1].where == "the cluster"
+        *_, least = quota_left(ledger, leaf, index)
+        assert leaf.kind is Kind.FIRM or least.have == headroom(leaf, index), least
 
 
 def walked(leaf: QuotaLeaf, reason: Reason, index: int) -> Iterator[Concerned]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
+from operator import itemgetter
 
 from runrig.domain.blockers import QuotaLeft
 from runrig.domain.pools import PoolState
@@ -9,17 +10,9 @@ from runrig.domain.reasons import Code, Concerned, Older, Part, Reason, Share
 from runrig.domain.value import Amounts
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by
-from runrig.engine.quota.numbers import left_at
-from runrig.engine.quota.quota_node import (
-    CHARGED,
-    Kind,
-    QuotaLeaf,
-    QuotaNode,
-    left_for_firm,
-    left_of_promise,
-    potential,
-    promise,
-)
+from runrig.engine.quota.limits import ceilings, promises
+from runrig.engine.quota.pool_tree import has_subpools
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, left_of_promise, potential, promise
 
 MOST_HOLDERS = 5
 """How many gangs that hold a quota a reason names."""
@@ -33,12 +26,10 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
     if leaf.kind is Kind.FIRM:
         yield from promise_reasons(ledger, leaf, index, amount)
     key = str(ledger.tree.keys[index])
-    root = leaf.path[-1]
-    for node in dict.fromkeys((*leaf.limits[index], root)):
-        have = left_at(leaf, node, index)
-        if node.kind is Kind.FIRM or (node.room[index] is None and node is not root) or amount <= have:
+    for node, have in ceilings(leaf, index):
+        if node.kind is Kind.FIRM or amount <= have:
             continue
-        code = Code.NO_IDLE_TO_BORROW if node is root else Code.BORROWING_LIMIT
+        code = Code.NO_IDLE_TO_BORROW if node is leaf.path[-1] else Code.BORROWING_LIMIT
         concerned = (*_holders(ledger, node, index), *_keepers(ledger, node, leaf, index))
         yield Reason(code, "Q3", name_of(node), key, have, amount, concerned=concerned)
 
@@ -48,22 +39,18 @@ def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[QuotaLef
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         yield QuotaLeft(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
-    root = leaf.path[-1]
-    above = [node for node in dict.fromkeys((*leaf.limits[index], root)) if node.kind is not Kind.FIRM]
-    tightest = min(above, key=lambda node: left_at(leaf, node, index))
-    yield QuotaLeft(name_of(tightest), key, left_at(leaf, tightest, index))
+    above = [each for each in ceilings(leaf, index) if each[0].kind is not Kind.FIRM]
+    tightest, left = min(above, key=itemgetter(1))
+    yield QuotaLeft(name_of(tightest), key, left)
 
 
 def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
     """Yields the promises that firm work would break (law P2); nobody is preempted for it beyond them either."""
     key = str(ledger.tree.keys[index])
-    for pool, left in [
-        (leaf, left_of_promise(leaf, index)),
-        *((pool, left_for_firm(pool, index)) for pool in leaf.pools_above),
-    ]:
+    for pool, left in promises(leaf, index):
         if amount > left:
             shared = shared_by(leaf, index) if pool is leaf else ()
-            of_leaf = Share.OWN if _has_subpools(ledger, leaf.name) else Share.ALL
+            of_leaf = Share.OWN if has_subpools(ledger.tree.pools[leaf.name]) else Share.ALL
             yield Reason(
                 Code.QUOTA_FULL,
                 "P2",
@@ -80,16 +67,12 @@ def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) ->
             )
 
 
-def _has_subpools(ledger: Ledger, name: str) -> bool:
-    return any(child.kind is Kind.POOL for child in ledger.tree.pools[name].children)
-
-
 def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
     """The work that counts against *pool* and holds more than its own pool has by now: it was admitted when that pool had more."""
     for name in sorted(ledger.placed_in):
         leaf = ledger.tree.firm[name]
         if (leaf is pool or pool in leaf.pools_above) and leaf.usage[CHARGED][index] > promise(leaf, index):
-            yield Older(name, _firm_holders(ledger, leaf, index), _has_subpools(ledger, name))
+            yield Older(name, _firm_holders(ledger, leaf, index), has_subpools(ledger.tree.pools[name]))
 
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:

@@ -45,7 +45,7 @@ class QuotaTree:
             self.add_pool(builder, pool)
         for pool in live:
             hang(self.pools[pool.name], self.parent_of(pool))
-        promising = [node for node in (*self.cohorts.values(), *self.pools.values()) if promises(node)]
+        promising = [node for node in (*self.cohorts.values(), *self.pools.values()) if draws_on_nodes(node)]
         self.promised = [sum(node.nominal[index] for node in promising) for index in range(len(self.keys))]
         self.root.nominal = [self.left_over(index, capacity) for index in range(len(self.keys))]
         for pool in live:
@@ -170,7 +170,7 @@ def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource
     return used | {key for key in capacity if key.resource in resources}
 
 
-def promises(node: QuotaNode) -> bool:
+def draws_on_nodes(node: QuotaNode) -> bool:
     """Its nominal comes out of what the nodes of the cluster have: a cohort's, or a top-level pool's."""
     return node.kind is Kind.COHORT or (node.pool is not None and node.pool.parent is None)
 

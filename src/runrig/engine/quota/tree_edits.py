@@ -19,7 +19,7 @@ from runrig.engine.quota.guarantees import (
     shares,
     take_down,
 )
-from runrig.engine.quota.pool_tree import QuotaTree, has_subpools, keys_of, left_to_firm, promises, weight_of
+from runrig.engine.quota.pool_tree import QuotaTree, draws_on_nodes, has_subpools, keys_of, left_to_firm, weight_of
 from runrig.engine.quota.quota_node import LAYERS, NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
 from runrig.engine.quota.tree import (
     TreeBuilder,
@@ -241,7 +241,7 @@ class TreeEdit:
         self._changed[node] = None
 
     def _promise(self, node: QuotaNode, sign: int) -> None:
-        if promises(node):
+        if draws_on_nodes(node):
             promised = self._tree.promised
             for index, nominal in enumerate(node.nominal):
                 promised[index] += sign * nominal
