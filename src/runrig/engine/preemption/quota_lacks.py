@@ -13,14 +13,12 @@ from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Ints
-from runrig.engine.quota.numbers import left_at
+from runrig.engine.quota.guarantees import nodes_under
+from runrig.engine.quota.limits import ceilings
 from runrig.engine.quota.quota_node import Kind, QuotaNode, Request
 
 Limit = tuple[int, QuotaNode]
 """An index of the quota tree, and a node on the way up that limits it."""
-
-INSIDE_A_POOL = (Kind.OWN, Kind.LOW)
-"""Nodes with the name of the pool, below which there is no other pool."""
 
 NEVER = 1 << 62
 """So many gangs that give back nothing would have to go."""
@@ -65,12 +63,7 @@ class QuotaLacks:
 
 def _lacks(ledger: Ledger, entry: Entry, request: Request) -> dict[Limit, int]:
     leaf = ledger.leaf(entry)
-    lacks = {
-        (index, node): amount - left_at(leaf, node, index)
-        for index, amount in request
-        for node in (*leaf.limits[index], leaf.path[-1])
-        if node.room[index] is not None or node.parent is None
-    }
+    lacks = {(index, node): amount - left for index, amount in request for node, left in ceilings(leaf, index)}
     return {limit: min(lack, LARGEST) for limit, lack in lacks.items() if lack > 0}
 
 
@@ -82,22 +75,9 @@ def _most_given(columns: CandidateColumns, candidates: Ints, limits: Sequence[Li
         amounts = np.array([min(dict(each).get(index, 0), LARGEST) for each in columns.requests], dtype=np.int64)
         given[:, at] = amounts[request]
         if node.parent is not None:
-            below = _pools_below(node)
+            below = {each.name for each in nodes_under(node) if each.kind is Kind.LOW}
             given[:, at] *= np.array([name in below for name in columns.pools], dtype=np.bool_)[pool]
     return given
-
-
-def _pools_below(node: QuotaNode) -> set[str]:
-    """The names of the pools whose LOW work counts at *node*."""
-    names: set[str] = set()
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if each.kind in INSIDE_A_POOL:
-            names.add(each.name)
-        else:
-            stack += each.children
-    return names
 
 
 def _least_count(amounts: Sequence[int], needed: int) -> int | None:
