@@ -9,7 +9,7 @@ from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.topology import Domain
-from runrig.engine.placement.place import Layout, has_place, place
+from runrig.engine.placement.place import Layout, has_place, place, unmet_need
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
 
 CHARGED_ONLY = (CHARGED,)
@@ -100,6 +100,15 @@ def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domai
     return constraints is not None and has_place(
         ledger.nodes, pod_requests(entry, choice), CHARGED_ONLY, constraints, within
     )
+
+
+def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...]) -> bool:
+    """Whether in *layers* some domain has room for each group of pods of *choice*, each shape counted alone."""
+    if not ledger.place:
+        return True
+    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
+    requests = pod_requests(entry, choice)
+    return constraints is not None and unmet_need(ledger.nodes, requests, layers, constraints) is None
 
 
 def with_gpus(ledger: Ledger, gang: Gang, placement: Placement) -> Placement:

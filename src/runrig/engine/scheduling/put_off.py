@@ -8,14 +8,13 @@ while the pass lasts in which they would be looked at.  They cannot sleep so for
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from runrig.domain.gangs import Placement
-from runrig.engine.ledger.fit import layers_of
+from runrig.engine.ledger.fit import layers_of, may_lie
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Option
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import unmet_need
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, headroom, left_for_firm, left_of_promise
+from runrig.engine.quota.limits import promises
+from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, headroom
 from runrig.engine.scheduling.barriers import MOST_CHOICES
 
 
@@ -76,25 +75,17 @@ class _MayStart:
             if at == MOST_CHOICES:
                 return True
             if all(amount <= left[index] for index, amount in asked) and (
-                not self._layers or self._lie(bucket, choice)
+                not self._layers or may_lie(self._ledger, bucket.waiting[0], choice, self._layers)
             ):
                 return True
         return False
-
-    def _lie(self, bucket: Bucket, choice: Placement) -> bool:
-        """Whether for each group of pods some domain has room, each shape counted alone."""
-        ledger, entry = self._ledger, bucket.waiting[0]
-        constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-        requests = pod_requests(entry, choice)
-        return constraints is not None and unmet_need(ledger.nodes, requests, self._layers, constraints) is None
 
 
 def _left(leaf: QuotaLeaf, index: int) -> int:
     """The most of *index* that a gang of *leaf* may ask for: of what firm work is promised, or of the headroom in both layers."""
     if leaf.kind is Kind.LOW:
         return min(headroom(leaf, index, layer) for layer in LAYERS)
-    left = left_of_promise(leaf, index, CHARGED)
-    return min(left, *(left_for_firm(pool, index) for pool in leaf.pools_above)) if leaf.pools_above else left
+    return min(left for _, left in promises(leaf, index))
 
 
 def _least(ledger: Ledger, bucket: Bucket) -> Iterable[Option]:
