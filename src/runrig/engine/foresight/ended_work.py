@@ -23,8 +23,8 @@ from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, needs_in_domains
 from runrig.engine.quota.guarantees import nodes_under
-from runrig.engine.quota.numbers import left_at
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Request, left_for_firm, left_of_promise
+from runrig.engine.quota.limits import ceilings, promises
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Request
 
 Chosen = NDArray[np.bool_]
 """One per workflow."""
@@ -151,10 +151,9 @@ class EndedWork:
     def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
         """Yields the lack at each limit that refuses; its room grows by at most what is given back below it (law Q4)."""
         for index, amount in request:
-            for node in (*leaf.limits[index], leaf.path[-1]):
-                limits = node.room[index] is not None or node.parent is None
-                if limits and (lack := amount - left_at(leaf, node, index, REAL)) > 0:
-                    yield _Quota(lack, self._given(self._below(node), index))
+            for node, left in ceilings(leaf, index, REAL):
+                if amount > left:
+                    yield _Quota(amount - left, self._given(self._below(node), index))
 
     def _below(self, node: QuotaNode) -> Chosen:
         """Returns which of *slots* hold quota below *node*."""
@@ -171,8 +170,7 @@ class EndedWork:
         if self._ledger.nominated or self._ledger.stopping:
             return  # as in `refuting`
         for index, amount in request:
-            left = [left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above)]
-            if (lack := amount - min(left)) > 0:
+            if (lack := amount - min(left for _, left in promises(leaf, index))) > 0:
                 columns = self._columns
                 related = columns.by_pool(dict.fromkeys(_related(leaf), 1))[columns.pool[self._slots]] > 0
                 yield _Quota(lack, self._given(related & columns.firm[self._slots], index))

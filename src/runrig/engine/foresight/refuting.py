@@ -5,17 +5,16 @@ a cycle, so LOW work needs the room that is there now; firm work needs its promi
 that have room now where nobody can be stopped for it.
 """
 
-from runrig.domain.gangs import Placement
 from runrig.domain.quantities import LARGEST
 from runrig.domain.steps import Steps
-from runrig.engine.ledger.fit import counts_for
+from runrig.engine.ledger.fit import counts_for, may_lie
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.ledger.options import options, pod_requests
+from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.placement.place import unmet_need
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, headroom, left_for_firm, left_of_promise
+from runrig.engine.quota.limits import promises
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, headroom
 
 NEVER = LARGEST
 """No amount of quota would do."""
@@ -30,8 +29,8 @@ def lacks(ledger: Ledger, entry: Entry) -> int:
     if not leaf.active:
         return NEVER
     least = least_counts(entry.gang.pod_sets)
-    choices = options(ledger, entry, least, mixed=True)
-    short = (_short(ledger, leaf, request) for choice, request in choices if _may_lie(ledger, entry, choice))
+    choices, layers = options(ledger, entry, least, mixed=True), (_layer(ledger, entry),)
+    short = (_short(ledger, leaf, request) for choice, request in choices if may_lie(ledger, entry, choice, layers))
     return min(short, default=NEVER)
 
 
@@ -47,17 +46,7 @@ def _short(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> int:
         return max(0, *(amount - headroom(leaf, index, REAL) for index, amount in request), 0)
     if ledger.nominated or ledger.stopping:
         return 0  # a nomination may be given up, or somebody that stops be counted on
-    short = [amount - left_of_promise(leaf, index) for index, amount in request]
-    short += [amount - left_for_firm(pool, index) for pool in leaf.pools_above for index, amount in request]
-    return max(0, *short, 0)
-
-
-def _may_lie(ledger: Ledger, entry: Entry, choice: Placement) -> bool:
-    if not ledger.place:
-        return True
-    constraints = ledger.constraints(entry, tuple(each.count for each in choice))
-    requests, layers = pod_requests(entry, choice), (_layer(ledger, entry),)
-    return constraints is not None and unmet_need(ledger.nodes, requests, layers, constraints) is None
+    return max(0, *(amount - left for index, amount in request for _, left in promises(leaf, index)), 0)
 
 
 def _layer(ledger: Ledger, entry: Entry) -> int:
