@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.quota.numbers import binding
+from runrig.engine.quota.limits import ceilings, promises
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
@@ -23,8 +23,6 @@ from runrig.engine.quota.quota_node import (
     add,
     fits,
     headroom,
-    left_for_firm,
-    left_of_promise,
     potential,
     take,
     within_promise,
@@ -166,11 +164,7 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
     within = all(amount <= headroom(leaf, index) for index, amount in asked)
-    caps = leaf.kind is Kind.LOW or all(
-        amount <= left
-        for index, amount in asked
-        for left in (left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above))
-    )
+    caps = leaf.kind is Kind.LOW or all(amount <= left for index, amount in asked for _, left in promises(leaf, index))
     assert fits(leaf, asked) == (within and caps)
     assert leaf.kind is Kind.LOW or within_promise(leaf, asked) == caps
 
@@ -184,32 +178,28 @@ def test_all_that_is_left_fits_and_one_unit_more_does_not(grown_tree: Trees, loa
     for leaf in leaves:
         most = headroom(leaf, index)
         if leaf.kind is not Kind.LOW:
-            most = min(most, left_of_promise(leaf, index), *(left_for_firm(pool, index) for pool in leaf.pools_above))
+            most = min(most, *(left for _, left in promises(leaf, index)))
         assert fits(leaf, ((index, most),)), (leaf, most)
         assert not fits(leaf, ((index, most + 1),)), (leaf, most)
 
 
 @several
 @given(trees(), loads, st.integers(0, 30), st.integers(0, 1), amounts)
-def test_binding_names_the_node_whose_limit_refuses(
+def test_ceilings_name_the_nodes_whose_limits_refuse(
     grown_tree: Trees, load: Load, at: int, index: int, amount: int
 ) -> None:
-    """Nobody is named iff it fits; lifting the limit that is named lets more through, or meets the next one further up."""
+    """Nobody is named iff it fits; without the first of their limits the others refuse as before."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
-    named = binding(leaf, index, amount)
-    assert (named is None) == (amount <= headroom(leaf, index))
-    if named is None or named is tree.root:
+    named = [each for each in ceilings(leaf, index) if each[1] < amount]
+    assert (not named) == (amount <= headroom(leaf, index))
+    if not named or named[0][0] is tree.root:
         return
-    room = named.room[index]
-    assert room is not None
-    named.room[index] = None
-    after = binding(leaf, index, amount)
-    assert after is not named
-    assert after is None or leaf.path.index(after) > leaf.path.index(named)
-    named.room[index] = room - 1
-    assert binding(leaf, index, amount) is named
+    (first, _), *others = named
+    first.room[index] = None
+    assert [each for each in ceilings(leaf, index) if each[1] < amount] == others
+    assert (not others) == (amount <= headroom(leaf, index))
 
 
 @several

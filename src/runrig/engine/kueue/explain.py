@@ -9,8 +9,8 @@ from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.scheduler_context import SchedulerContext
 from runrig.engine.kueue.workload import FlavorOption, GroupRequest, WorkloadState
-from runrig.engine.quota.numbers import binding, left_at
-from runrig.engine.quota.quota_node import REAL, QuotaNode, potential
+from runrig.engine.quota.limits import ceilings
+from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom, potential
 
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
@@ -94,7 +94,7 @@ def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: 
             over = leaf.usage[REAL][index] + amount - leaf.nominal[index]
             if over > 0:
                 borrowed.append(Reason(Code.WOULD_BORROW, "R2", workload.queue, name, need=over))
-            elif binding(leaf, index, amount, REAL) is not None:
+            elif amount > headroom(leaf, index, REAL):
                 lent = True
     return borrowed if lent else []
 
@@ -124,10 +124,10 @@ def _short(
         if amount > most and (ever or index < 0):
             yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, most, amount)
             continue
-        node = binding(leaf, index, amount, REAL)
-        if node is not None:
-            have = left_at(leaf, node, index, REAL)
-            yield Reason(_code(leaf, node), "Q3", context.tree.label(node), name, have, amount)
+        for node, have in ceilings(leaf, index, REAL):
+            if amount > have:
+                yield Reason(_code(leaf, node), "Q3", context.tree.label(node), name, have, amount)
+                break
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:

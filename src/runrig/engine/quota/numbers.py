@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from operator import add, gt
 
 from runrig.domain.kueue_decisions import Balance
-from runrig.engine.quota.quota_node import CHARGED, REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
 
 
 def balance_of(node: QuotaNode, index: int) -> Balance:
@@ -88,29 +88,3 @@ def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[Q
         part = min(debt, max(0, balance if limit is None else min(balance, limit)))
         debt -= part
         yield child, part
-
-
-def binding(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> QuotaNode | None:
-    """The node whose limit refuses *amount*: the first on the way up, the root last; None if nothing refuses."""
-    for node in leaf.path:
-        kept = node.local[index] - node.usage[layer][index]
-        amount -= max(kept, 0)
-        room = node.room[index]
-        if room is not None and amount > room + min(kept, 0):
-            return node
-    root = leaf.path[-1]
-    return root if amount > root.subtree[index] - root.usage[layer][index] else None
-
-
-def left_at(leaf: QuotaNode, node: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """Returns what the limit of *node*, on the path of *leaf*, leaves to it; the headroom is the least of these."""
-    kept_below = 0
-    for each in leaf.path:
-        kept = each.local[index] - each.usage[layer][index]
-        kept_below += max(kept, 0)
-        if each is node:
-            break
-    room = node.room[index]
-    if room is None:
-        room = node.subtree[index]
-    return kept_below + room + min(kept, 0)
