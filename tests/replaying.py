@@ -16,7 +16,7 @@ def replayed(store: SqlStore, until: int | None = None) -> State:
     revision = store.load().revision if until is None else until
     state = State.empty()
     state.numbers = dict(store.retention.past_numbers())
-    for event in store.log.all_events():
+    for event in store.log.events():
         if event.revision > revision:
             break
         action = _without_the_gone(state, event.action)

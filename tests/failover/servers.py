@@ -182,7 +182,7 @@ def site(folder: Path, database: str) -> Iterator[Site]:
 
 def _check_admissions(store: SqlStore) -> None:
     admitted: set[str] = set()
-    for event in store.log.all_events():
+    for event in store.log.events():
         if isinstance(event.action, Admit):
             assert event.action.gang not in admitted, (
                 f"{event.action.gang} is admitted twice, in revision {event.revision}"

@@ -61,8 +61,8 @@ def test_under_load_a_backup_is_the_state_at_its_revision(tmp_path: Path, any_st
         restored = SqlStore.look(target)
         assert restored.load() == replayed(it.store, found.header.revision).rows()
         assert restored.load() == replayed(restored, found.header.revision).rows()
-        log = [event for event in it.store.log.all_events() if event.revision <= found.header.revision]
-        assert list(restored.log.all_events()) == log
+        log = [event for event in it.store.log.events() if event.revision <= found.header.revision]
+        assert [*restored.log.events()] == log
         restored.close()
 
 

@@ -124,7 +124,7 @@ def test_a_store_restored_from_a_dump_has_all_that_was_in_it(tmp_path: Path, pat
             LOADED, workflows=tuple(map(_without_times, LOADED.workflows))
         )
         assert all(times_of(each).now is not None for each in loaded.workflows), "none of them has ended"
-        assert tuple(store.log.all_events(batch=3)) == EVENTS
+        assert store.log.events() == EVENTS
         assert (store.spec("hash-of-train"), store.spec("hash-of-eval")) == (TRAIN, EVAL)
         done = store.workflow("train-1")
         assert (_without_times(done.workflow), done.groups, done.tasks) == (DONE, DONE_GROUPS, DONE_TASKS)

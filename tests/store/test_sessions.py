@@ -56,7 +56,7 @@ def test_the_server_of_today_goes_on_where_a_killed_one_stopped(session: Path, k
     with left_behind(session, kind, tmp_path) as url:
         store = SqlStore.open(url)
         left = store.load()
-        last = max(event.time for event in store.log.all_events())
+        last = max(event.time for event in store.log.events())
         store.close()
         with desk(tmp_path, nodes=left.nodes, cluster=None, time=last + 10, database=url) as it:
             assert it.store.load().nodes == left.nodes

@@ -11,7 +11,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
 from runrig.service.queries.board import Look, board
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.web.board import as_json, changed, delta, held_by, layout, names_of, records, state
+from runrig.web.board import as_json, changed, delta, held_by, layout, records, state
 
 POOLS = ("alpha", "alpha--one", "beta", "gamma")
 NODES = tuple(
@@ -66,8 +66,13 @@ def amounts(found: dict[str, list[Any]]) -> dict[tuple[str, int], list[int]]:
 @given(looks(), st.sampled_from(SIGHTS))
 def test_what_is_told_is_what_is_held(look: Look, sight: Visibility) -> None:
     found = board(look, sight)
-    places = {name: place for place, name in enumerate(names_of(layout(found)))}
-    assert sorted(places) == sorted(node.name for node in NODES)
+    names = [
+        f"{head}{number:0{digits}}" if digits else head
+        for head, first, digits, count in layout(found)["names"]
+        for number in range(first, first + count)
+    ]
+    places = {name: place for place, name in enumerate(names)}
+    assert sorted(names) == sorted(node.name for node in NODES)
     expected: dict[tuple[str, int], list[int]] = {}
     for gang, _, placement in look.held:
         for assignment in placement:

@@ -5,7 +5,7 @@ with the length of the log.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -160,12 +160,6 @@ class SqlLog:
         )
         with self._transactions.reading() as connection:
             return _with_keys(connection, select(ranked.c.revision, ranked.c.seq).where(ranked.c.nth == 1))
-
-    def all_events(self, *, after: int = 0, batch: int = 10_000) -> Iterator[Event]:
-        """The whole log behind *after*, in order, about *batch* of it in memory at a time."""
-        while page := self.events(after=after, limit=batch):
-            yield from page
-            after = page[-1].revision
 
 
 def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:

@@ -60,15 +60,6 @@ def _names(names: Iterable[str]) -> Iterator[list[Any]]:
         yield run
 
 
-def names_of(layout: Mapping[str, Any]) -> list[str]:
-    """The names in a layout again."""
-    return [
-        f"{head}{number:0{digits}}" if digits else head
-        for head, first, digits, count in layout["names"]
-        for number in range(first, first + count)
-    ]
-
-
 def tag_of(value: object) -> str:
     return hashlib.sha256(as_json(value).encode()).hexdigest()[:16]
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from runrig.domain.pools import SUBPOOL_DELIMITER
+
 # What is put together here are numbers, names of classes, and words that went through `escape`.
 _drawn = Markup
 
@@ -200,8 +202,11 @@ def _scaled(at: float, begin: float, end: float) -> int:
 
 # ---------------------------------------------------------------- colours
 
+HUES = 9
+"""Colours in the style sheet; further pools are grey."""
 
-def colours(pools: Iterable[str], *, delimiter: str = "--", hues: int = 9) -> Mapping[str, str]:
+
+def colours(pools: Iterable[str]) -> Mapping[str, str]:
     """A class for each pool, by name: subpools have that of their parent, and who comes late shares grey."""
-    tops = sorted({pool.partition(delimiter)[0] for pool in pools})
-    return {top: f"c{place}" if place < hues else "grey" for place, top in enumerate(tops)}
+    tops = sorted({pool.partition(SUBPOOL_DELIMITER)[0] for pool in pools})
+    return {top: f"c{place}" if place < HUES else "grey" for place, top in enumerate(tops)}

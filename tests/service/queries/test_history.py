@@ -21,7 +21,7 @@ from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
 from runrig.ports.store import ChangesQuery
 from runrig.service.commands.edits import CohortEdit, PoolEdit
-from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of, is_reserved
+from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of
 from runrig.store import SqlStore, schema
 from tests.store import make_dump
 from tests.store.strategies import values_of
@@ -151,13 +151,6 @@ def test_what_a_cluster_file_does_is_in_the_name_of_who_applied_it(tmp_path: Pat
 def test_the_pool_of_a_server_without_a_cluster_file_is_made_by_who_started_it(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=None) as it:
         assert short(it, "default") == [("default", "ann", "command", "created")]
-
-
-def test_names_that_the_log_has_another_meaning_for_are_reserved() -> None:
-    assert [name for name in ("ann", "runrig", "engine", "apply by ann", "apply") if is_reserved(name)] == [
-        "engine",
-        "apply by ann",
-    ]
 
 
 @settings(max_examples=50, deadline=None)

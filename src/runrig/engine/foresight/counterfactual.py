@@ -75,10 +75,10 @@ class TrialCycle:
 
 
 class Search:
-    """*entry* waits in *ledger*.  *now*: of the next cycle.  *looks*: after so many looks a cycle is cut; None: it never is."""
+    """*entry* waits in *ledger*.  *now*: of the next cycle."""
 
-    def __init__(self, ledger: Ledger, entry: Entry, reach: Reach, now: float, looks: int | None = None) -> None:
-        self._ledger, self._reach, self._now, self._looks = ledger, reach, now, looks
+    def __init__(self, ledger: Ledger, entry: Entry, reach: Reach, now: float) -> None:
+        self._ledger, self._reach, self._now = ledger, reach, now
         self._gang, self._group = entry.gang, entry.gang.id.partition("/")[2]
         self._baseline = self._cycle(())
         self._at_rest = not self._baseline.fates and self._baseline.verdict is Verdict.WAITS
@@ -125,7 +125,6 @@ class Search:
             runs, number = runs + 1, number + 1
             found = self.try_out((change,), dial.who)
             yield None
-            proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
                 tried.append(self._tried(dial, refuted, runs, found.verdict))
                 return found
@@ -158,7 +157,7 @@ class Search:
 
     def _cycle(self, changes: Sequence[Change]) -> TrialCycle:
         """A cycle after *changes*, undone: the whole, unless the gang has had its turn in it and did not start."""
-        verdict, placement, looks = Verdict.WAITS, Placement(), 0
+        verdict, placement = Verdict.WAITS, Placement()
         stops: list[str] = []
         fates: dict[str, Fate] = {}
         with OnTrial(self._ledger, self._now) as trial:
@@ -172,11 +171,8 @@ class Search:
             for action in trial.cycle():
                 match action:
                     case None:
-                        looks += 1
                         if changes and turn.asleep is not None and not verdict.starts:
                             return TrialCycle(Verdict.WAITS, Placement(), (), {})
-                        if self._looks is not None and looks > self._looks:
-                            return TrialCycle(Verdict.NOT_PROVEN, Placement(), (), {})
                     case Admit(gang, where) | Nominate(gang, where):
                         fates[gang] = Fate.STARTS
                         if gang == self._gang.id:
@@ -243,7 +239,6 @@ class Search:
         for runs, number in enumerate(may[:MOST_RUNS], start=1):
             found = self.try_out((dial.at(number),), dial.who)
             yield None
-            proven = proven and found.verdict is not Verdict.NOT_PROVEN
             if found.verdict is Verdict.STARTS:
                 tried.append(self._tried(dial, number + 1 - runs, runs, found.verdict))
                 return found
@@ -317,7 +312,6 @@ class Search:
             if not self._owner_in_vain(changes):
                 runs += 1
                 found = self.try_out(changes, Who.OWNER)
-                proven = proven and found.verdict is not Verdict.NOT_PROVEN
                 if found.verdict is Verdict.STARTS:
                     tried.append(
                         TriedDial(self._group, Who.OWNER, "two changes", looked, looked - runs, runs, found.verdict)

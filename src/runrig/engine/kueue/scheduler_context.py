@@ -293,17 +293,17 @@ class SchedulerContext:
         return kept[key]
 
 
-def level_of(leaf: QuotaNode, index: int, amount: int, layer: int = CHARGED) -> tuple[int, bool]:
+def level_of(leaf: QuotaNode, index: int, amount: int) -> tuple[int, bool]:
     """How far up *leaf* borrows for *amount* more: the height of the smallest subtree above it that has enough; 0: it need not.
 
     Also whether that subtree is less than the whole tree, so that some of it may be reclaimed.
     """
-    usage = leaf.usage[layer][index]
+    usage = leaf.usage[CHARGED][index]
     if leaf.parent is None or usage + amount <= leaf.nominal[index]:
         return 0, leaf.parent is not None
     amount -= max(0, leaf.local[index] - usage)
     for node in leaf.path[1:]:
-        used = node.usage[layer][index]
+        used = node.usage[CHARGED][index]
         if used + amount <= node.subtree[index]:
             return node.height, node.parent is not None
         amount -= max(0, node.local[index] - used)

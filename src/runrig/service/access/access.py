@@ -38,7 +38,6 @@ class Access:
         *,
         now: Callable[[], float] | None = None,
         pools: Callable[[], Collection[str]] | None = None,
-        logins: FailedLogins | None = None,
         oidc: OidcSpec | None = None,
         credential_key: Path | None = None,
     ) -> None:
@@ -48,7 +47,7 @@ class Access:
         self._accounts = accounts = Accounts(store, self.now)
         self.users = Users(accounts, pools)
         self.dev_login = DevLogin(accounts, self.users)
-        self.authentication = Authentication(accounts, store, self.uses, logins or FailedLogins(), self.dev_login)
+        self.authentication = Authentication(accounts, store, self.uses, FailedLogins(), self.dev_login)
         self.tokens = Tokens(accounts, self.users, self.uses)
         self.credentials = Credentials(accounts, KeyFile(credential_key))
         self._sign_ins = None if oidc is None else SignIns(oidc, accounts, self.authentication.key)

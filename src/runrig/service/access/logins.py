@@ -47,8 +47,8 @@ class _Bucket:
 class FailedLogins:
     """Thread-safe, with bounded memory."""
 
-    def __init__(self, one: Limit = ONE_SOURCE, all_sources: Limit = ALL_SOURCES) -> None:
-        self._one, self._all = one, all_sources
+    def __init__(self, one: Limit = ONE_SOURCE) -> None:
+        self._one, self._all = one, ALL_SOURCES
         self._lock = threading.Lock()
         self._total: _Bucket | None = None
         self._by_source: OrderedDict[str, _Bucket] = OrderedDict()

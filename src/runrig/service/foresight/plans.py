@@ -54,13 +54,11 @@ class Plans:
         asker: Asker,
         declarations: Declarations,
         submissions: Submissions,
-        budget: Budget | None = None,
     ) -> None:
         self._transactor = transactor
         self._clock = clock
         self._asker = asker
         self._reader = Reader(declarations, submissions)
-        self._budget = budget or Budget()
         self._turns = Turns(AT_ONCE, "plans")
 
     def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
@@ -73,7 +71,7 @@ class Plans:
             with self._transactor.reading() as state:
                 revision = state.revision
                 deed, edit, changes = self._reader.understood(state, question, user, visibility, now)
-            params = (concerns_nodes(edit), now, self._budget, leaving)
+            params = (concerns_nodes(edit), now, Budget(), leaving)
             found, _ = self._asker.ask_branches(
                 (outcome_without, params), (outcome_with, (deed, *params)), within_s=LONGEST_S, sent=leaving.sent
             )

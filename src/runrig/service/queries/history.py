@@ -192,11 +192,6 @@ def _actors(person: str | None) -> tuple[str, ...]:
     return (person, APPLY + person, *((ENGINE,) if person == RUNRIG else ()))
 
 
-def is_reserved(person: str) -> bool:
-    """True if the log would take *person* for something else, so nobody may have that name."""
-    return _who(person) != (person, "command")
-
-
 def _who(actor: str) -> tuple[str, Via]:
     if actor == ENGINE:
         return RUNRIG, "engine"
