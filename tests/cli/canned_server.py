@@ -10,7 +10,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from runrig.api.problems import problem
+from runrig.domain.shown import Pool, PoolGpus
 from runrig.wire import v1
+from runrig.wire.base import example_of, json_of
+from runrig.wire.json import adapter
 from tests.worlds.command_line import Done, runrig
 
 SUBMITTED: dict[str, Any] = v1.WorkflowSubmitted.example()
@@ -99,8 +102,8 @@ def page(*items: Any, following: str | None = None) -> dict[str, Any]:
 def pool(name: str, **fields: Any) -> dict[str, Any]:
     """A pool of 8 GPUs with nothing in it, but for *fields*, some of which are numbers of GPUs."""
     idle = {"quota": 8, "unallocated": 8, "used": 0, "low": 0, "subtree_used": 0, "total": 0, "available": 8, "lent": 0}
-    numbers = idle | {each: fields.pop(each) for each in list(fields) if each in v1.PoolGpus.model_fields}
-    return _full(v1.Pool, {"name": name, "subpools": [], "gpus": v1.PoolGpus.example() | numbers, **fields})
+    numbers = idle | {each: fields.pop(each) for each in list(fields) if each in example_of(PoolGpus)}
+    return _full(Pool, {"name": name, "subpools": [], "gpus": example_of(PoolGpus) | numbers, **fields})
 
 
 def task(name: str = "main", **fields: Any) -> dict[str, Any]:
@@ -119,5 +122,5 @@ def entry(id: str, **fields: Any) -> dict[str, Any]:
 
 def _full(model: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The example of *model* with *fields*, and everything that a server sends besides."""
-    answer: dict[str, Any] = model.model_validate(model.example() | fields).model_dump(mode="json")
+    answer: dict[str, Any] = json.loads(json_of(adapter(model).validate_python(example_of(model) | fields)))
     return answer

@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
 from runrig.cli.rendering.cohort_tree import question
-from runrig.wire import v1
+from runrig.domain.shown import Balance, Cohort, QuotaTree
+from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, serving
 from tests.worlds.command_line import lines, runrig
 
 
 def balance(**numbers: int | None) -> dict[str, Any]:
-    return dict(wire.BalanceAnswer.example() | numbers)
+    return dict(example_of(Balance) | numbers)
 
 
 def node(name: str, parent: str | None = None, *, kind: str = "cohort", **fields: Any) -> dict[str, Any]:
     place = {"name": name, "kind": kind, "parent": parent, "parent_kind": "cohort" if parent else None}
-    return dict(v1.Cohort.example() | place | fields)
+    return dict(example_of(Cohort) | place | fields)
 
 
 def tree(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return dict(v1.QuotaTree.example() | {"nodes": list(nodes)} | fields)
+    return dict(example_of(QuotaTree) | {"nodes": list(nodes)} | fields)
 
 
 def listed(answer: dict[str, Any]) -> list[str]:
@@ -105,7 +105,7 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
 def test_cohort_commands_send_what_was_said() -> None:
     answers: dict[str, Any] = {"DELETE /api/v1/cohorts/c": (204, "")}
     for route in ("POST /api/v1/cohorts", "PATCH /api/v1/cohorts/c", "GET /api/v1/cohorts/c"):
-        answers[route] = v1.Cohort.example()
+        answers[route] = example_of(Cohort)
     with serving(answers) as server:
         assert at(server, "cohort", "create", "c", "--parent", "org", "--quota", "h100=8,cpu=none").code == 0
         assert at(server, "cohort", "update", "c", "--no-parent", "--borrowing-limit", "none", "-t", "json").code == 0

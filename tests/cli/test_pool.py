@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.shown import DeclaredChange, Flavor, Node
-from runrig.wire import v1
+from runrig.domain.shown import DeclaredChange, Flavor, Node, Pool
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig, written
 
-VISION = v1.Pool.example() | {"flavors": ["default"]}
+VISION = example_of(Pool) | {"flavors": ["default"]}
 
 
 def team(**state: str) -> dict[str, Any]:
@@ -152,7 +151,7 @@ CREATE = [
 
 @pytest.mark.parametrize(("args", "body"), CREATE)
 def test_pool_create_and_update_send_what_was_said_and_nothing_else(args: list[str], body: dict[str, Any]) -> None:
-    answer, flavors = v1.Pool.example(), page(example_of(Flavor))
+    answer, flavors = example_of(Pool), page(example_of(Flavor))
     answers = {"POST /api/v1/pools": (201, answer), "PATCH /api/v1/pools/p": answer, "GET /api/v1/flavors": flavors}
     with serving(answers) as server:
         assert at(server, "pool", "create", "p", *args, "-t", "json").code == 0
@@ -187,7 +186,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("after", "says"), CHANGES)
 def test_pool_update_says_what_changed_before_it_shows_the_pool(after: dict[str, Any], says: str) -> None:
-    before = v1.Pool.example() | {"weight": 1, "description": "Vision team"}
+    before = example_of(Pool) | {"weight": 1, "description": "Vision team"}
     answers = {"GET /api/v1/pools/vision": before, "PATCH /api/v1/pools/vision": before | after}
     done = answered(answers, "pool", "update", "vision", "--weight", "2")
     assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
@@ -216,7 +215,7 @@ def test_pool_update_warns_of_topology_keys_only_if_they_change(
 ) -> None:
     """No node has any label."""
     name, label = key.split("=")
-    pool, keys = v1.Pool.example() | {"topology_keys": before}, [{"key": name, "label": label}]
+    pool, keys = example_of(Pool) | {"topology_keys": before}, [{"key": name, "label": label}]
     maps = [{"all": {"nodes": 1}, "keys": keys, "apart": [{"lacks": [label]}]}]
     answers = {
         "GET /api/v1/pools/vision": pool,
@@ -232,17 +231,17 @@ def test_pool_create_says_what_the_pool_was_given() -> None:
     plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": []}
     for answer, says in (
         (
-            v1.Pool.example(),
+            example_of(Pool),
             "created with quota 8, cohort research, topology keys rack=topology.kubernetes.io/rack",
         ),
-        (v1.Pool.example() | plain, "created"),
+        (example_of(Pool) | plain, "created"),
     ):
         done = answered({"POST /api/v1/pools": answer}, "pool", "create", "vision")
         assert lines(done.out)[:2] == [f"pool vision: {says}", ""]
 
 
 def test_a_pool_is_shown_with_its_balances() -> None:
-    with serving({"GET /api/v1/pools/vision": v1.Pool.example()}) as server:
+    with serving({"GET /api/v1/pools/vision": example_of(Pool)}) as server:
         done = at(server, "pool", "show", "vision")
     assert lines(done.out) == [
         "Pool           vision",
@@ -283,7 +282,7 @@ def test_a_name_cannot_leave_its_place_in_the_address() -> None:
 
 
 def test_pool_delete_says_the_state_and_asks_nobody_in_a_script() -> None:
-    example = v1.Pool.example()
+    example = example_of(Pool)
     drains = example | {"state": "DELETING", "gpus": example["gpus"] | {"held": 8}}
     done = answered({"DELETE /api/v1/pools/vision": {"pool": drains, "cancelled": []}}, "pool", "delete", "vision")
     assert (done.code, done.out) == (

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runrig.wire import v1
+from runrig.domain.shown import PoolDeleted
+from runrig.wire.json import read
 from tests.cli.canned_server import answered, at, page, pool, refused, serving
 from tests.worlds.command_line import lines, runrig
 
@@ -134,4 +135,4 @@ def test_names_cannot_leave_their_place_in_the_address() -> None:
 
 
 def test_the_answer_of_a_delete_is_one_of_its_model() -> None:
-    assert v1.PoolDeleted.model_validate(deleted("DELETING")).pool.state == "DELETING"
+    assert read(PoolDeleted, deleted("DELETING")).pool.state == "DELETING"

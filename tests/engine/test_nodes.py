@@ -25,7 +25,10 @@ def see(world: World, *nodes: Node) -> list[Node]:
 
 def capacity(world: World) -> dict[FlavorResource, int]:
     """What the root of the quota tree has of each key, where nothing was promised."""
-    return {key: balance.nominal for key, balance in tree_rows(world.state)[0].balances.items()}
+    return {
+        FlavorResource(*key.split("/", 1)): balance.nominal
+        for key, balance in tree_rows(world.state)[0].balances.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["default", "a100"])

@@ -8,7 +8,7 @@ from runrig.api.permissions import About, Asker
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.keep import KEEP, Keep
-from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing, TopologyKey
+from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 from runrig.spec.values import parse_duration
 
@@ -34,7 +34,7 @@ def pool_edit(body: wire.PoolEditRequest) -> PoolEdit:
         cohort=body.cohort if "cohort" in sent else KEEP,
         borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
         lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
-        topology_keys=KEEP if keys is None else tuple(TopologyKey(key.key, key.label) for key in keys),
+        topology_keys=KEEP if keys is None else tuple(keys),
         flavors=KEEP if flavors is None else tuple(flavors),
         queueing=KEEP if body.queueing is None else _queueing(body.queueing),
         weight=_or_keep(body.weight),

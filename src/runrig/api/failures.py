@@ -113,7 +113,7 @@ def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
     where = path or str(error["loc"][0])
     match error["type"]:
-        case "extra_forbidden":
+        case "extra_forbidden" | "unexpected_keyword_argument":
             return Problem(f"unknown field {where!r}: leave it out", path)
         case "missing":
             return Problem(f"{where} is missing", path)

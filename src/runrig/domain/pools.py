@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.spans import format_duration
-from runrig.domain.value import Word
+from runrig.domain.value import Shown, Word, shown_as
 
 SUBPOOL_DELIMITER = "--"
 LONGEST_NAME = 63
@@ -16,10 +16,10 @@ MOST_WEIGHT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
-    """The quota of one (flavor, resource), in the unit of the resource.
+class Quota(Shown):
+    """The quota of one flavor and resource, in the unit of the resource.
 
-    *borrowing_limit* None: may borrow any amount.  *lending_limit* None: lends all that is idle.
+    *borrowing_limit* null: may borrow any amount.  *lending_limit* null: lends all that is idle.
     """
 
     nominal: int = 0
@@ -27,10 +27,12 @@ class Quota:
     lending_limit: int | None = None
 
 
+shown_as(Quota(8))
+
 Quotas = Mapping[FlavorResource, Quota]
 
 
-class Queueing(enum.Enum):
+class Queueing(Word):
     """BEST_EFFORT_FIFO: a later gang may start while the head waits.  STRICT_FIFO: it may not (law P4)."""
 
     BEST_EFFORT_FIFO = "BEST_EFFORT_FIFO"
@@ -62,11 +64,14 @@ TRANSITIONS: Mapping[tuple[PoolState, PoolEvent], PoolState] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyKey:
-    """A topology level that users of the pool may name, and the node label that holds its values."""
+class TopologyKey(Shown):
+    """A level that users may name, and the node label that carries it."""
 
     key: str
     label: str
+
+
+shown_as(TopologyKey("rack", "topology.kubernetes.io/rack"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from runrig.domain.gangs import GangState
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.shown.pools import Cohort, QuotaTree
 from runrig.service.queries.board import Board
-from runrig.service.queries.resource_queries import CohortView, TreeView
 from runrig.web.drawings import Share
 
 
@@ -49,44 +49,44 @@ class TreeRow:
         return ", ".join(parts)
 
 
-def rows_of(tree: TreeView, waits: Mapping[str, int]) -> tuple[TreeRow, ...]:
+def rows_of(tree: QuotaTree, waits: Mapping[str, int]) -> tuple[TreeRow, ...]:
     """In the order of the tree, cohorts before pools.  *waits*: gangs by pool."""
-    below: dict[tuple[str | None, str], list[CohortView]] = {}
+    below: dict[tuple[str | None, str], list[Cohort]] = {}
     for view in tree.nodes:
-        below.setdefault((view.parent_kind, view.row.parent if view.parent_kind else ""), []).append(view)
+        below.setdefault((view.parent_kind, view.parent or ""), []).append(view)
     return tuple(_rows(below, below.get((None, ""), ()), 0, waits))
 
 
 def _rows(
-    below: Mapping[tuple[str | None, str], Sequence[CohortView]],
-    views: Sequence[CohortView],
+    below: Mapping[tuple[str | None, str], Sequence[Cohort]],
+    views: Sequence[Cohort],
     depth: int,
     waits: Mapping[str, int],
 ) -> Iterator[TreeRow]:
     for view in views:
-        inner = tuple(_rows(below, below.get((view.row.kind, view.row.name), ()), depth + 1, waits))
+        inner = tuple(_rows(below, below.get((view.kind, view.name), ()), depth + 1, waits))
         children = [each for each in inner if each.depth == depth + 1]
-        is_pool = view.row.kind == "pool"
-        waiting = (waits.get(view.row.name, 0) if is_pool else 0) + sum(each.waits for each in children)
+        is_pool = view.kind == "pool"
+        waiting = (waits.get(view.name, 0) if is_pool else 0) + sum(each.waits for each in children)
         promised = _sum(view, "nominal") + (0 if is_pool else sum(each.share.promised for each in children))
         share = _share(view, promised)
-        yield TreeRow(view.row.name, view.row.kind, depth, share, waiting, _note(view))
+        yield TreeRow(view.name, view.kind, depth, share, waiting, _note(view))
         yield from inner
 
 
-def _share(view: CohortView, promised: int) -> Share:
+def _share(view: Cohort, promised: int) -> Share:
     used, total = _sum(view, "used"), _sum(view, "total")
     return Share(promised, used, total - used, min(total, _sum(view, "borrowed")), _sum(view, "lent"))
 
 
-def _sum(view: CohortView, name: str) -> int:
-    return sum(int(getattr(each, name)) for key, each in view.row.balances.items() if key.resource == GPU)
+def _sum(view: Cohort, name: str) -> int:
+    return sum(int(getattr(each, name)) for key, each in view.balances.items() if key.partition("/")[2] == GPU)
 
 
-def _note(view: CohortView) -> str:
-    if view.pool is not None and view.pool.state is not PoolState.ACTIVE:
-        return str(view.pool.state.value)
-    return "" if view.row.active else "nothing can start: its cohorts form a cycle"
+def _note(view: Cohort) -> str:
+    if view.state is not None and view.state is not PoolState.ACTIVE:
+        return view.state.value
+    return "" if view.active else "nothing can start: its cohorts form a cycle"
 
 
 @dataclass(frozen=True, slots=True)

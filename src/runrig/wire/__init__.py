@@ -55,7 +55,6 @@ from runrig.wire.meta import (
     VersionAnswer,
 )
 from runrig.wire.pools import (
-    BalanceAnswer,
     CohortEditRequest,
     CountableAnswer,
     NodeSetAnswer,
@@ -68,10 +67,8 @@ from runrig.wire.pools import (
     PoolsAnswer,
     PoolSettingsAnswer,
     PoolsPutRequest,
-    QuotaAnswer,
     ResourceUsageAnswer,
     SaidRequest,
-    TopologyKeyModel,
 )
 from runrig.wire.render import RenderAnswer
 from runrig.wire.resources import GpuAnswer, ResourceAnswer, ResourcesAnswer
@@ -130,7 +127,6 @@ __all__ = [
     "AssignedRoleAnswer",
     "BackendAnswer",
     "BackendsAnswer",
-    "BalanceAnswer",
     "CancelAnswer",
     "CohortEditRequest",
     "ConfigDiffAnswer",
@@ -179,7 +175,6 @@ __all__ = [
     "ProblemAnswer",
     "ProfileAnswer",
     "ProfileRequest",
-    "QuotaAnswer",
     "RenderAnswer",
     "ResourceAnswer",
     "ResourceUsageAnswer",
@@ -209,7 +204,6 @@ __all__ = [
     "TaskSumsAnswer",
     "TokenCreateRequest",
     "TopologyAnswer",
-    "TopologyKeyModel",
     "TopologyMapAnswer",
     "UserCreateRequest",
     "UserEditRequest",

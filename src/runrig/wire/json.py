@@ -17,10 +17,13 @@ from pydantic_core import CoreSchema, core_schema
 from runrig.domain.value import Amounts, Page, Shown, Word, example
 
 NAMES = {
+    "Balance": "BalanceAnswer",
     "Concerned": "ConcernedAnswer",
     "DeclaredChange": "ChangeAnswer",
     "DomainRoom": "DomainRoomAnswer",
+    "Quota": "QuotaAnswer",
     "Reason": "ReasonAnswer",
+    "TopologyKey": "TopologyKeyModel",
 }
 """Class → schema, where generated clients know another name.  New values get no entry."""
 

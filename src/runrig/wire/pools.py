@@ -7,73 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from runrig.wire.base import Answer, Request, Whole, example
-
-_QUOTAS = {"default": {"gpu": {"nominal": 8, "borrowing_limit": None, "lending_limit": None}}}
-_BALANCE = {
-    "nominal": 8,
-    "borrowing_limit": None,
-    "lending_limit": None,
-    "subtree": 8,
-    "local": 0,
-    "usage": 6,
-    "balance": 2,
-    "headroom": 10,
-    "potential": 16,
-    "used": 4,
-    "total": 6,
-    "drawn": 0,
-    "borrowed": 0,
-    "lent": 2,
-    "over": 0,
-}
-
-
-class QuotaAnswer(Answer):
-    model_config = example(_QUOTAS["default"]["gpu"])
-
-    nominal: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-
-
-class BalanceAnswer(Answer):
-    """A node of the quota tree for one flavor and resource.
-
-    *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside.
-    *used*: held by HIGH and NORMAL below it, *drawn*: the part of that which is quota shared by cohorts above; *total*: held by all;
-    *usage*: the part of that which goes beyond what the children keep.
-    *balance*: subtree - usage, below zero while it borrows; *headroom*: what it may still use, limits at all levels applied,
-    below zero where the tree is over-committed; *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
-    limits, because a quota was cut or something was moved: what runs goes on, and nothing new starts until that has ended.
-    """
-
-    model_config = example(_BALANCE)
-
-    nominal: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-    subtree: int
-    local: int
-    usage: int
-    balance: int
-    headroom: int
-    potential: int
-    used: int
-    total: int
-    drawn: int
-    borrowed: int
-    lent: int
-    over: int
-
-
-class TopologyKeyModel(Answer):
-    """A level that users may name, and the node label that carries it."""
-
-    model_config = example({"key": "rack", "label": "topology.kubernetes.io/rack"})
-
-    key: str
-    label: str
+from runrig.domain.pools import Quota, TopologyKey
+from runrig.domain.shown.pools import Balance
+from runrig.wire.base import Answer, Request, Whole, example, example_of
 
 
 class CountableAnswer(Answer):
@@ -120,10 +56,10 @@ _SETTINGS: dict[str, Any] = {
     "max_queue_timeout": "",
     "default_exit_actions": {},
     "resources": PoolResourcesAnswer.example(),
-    "topology_keys": [TopologyKeyModel.example()],
+    "topology_keys": [example_of(TopologyKey)],
     "platforms": {"default": {"labels": {}}},
     "cohort": "research",
-    "quotas": _QUOTAS,
+    "quotas": {"default": {"gpu": example_of(Quota)}},
     "queueing": "BEST_EFFORT_FIFO",
     "weight": 1,
     "grace_s": 30.0,
@@ -157,10 +93,10 @@ class PoolSettingsAnswer(Answer):
     max_queue_timeout: str = ""
     default_exit_actions: dict[str, str]
     resources: PoolResourcesAnswer
-    topology_keys: list[TopologyKeyModel]
+    topology_keys: list[TopologyKey]
     platforms: dict[str, PlatformAnswer]
     cohort: str | None
-    quotas: dict[str, dict[str, QuotaAnswer]]
+    quotas: dict[str, dict[str, Quota]]
     queueing: str
     weight: int
     grace_s: float
@@ -222,7 +158,7 @@ _POOL: dict[str, Any] = {
     "held": 0,
     "capacity": 16,
     "workflows": 1,
-    "balances": {"default/gpu": _BALANCE},
+    "balances": {"default/gpu": example_of(Balance)},
 }
 
 
@@ -257,7 +193,7 @@ class PoolAnswer(PoolSettingsAnswer):
     held: int
     capacity: int
     workflows: int
-    balances: dict[str, BalanceAnswer]
+    balances: dict[str, Balance]
 
 
 class NodeSetAnswer(Answer):
@@ -294,7 +230,7 @@ class PoolEditRequest(Request):
     cohort: str | None = None
     borrowing_limit: LimitRequest | None = None
     lending_limit: LimitRequest | None = None
-    topology_keys: list[TopologyKeyModel] | None = None
+    topology_keys: list[TopologyKey] | None = None
     flavors: list[str] | None = None
     queueing: str | None = None
     weight: Whole | None = None

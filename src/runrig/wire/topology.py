@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from runrig.wire.base import Answer, example
-from runrig.wire.pools import TopologyKeyModel
+from runrig.domain.pools import TopologyKey
+from runrig.wire.base import Answer, example, example_of
 
 
 class DomainGpusAnswer(Answer):
@@ -130,7 +130,7 @@ class LevelAnswer(Answer):
     """*gangs*: each inside one domain of this level, summed over its *domains*; null without a size."""
 
     model_config = example(
-        {**TopologyKeyModel.example(), "domains": 1, "gangs": DomainGangsAnswer.example()},
+        {**example_of(TopologyKey), "domains": 1, "gangs": DomainGangsAnswer.example()},
     )
 
     key: str
@@ -152,7 +152,7 @@ _ALL = _RACK | {"level": None, "path": [], "domains": [_RACK | {"level": "zone",
 _ZONE = {"key": "zone", "label": "topology.kubernetes.io/zone"}
 _MAP: dict[str, Any] = {
     "pools": ["batch", "vision"],
-    "keys": [_ZONE, TopologyKeyModel.example()],
+    "keys": [_ZONE, example_of(TopologyKey)],
     "flavors": ["default"],
     "levels": [LevelAnswer.example() | _ZONE, LevelAnswer.example()],
     "all": _ALL,
@@ -170,7 +170,7 @@ class TopologyMapAnswer(Answer):
     model_config = example(_MAP)
 
     pools: list[str]
-    keys: list[TopologyKeyModel]
+    keys: list[TopologyKey]
     flavors: list[str]
     levels: list[LevelAnswer]
     all: DomainAnswer

@@ -10,7 +10,9 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutNode
 from runrig.domain.pools import Cohort, Pool, Quota
-from runrig.engine.explain.quota_report import NodeBalance, TreeRow, overpromised, pool_row, tree_rows
+from runrig.domain.shown.pools import Balance
+from runrig.domain.shown.pools import Cohort as Node
+from runrig.engine.explain.quota_report import balances_of_pool, overpromised, tree_rows
 from runrig.engine.lifecycle import pools
 from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
 
@@ -27,22 +29,21 @@ def put_pool(world: World, pool: Pool) -> None:
     changed(world, pools.put_pool(world.state, pool, create=False))
 
 
-def rows_of(world: World) -> tuple[TreeRow, ...]:
-    """All rows; the row of a pool is the same when it is asked for alone."""
+def rows_of(world: World) -> tuple[Node, ...]:
+    """All rows; the balances of a pool are the same when they are asked for alone."""
     rows = tree_rows(world.state)
-    assert [pool_row(world.state, row.name) for row in rows if row.kind == "pool"] == [
-        row for row in rows if row.kind == "pool"
-    ]
+    pools = [row for row in rows if row.kind == "pool"]
+    assert [balances_of_pool(world.state, row.name) for row in pools] == [row.balances for row in pools]
     return rows
 
 
-def balance(world: World, name: str, kind: str = "pool") -> NodeBalance:
-    return next(row.balances[GPUS] for row in rows_of(world) if (row.kind, row.name) == (kind, name))
+def balance(world: World, name: str, kind: str = "pool") -> Balance:
+    return next(row.balances[str(GPUS)] for row in rows_of(world) if (row.kind, row.name) == (kind, name))
 
 
 def overs(world: World) -> dict[str, int]:
     """What is over, by name."""
-    return {row.name: row.balances[GPUS].over for row in rows_of(world) if row.balances[GPUS].over}
+    return {row.name: row.balances[str(GPUS)].over for row in rows_of(world) if row.balances[str(GPUS)].over}
 
 
 def org() -> World:
@@ -95,13 +96,13 @@ def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
         "borrowed": 2,
         "lent": 0,
     }
-    assert {row.name: row.balances[GPUS] for row in rows_of(world)} == {
-        "": NodeBalance(nominal=0, **numbers, **whole),
-        "org": NodeBalance(nominal=0, **numbers, **whole),
-        "left": NodeBalance(nominal=0, **numbers, **lender),
-        "right": NodeBalance(nominal=0, **numbers, **debtor),
-        "a": NodeBalance(nominal=4, **numbers, **lender),
-        "b": NodeBalance(nominal=4, **numbers, **debtor),
+    assert {row.name: row.balances[str(GPUS)] for row in rows_of(world)} == {
+        "": Balance(nominal=0, **numbers, **whole),
+        "org": Balance(nominal=0, **numbers, **whole),
+        "left": Balance(nominal=0, **numbers, **lender),
+        "right": Balance(nominal=0, **numbers, **debtor),
+        "a": Balance(nominal=4, **numbers, **lender),
+        "b": Balance(nominal=4, **numbers, **debtor),
     }
 
 
@@ -230,7 +231,7 @@ def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() ->
     world.submit("w", "p", NORMAL, 1)
     assert world.cycle() == ["admit w"]
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
-    rows = {row.name: (row.active, row.balances[GPUS].total) for row in rows_of(world)}
+    rows = {row.name: (row.active, row.balances[str(GPUS)].total) for row in rows_of(world)}
     assert rows == {"": (True, 0), "x": (False, 1), "y": (False, 1), "p": (False, 1), "q": (True, 0)}
     assert balance(world, "p").headroom == 0
     world.submit("v", "p", NORMAL, 1)
@@ -248,7 +249,7 @@ def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None
         pools.delete_cohort(world.state, "right")
     changed(world, pools.delete_cohort(world.state, "right", leave_children=True))
     row = next(each for each in rows_of(world) if each.name == "right")
-    assert (row.declared, row.parent, row.balances[GPUS].total) == (False, "", 6)
+    assert (row.declared, row.parent, row.balances[str(GPUS)].total) == (False, None, 6)
     assert world.running() == {"low-1", "more-1"}
     with pytest.raises(NotFound, match="it is only named by others, and goes with the last of them"):
         pools.delete_cohort(world.state, "right")

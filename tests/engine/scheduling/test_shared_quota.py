@@ -43,7 +43,7 @@ def test_it_counts_as_used_and_nothing_preempts_it() -> None:
     world = started(research(), ("w", "a", NORMAL, 8), ("mine", "b", NORMAL, 4))
     balance = pool_balance(world.state, "a")
     assert (balance.used, balance.available, balance.borrowed) == (8, 0, 0)
-    assert (balance.shared, balance.drawn, balance.shared_left) == ((("research", 6),), 6, 0)
+    assert (dict(balance.shared), balance.drawn, balance.shared_left) == ({"research": 6}, 6, 0)
     world.submit("more", "b", HIGH, 1)
     assert world.cycle() == []
 
@@ -126,7 +126,7 @@ def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> N
     world.do(PutCohort(Cohort("research", None, gpu_quota(3))))
     balance = pool_balance(world.state, "a")
     assert (balance.used, balance.drawn, balance.available, balance.shared_left) == (7, 3, -2, 0)
-    over = {(row.kind, row.name): row.balances[GPUS].over for row in tree_rows(world.state)}
+    over = {(row.kind, row.name): row.balances[str(GPUS)].over for row in tree_rows(world.state)}
     assert over == {("root", ""): 0, ("cohort", "research"): 2, ("pool", "a"): 2, ("pool", "b"): 0, ("pool", "else"): 0}
     world.submit("own", "b", NORMAL, 4)
     assert world.cycle() == ["admit own"]

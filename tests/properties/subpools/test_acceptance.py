@@ -59,7 +59,7 @@ def test_ac4_above_the_unallocated_high_is_refused_and_low_runs(server: Restarta
         ids.append(server.submit("team", LOW, 5))
         server.settle()
     assert [server.status(id) for id in ids] == ["RUNNING"] * 3
-    assert (server.view("team").balance.used, server.view("team").balance.total) == (0, 15)
+    assert (server.view("team").gpus.used, server.view("team").gpus.total) == (0, 15)
     # 10 of them are within the unallocated; 5 stand on the subpools' shares, and go when these are used.
     fill(server, a=30, b=40, c=20)
     assert [server.status(id) for id in ids] == ["RUNNING", "RUNNING", "PENDING"]
@@ -79,7 +79,7 @@ def test_ac5_work_of_a_subpool_counts_there_and_not_as_its_parents_own(server: R
     assert server.status(id) == "RUNNING"
     assert server.numbers("team--a") == (30, 30, 12, 18)
     assert server.numbers("team") == (100, 70, 0, 70)
-    assert server.view("team").balance.subtree_used == 12
+    assert server.view("team").gpus.subtree_used == 12
 
 
 def test_ac6_an_idle_subpool_is_archived_at_once_and_its_share_is_the_parents_again(server: RestartableServer) -> None:

@@ -64,7 +64,7 @@ def test_prune_takes_away_only_what_an_apply_made(tmp_path: Path) -> None:
             ("unchanged", "pool", "pool1"),
         ]
         assert [view.pool.name for view in it.service.queries.pools()] == ["byhand", "pool1"]
-        assert [view.row.name for view in it.service.queries.cohorts()] == ["alsobyhand", "byhand", "pool1"]
+        assert [view.name for view in it.service.queries.cohorts()] == ["alsobyhand"]
 
 
 def test_a_cohort_made_again_by_hand_is_not_pruned(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path
         it.submit("a")
         it.later(0)
         sets = it.service.queries.node_sets()
-        assert [([view.pool.name for view in each.pools], each.totals.capacity, each.totals.free) for each in sets] == [
+        assert [([view.pool.name for view in each.pools], each.nodes.gpus, each.nodes.free_gpus) for each in sets] == [
             (["pool1", "pool2"], 4, 3)
         ]
 
@@ -180,7 +180,7 @@ def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path
 def test_pools_without_common_nodes_are_sets_of_their_own(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=APART) as it:
         sets = it.service.queries.node_sets()
-        assert [([view.pool.name for view in each.pools], each.totals.capacity) for each in sets] == [
+        assert [([view.pool.name for view in each.pools], each.nodes.gpus) for each in sets] == [
             (["x"], 4),
             (["y"], 0),
         ]
@@ -193,12 +193,12 @@ def _tree(it: Desk) -> dict[str, tuple[str | None, bool, bool, int, int]]:
     """Name → (parent, declared, active, total, over), of the GPUs."""
     views = it.service.queries.quota_tree().nodes
     return {
-        view.row.name: (
-            view.row.parent or None,
-            view.row.declared,
-            view.row.active,
-            view.row.balances[GPU].total,
-            view.row.balances[GPU].over,
+        view.name: (
+            view.parent,
+            view.declared,
+            view.active,
+            view.balances[str(GPU)].total,
+            view.balances[str(GPU)].over,
         )
         for view in views
     }
@@ -251,9 +251,8 @@ def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_pat
 
         def edited(**settings: Any) -> dict[FlavorResource, Quota]:
             declarations.update_cohort("lab", CohortEdit(**settings), user="ann")
-            found = it.service.queries.cohort("lab").cohort
-            assert found is not None
-            return dict(found.quotas)
+            found = it.service.queries.cohort("lab").quotas
+            return {FlavorResource(flavor, each): of[each] for flavor, of in found.items() for each in of}
 
         first = CohortEdit(quota="h100=2,b200/cpu=4", borrowing_limit="h100=1,b200=3", lending_limit="b200/cpu=500m")
         declarations.create_cohort("lab", first, user="ann")

@@ -37,7 +37,7 @@ def _create(it: Desk, short: str, share: object) -> None:
 def test_a_submission_that_was_decided_on_a_pool_that_has_changed_is_not_stored(tmp_path: Path) -> None:
     """P3: another server edits the pool between the decision and the commit; the revision says so."""
     with desk(tmp_path, cluster=TEAM, gpus=10) as it:
-        assert it.service.queries.pool("team").balance.unallocated == 10
+        assert it.service.queries.pool("team").gpus.unallocated == 10
         other = second_server(tmp_path, T0 + 50)
         other.subpools.create("team", "a", 7, user="eve")
         with pytest.raises(Unavailable):
@@ -125,11 +125,11 @@ def test_a_drain_goes_on_after_a_restart_in_the_middle(tmp_path: Path) -> None:
         assert _state(it, "team--a") is PoolState.DELETING
     with desk(tmp_path, cluster=None, gpus=10, time=T0 + 60) as it:
         assert _state(it, "team--a") is PoolState.DELETING
-        assert it.service.queries.pool("team").balance.unallocated == 6
+        assert it.service.queries.pool("team").gpus.unallocated == 6
     with desk(tmp_path, cluster=None, gpus=10, time=T0 + 600) as it:
         assert it.status("w-1") == "COMPLETED"
         assert _state(it, "team--a") is PoolState.ARCHIVED
-        assert it.service.queries.pool("team").balance.unallocated == 10
+        assert it.service.queries.pool("team").gpus.unallocated == 10
 
 
 def test_a_pool_is_archived_in_the_cycle_in_which_its_last_workflow_ends(tmp_path: Path) -> None:

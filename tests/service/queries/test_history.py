@@ -23,6 +23,7 @@ from runrig.ports.store import ChangesQuery
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of
 from runrig.store import SqlStore, schema
+from runrig.wire.json import to_plain
 from tests.store import make_dump
 from tests.store.strategies import values_of
 from tests.worlds.service import T0, Desk, desk
@@ -355,14 +356,14 @@ def take(it: Desk, step: tuple[Any, ...]) -> None:
 def shown(it: Desk) -> dict[str, Any]:
     """`pool show` of every pool."""
     views = it.service.queries.pools(archived=True)
-    found = [answers.pool(view, "simulated").model_dump() for view in views]
+    found = [to_plain(view.shown("simulated")) for view in views]
     return {each["name"]: each | each["gpus"] for each in found}
 
 
 def shown_at(it: Desk, name: str, time: float) -> dict[str, Any]:
     """`pool show --at` in the same form, without who made it so."""
     view = answers.past(it.service.history.pool_at(name, time))
-    fields: dict[str, Any] = view.pool.model_dump(exclude={"changed"})
+    fields: dict[str, Any] = view.pool.model_dump(mode="json", exclude={"changed"})
     return fields | {"subpools": [each.name for each in view.subpools]}
 
 

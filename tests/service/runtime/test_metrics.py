@@ -184,7 +184,7 @@ def large(nodes: int, queued: int, pools: int) -> State:
 
 def test_the_tree_says_what_the_outline_says() -> None:
     state = large(20, 0, 6)
-    shares = {(each.kind, each.node, each.key): each for each in monitor_snapshot(state, 0.0).shares}
+    shares = {(each.kind, each.node, str(each.key)): each for each in monitor_snapshot(state, 0.0).shares}
     rows = {(row.kind, row.name, key): each for row in tree_rows(state) for key, each in row.balances.items()}
     assert {key: (each.nominal, each.usage, each.headroom) for key, each in shares.items()} == {
         key: (each.nominal, each.total, each.headroom) for key, each in rows.items()

@@ -191,7 +191,7 @@ def test_nodes_follow_the_file_at_each_start(tmp_path: Path) -> None:
 
 def test_without_a_cluster_file_one_pool_has_all_gpus(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=None, gpus=3) as it:
-        assert [(view.pool.name, view.balance.quota) for view in it.service.queries.pools()] == [("default", 3)]
+        assert [(view.pool.name, view.gpus.quota) for view in it.service.queries.pools()] == [("default", 3)]
 
 
 def test_a_deleted_default_pool_does_not_come_back(tmp_path: Path) -> None:

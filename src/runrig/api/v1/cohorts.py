@@ -7,12 +7,10 @@ from fastapi import APIRouter, Query, Response
 from runrig.api.edits import cohort_edit
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving
-from runrig.api.v1.answers import pools as as_answers
-from runrig.api.v1.frame import IfMatch, User, creates, empties, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Permission
-from runrig.domain.tags import tag_of
-from runrig.service.queries.resource_queries import CohortView
+from runrig.domain.shown.pools import Cohort, QuotaTree
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["cohorts"])
@@ -21,8 +19,8 @@ _READ = [needs(Permission.READ_CLUSTER)]
 _CHANGE = [needs(Permission.CHANGE_CLUSTER)]
 
 
-def _place(view: CohortView) -> tuple[str]:
-    return (view.row.name,)
+def _place(cohort: Cohort) -> tuple[str]:
+    return (cohort.name,)
 
 
 @router.get(
@@ -32,37 +30,34 @@ def list_cohorts(
     service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None
 ) -> v1.CohortPage:
     after = place_of(cursor, str)
-    found = [view for view in service.queries.cohorts(visibility) if view.row.kind == "cohort"]
-    page, following = cut(found, _place, limit, after)
-    return v1.CohortPage(items=[as_answers.cohort(each) for each in page], next_cursor=following)
+    page, following = cut(service.queries.cohorts(visibility), _place, limit, after)
+    return v1.CohortPage(items=list(page), next_cursor=following)
 
 
 @router.get(
     "/api/v1/quota-tree",
     summary="The whole quota tree at one moment: cohorts, pools, and the root above them",
     dependencies=_READ,
-    responses=shows(v1.QuotaTree),
+    responses=shows(QuotaTree),
 )
-def get_quota_tree(service: Serving, visibility: Seeing) -> v1.QuotaTree:
-    return as_answers.quota_tree(service.queries.quota_tree(visibility))
+def get_quota_tree(service: Serving, visibility: Seeing) -> QuotaTree:
+    return service.queries.quota_tree(visibility)
 
 
 @router.get(
     "/api/v1/cohorts/{name}",
     summary="One cohort with its balances",
     dependencies=_READ,
-    response_model=v1.Cohort,
-    responses=shows(v1.Cohort, 404, tag=True),
+    response_model=Cohort,
+    responses=shows(Cohort, 404, tag=True),
 )
 def get_cohort(service: Serving, visibility: Seeing, name: str) -> Response:
     return _told(service.queries.cohort(name, visibility))
 
 
-def _told(view: CohortView, *, created: bool = False) -> Response:
-    """Without a tag where it is only named by others."""
-    tag = None if view.cohort is None else quoted(tag_of(view.cohort))
-    location = f"/api/v1/cohorts/{view.row.name}" if created else None
-    return reply(as_answers.cohort(view), 201 if created else 200, etag=tag, location=location)
+def _told(cohort: Cohort, *, created: bool = False) -> Response:
+    location = f"/api/v1/cohorts/{cohort.name}" if created else None
+    return reply(cohort, 201 if created else 200, location=location)
 
 
 @router.post(
@@ -71,8 +66,8 @@ def _told(view: CohortView, *, created: bool = False) -> Response:
     description="With an Idempotency-Key a cohort that is there just as it is asked for is answered as if it had been created now.",
     dependencies=_CHANGE,
     status_code=201,
-    response_model=v1.Cohort,
-    responses=creates(v1.Cohort, 404, 409, 413, tag=True),
+    response_model=Cohort,
+    responses=creates(Cohort, 404, 409, 413, tag=True),
 )
 def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.CohortCreate) -> Response:
     service.declarations.create_cohort(body.name, cohort_edit(body), user=user, again=key is not None)
@@ -83,8 +78,8 @@ def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.Co
     "/api/v1/cohorts/{name}",
     summary="Change a cohort",
     dependencies=_CHANGE,
-    response_model=v1.Cohort,
-    responses=shows(v1.Cohort, 404, 409, 412, 413, tag=True),
+    response_model=Cohort,
+    responses=shows(Cohort, 404, 409, 412, 413, tag=True),
 )
 def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, body: v1.CohortEdit) -> Response:
     service.declarations.update_cohort(name, cohort_edit(body), user=user, expected=expected)

@@ -14,6 +14,7 @@ from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.shown.pools import Pool, PoolDeleted
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
 from runrig.service.queries import history
@@ -56,16 +57,13 @@ def list_pools(
 ) -> v1.PoolPage:
     after = place_of(cursor, str, str)
     node_sets = service.queries.node_sets(names=name, archived=archived, visibility=visibility)
-    found = sorted(as_answers.with_sets(node_sets), key=_place)
+    found = sorted((view for each in node_sets for view in each.pools), key=_place)
     page, following = cut(found, _place, limit, after)
-    return v1.PoolPage(
-        items=[as_answers.pool(view, service.backend_name, node_set) for view, node_set in page], next_cursor=following
-    )
+    return v1.PoolPage(items=[view.shown(service.backend_name) for view in page], next_cursor=following)
 
 
-def _place(found: tuple[PoolView, str]) -> tuple[str, str]:
-    pool = found[0].pool
-    return pool.parent or pool.name, pool.name
+def _place(found: PoolView) -> tuple[str, str]:
+    return found.pool.parent or found.pool.name, found.pool.name
 
 
 @router.post(
@@ -74,8 +72,8 @@ def _place(found: tuple[PoolView, str]) -> tuple[str, str]:
     description="With an Idempotency-Key a pool that is there just as it is asked for is answered as if it had been created now.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
     status_code=201,
-    response_model=v1.Pool,
-    responses=creates(v1.Pool, 404, 409, 413, said={400: _OVER}, tag=True, tries=True),
+    response_model=Pool,
+    responses=creates(Pool, 404, 409, 413, said={400: _OVER}, tag=True, tries=True),
 )
 def create_pool(
     service: Serving, user: User, key: IdempotencyKey, body: v1.PoolCreate, dry_run: DryRun = False
@@ -100,7 +98,7 @@ def _check_subpool(body: v1.PoolCreate) -> None:
 
 def _told(service: Service, view: PoolView, *, created: bool = False) -> Response:
     location = f"/api/v1/pools/{view.pool.name}" if created else None
-    shown = as_answers.pool(view, service.backend_name)
+    shown = view.shown(service.backend_name)
     return reply(shown, 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
 
 
@@ -108,8 +106,8 @@ def _told(service: Service, view: PoolView, *, created: bool = False) -> Respons
     "/api/v1/pools/{name}",
     summary="One pool with its balances, in any state",
     dependencies=_READ,
-    response_model=v1.Pool,
-    responses=shows(v1.Pool, 404, tag=True),
+    response_model=Pool,
+    responses=shows(Pool, 404, tag=True),
 )
 def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
     return _told(service, service.queries.pool(name, visibility))
@@ -119,8 +117,8 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
     "/api/v1/pools/{name}",
     summary="Change a pool; what runs there goes on",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=ITS_PROMISE)],
-    response_model=v1.Pool,
-    responses=shows(v1.Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
+    response_model=Pool,
+    responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
 )
 def update_pool(
     service: Serving,
@@ -136,14 +134,14 @@ def update_pool(
     return _told(service, view)
 
 
-_CLOSED = shows(v1.Pool, 404, 409, 412, 413, tag=True)
+_CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
 
 
 @router.post(
     "/api/v1/pools/{name}/close",
     summary="Close a pool and its subpools to submissions; what waits there still starts",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=v1.Pool,
+    response_model=Pool,
     responses=_CLOSED,
 )
 def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolClose) -> Response:
@@ -154,7 +152,7 @@ def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
     "/api/v1/pools/{name}/open",
     summary="Open a pool that was closed",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
-    response_model=v1.Pool,
+    response_model=Pool,
     responses=_CLOSED,
 )
 def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
@@ -165,11 +163,11 @@ def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Res
     "/api/v1/pools/{name}",
     summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
-    responses=shows(v1.PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
+    responses=shows(PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
 )
-def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> v1.PoolDeleted:
+def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_run: DryRun = False) -> PoolDeleted:
     done = service.declarations.delete_pool(name, user=user, dry_run=dry_run, expected=expected)
-    return as_answers.deleted(done, service.backend_name)
+    return PoolDeleted(done.view.shown(service.backend_name), done.cancelled)
 
 
 # ---------------------------------------------------------------- the audit trail

@@ -2,6 +2,7 @@
 
 from runrig.domain.blockers import Blocker, QuotaLeft
 from runrig.domain.nodes import Flavor, Taint
+from runrig.domain.pools import Quota, TopologyKey
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
@@ -20,6 +21,7 @@ from runrig.domain.shown.plans import (
     PlanStart,
     PlanUnseen,
 )
+from runrig.domain.shown.pools import Balance, Cohort, NodeShare, Pool, PoolDeleted, PoolGpus, QuotaTree
 from runrig.domain.shown.why import (
     GroupWhy,
     Held,
@@ -32,7 +34,9 @@ from runrig.domain.shown.why import (
 )
 
 __all__ = [
+    "Balance",
     "Blocker",
+    "Cohort",
     "Concerned",
     "DeclaredChange",
     "DomainRoom",
@@ -45,6 +49,7 @@ __all__ = [
     "Held",
     "Node",
     "NodePage",
+    "NodeShare",
     "NodesDrained",
     "NodesMarked",
     "Plan",
@@ -58,13 +63,19 @@ __all__ = [
     "PlanPreempted",
     "PlanStart",
     "PlanUnseen",
+    "Pool",
+    "PoolDeleted",
     "PoolEnding",
+    "PoolGpus",
     "PoolWhy",
     "Preemption",
+    "Quota",
     "QuotaLeft",
+    "QuotaTree",
     "Reason",
     "Standstill",
     "Taint",
+    "TopologyKey",
     "TriedDial",
     "WorkflowCause",
     "WorkflowChanges",

@@ -6,9 +6,9 @@ Everything counts what is held now, gangs that are stopping included.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import NamedTuple
 
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, FlavorResource
+from runrig.domain.shown.pools import Balance, Balances, Cohort, quotas_of
 from runrig.engine.quota.guarantees import nodes_under, overdrawn
 from runrig.engine.quota.numbers import balance_of, held_below, lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
@@ -16,72 +16,33 @@ from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
 
 
-class NodeBalance(NamedTuple):
-    """The numbers of one (flavor, resource) at one node of the tree.
-
-    *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside;
-    *usage*: what its subtree holds beyond the local parts of its children; *balance*: T of law Q3, negative while it borrows;
-    *headroom*, *potential*: law Q4, both 0 where parents run in a circle; *used*: held by HIGH and NORMAL below, *total*: by all;
-    *drawn*: held by firm work of what cohorts above share (law P2); *borrowed*, *lent*: from and to the rest of the tree;
-    *over*: how far it is beyond what an admission would be granted.
-    """
-
-    nominal: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-    subtree: int
-    local: int
-    usage: int
-    balance: int
-    headroom: int
-    potential: int
-    used: int
-    total: int
-    drawn: int
-    borrowed: int
-    lent: int
-    over: int
-
-
-class TreeRow(NamedTuple):
-    """*kind*: "root", "cohort" or "pool"; *parent* "" for what hangs under the root; *active* False: law Q5."""
-
-    name: str
-    kind: str
-    parent: str
-    active: bool
-    declared: bool
-    balances: Mapping[FlavorResource, NodeBalance]
-
-
-def tree_rows(state: State) -> tuple[TreeRow, ...]:
-    """The root, the cohorts and the pools (what is inside a pool left out), by kind and name."""
+def tree_rows(state: State) -> tuple[Cohort, ...]:
+    """The root, the cohorts and the pools (what is inside a pool left out), by kind and name, without their children."""
     tree = state.ledger.tree
     nodes = [
         tree.root,
         *(node for _, node in sorted(tree.cohorts.items())),
         *(node for _, node in sorted(tree.pools.items())),
     ]
-    return _rows(state, nodes)
+    keys, sums = _keys(tree), _Sums.of_tree(tree)
+    return tuple([_row(state, node, _balances(node, keys, sums)) for node in nodes])
 
 
-def rows_of_pools(state: State) -> tuple[TreeRow, ...]:
-    """Returns the rows of the pools alone, in the tree's order."""
-    return _rows(state, state.ledger.tree.pools.values())
+def balances_of_pools(state: State) -> Mapping[str, Balances]:
+    """The balances of each pool in the tree, by name."""
+    tree = state.ledger.tree
+    keys, sums = _keys(tree), _Sums.of_tree(tree)
+    return {name: _balances(node, keys, sums) for name, node in tree.pools.items()}
 
 
-def _rows(state: State, nodes: Iterable[QuotaNode]) -> tuple[TreeRow, ...]:
-    sums = _Sums.of_tree(state.ledger.tree)
-    return tuple([_row(state, node, sums) for node in nodes])
-
-
-def pool_row(state: State, name: str) -> TreeRow | None:
-    """The row of the pool *name*, without those of others; None if it is not in the tree.
+def balances_of_pool(state: State, name: str) -> Balances:
+    """Those of the pool *name* alone; empty if it is not in the tree.
 
     O(what hangs below it + depth x siblings of those above).
     """
-    node = state.ledger.tree.pools.get(name)
-    return None if node is None else _row(state, node, _Sums.of_node(node))
+    tree = state.ledger.tree
+    node = tree.pools.get(name)
+    return {} if node is None else _balances(node, _keys(tree), _Sums.of_node(node))
 
 
 def overpromised(state: State) -> Mapping[FlavorResource, int]:
@@ -123,19 +84,38 @@ class _Sums:
         return cls(held_below(leaf for leaf in leaves if leaf.kind is Kind.FIRM), held_below(leaves), {node: lends})
 
 
-def _row(state: State, node: QuotaNode, sums: _Sums) -> TreeRow:
-    keys = state.ledger.tree.keys
-    balances = {key: _balance(node, index, sums) for index, key in enumerate(keys)}
-    parent = node.parent.name if node.parent is not None else ""
-    declared = node.kind is not Kind.COHORT or node.name in state.cohorts
-    return TreeRow(node.name, node.kind.value, parent, node.active, declared, balances)
+def _row(state: State, node: QuotaNode, balances: Balances) -> Cohort:
+    above = node.parent if node.parent is not None and node.parent.kind is not Kind.ROOT else None
+    pool = state.pools[node.name] if node.kind is Kind.POOL else None
+    declared = state.cohorts.get(node.name) if node.kind is Kind.COHORT else pool
+    return Cohort(
+        name=node.name,
+        kind=node.kind.value,
+        parent=None if above is None else above.name,
+        parent_kind=None if above is None else above.kind.value,
+        children=(),
+        declared=declared is not None or node.kind is Kind.ROOT,
+        active=node.active,
+        weight=1 if declared is None else declared.weight,
+        quotas={} if declared is None else quotas_of(declared.quotas),
+        balances=balances,
+        state=None if pool is None else pool.state,
+    )
 
 
-def _balance(node: QuotaNode, index: int, sums: _Sums) -> NodeBalance:
+def _keys(tree: QuotaTree) -> list[tuple[str, int]]:
+    return [(str(key), index) for key, index in sorted(zip(tree.keys, range(len(tree.keys)), strict=True))]
+
+
+def _balances(node: QuotaNode, keys: Iterable[tuple[str, int]], sums: _Sums) -> Balances:
+    return {key: _balance(node, index, sums) for key, index in keys}
+
+
+def _balance(node: QuotaNode, index: int, sums: _Sums) -> Balance:
     nominal, subtree, local, usage, balance, headroom, potential = balance_of(node, index)
     used = sums.used[node][index] if node in sums.used else 0
     drawn = node.drawn(index)
-    return NodeBalance(
+    return Balance(
         nominal,
         node.borrowing[index],
         node.lending[index],

@@ -11,7 +11,9 @@ from runrig.domain.gangs import GangState
 from runrig.domain.nodes import Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
+from runrig.domain.shown.pools import PoolGpus
 from runrig.domain.shown.sentence import Hold
+from runrig.domain.value import NO_AMOUNTS, Amounts
 from runrig.domain.workflows import Task
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
@@ -21,35 +23,6 @@ from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, lef
 from runrig.engine.state.state import State
 
 
-class PoolBalance(NamedTuple):
-    """The GPUs of a pool, summed over flavors.
-
-    *quota*: nominal (0 while DELETING; *held* is then what it still keeps).  *unallocated*: nominal not given to subpools.
-    *used*: held by HIGH and NORMAL work submitted to the pool itself; *low*: by its LOW work; *subtree_used*: *used*, including its
-    subpools.  *total*: held by all priorities, subpools included.  *available*: unallocated - used, with what it draws added;
-    negative while it drains.
-    *shared*: (cohort, amount) that cohorts promise its HIGH and NORMAL work beyond unallocated, nearest first (law P2); *drawn*:
-    what this work holds of it; *shared_left*: what it may still draw.  *borrowed*: used + low above
-    unallocated and what is drawn, so from its subpools too; *lent*: idle unallocated quota that others hold, its subpools too.  Those
-    of subpools are not in them: where several pools are listed, each GPU counts once.  *capacity*: on ready nodes of the pool's flavors.
-    """
-
-    quota: int
-    unallocated: int
-    used: int
-    low: int
-    subtree_used: int
-    total: int
-    available: int
-    shared: tuple[tuple[str, int], ...]
-    drawn: int
-    shared_left: int
-    borrowed: int
-    lent: int
-    held: int
-    capacity: int
-
-
 def pool_balance(
     state: State,
     name: str,
@@ -57,7 +30,7 @@ def pool_balance(
     gpus: Mapping[str, GpusByState] | None = None,
     lends: Sequence[int] | None = None,
     subtree_used: int | None = None,
-) -> PoolBalance:
+) -> PoolGpus:
     """The GPUs of pool *name*.  Raises KeyError if it does not exist.
 
     Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends*, by flavor, and *subtree_used*, what
@@ -67,14 +40,14 @@ def pool_balance(
     known = gpus_by_flavor(state) if gpus is None else gpus
     capacity = sum([each.capacity for flavor, each in known.items() if not pool.flavors or flavor in pool.flavors])
     if pool.state is PoolState.ARCHIVED:
-        return PoolBalance(0, 0, 0, 0, 0, 0, 0, (), 0, 0, 0, 0, 0, capacity)
+        return PoolGpus(capacity=capacity)
     tree = state.ledger.tree
     node, firm, low, indices = tree.pools[name], tree.firm[name], tree.low[name], tree.gpus
     lends = [lent(node, index) for index in indices] if lends is None else lends or [0] * len(indices)
     held = _sums(node, firm, low, indices, lends)
     deleting = pool.state is PoolState.DELETING
     unallocated = 0 if deleting else held.unallocated
-    return PoolBalance(
+    return PoolGpus(
         quota=0 if deleting else held.promised,
         unallocated=unallocated,
         used=held.used,
@@ -82,7 +55,7 @@ def pool_balance(
         subtree_used=sum([_firm_below(node, index) for index in indices]) if subtree_used is None else subtree_used,
         total=held.total,
         available=unallocated - held.used + held.drawn,
-        shared=() if deleting else _shared(firm, indices),
+        shared=NO_AMOUNTS if deleting else _shared(firm, indices),
         drawn=held.drawn,
         shared_left=0 if deleting else held.shared_left,
         borrowed=held.borrowed,
@@ -93,7 +66,7 @@ def pool_balance(
 
 
 class _Sums(NamedTuple):
-    """As the fields of `PoolBalance`, over all flavors and whatever the state of the pool."""
+    """As the fields of `PoolGpus`, over all flavors and whatever the state of the pool."""
 
     promised: int
     unallocated: int
@@ -137,13 +110,13 @@ def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
     return {name: each for name, each in state.ledger.nodes.gpus(REAL).items() if each.ready}
 
 
-def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> tuple[tuple[str, int], ...]:
-    """`shared_by` over several flavors."""
+def _shared(firm: QuotaLeaf, indices: Iterable[int]) -> Amounts:
+    """`shared_by` over several flavors, nearest cohort first."""
     amounts: dict[str, int] = {}
     for index in indices:
         for cohort, amount in shared_by(firm, index):
             amounts[cohort] = amounts.get(cohort, 0) + amount
-    return tuple(amounts.items())
+    return Amounts(amounts) if amounts else NO_AMOUNTS
 
 
 def _shared_left(firm: QuotaLeaf, index: int) -> int:

@@ -1,21 +1,21 @@
 """Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
 from runrig.domain.nodes import Flavor
-from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.pools import Pool, PoolState
+from runrig.domain.quantities import GPU
+from runrig.domain.shown import pools as shown
 from runrig.domain.shown.nodes import Node
+from runrig.domain.shown.pools import Balances, Cohort, NodeShare, PoolGpus, QuotaTree
 from runrig.domain.tags import etag_of
 from runrig.domain.workflows import Status
 from runrig.engine.explain import report
-from runrig.engine.explain.quota_report import NodeBalance as NodeBalance
-from runrig.engine.explain.quota_report import TreeRow, overpromised, pool_row, rows_of_pools, tree_rows
-from runrig.engine.explain.report import PoolBalance as PoolBalance
+from runrig.engine.explain.quota_report import balances_of_pool, balances_of_pools, overpromised, tree_rows
 from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.state.state import State
 from runrig.service.queries.lookup import any_subpool, flavors_of, known_pool, live_pool, settings_of
@@ -24,19 +24,7 @@ from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Readable
 
 FEW_POOLS = 20
-"""From so many on, the rows of all pools are worked out at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuTotals:
-    """GPUs on the ready nodes of a set: all of them, and those that are held."""
-
-    capacity: int
-    usage: int
-
-    @property
-    def free(self) -> int:
-        return self.capacity - self.usage
+"""From so many on, the balances of all pools are worked out at once."""
 
 
 class PoolView(NamedTuple):
@@ -47,12 +35,23 @@ class PoolView(NamedTuple):
 
     pool: Pool
     settings: Pool
-    balance: PoolBalance
-    row: TreeRow | None
+    gpus: PoolGpus
+    balances: Balances
     subpools: tuple[str, ...]
     flavors: tuple[Flavor, ...]
-    totals: GpuTotals
+    nodes: NodeShare
     workflows: int
+
+    def shown(self, backend: str) -> shown.Pool:
+        return shown.Pool(
+            **shown.declared(self.pool, self.settings),
+            backend=backend,
+            subpools=self.subpools,
+            workflows=self.workflows,
+            gpus=self.gpus,
+            nodes=self.nodes,
+            balances=self.balances,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +59,7 @@ class NodeSet:
     """Pools that share nodes, directly or through others, and the GPUs of these nodes."""
 
     pools: tuple[PoolView, ...]
-    totals: GpuTotals
-
-
-@dataclass(frozen=True, slots=True)
-class CohortView:
-    """A row of the quota tree.  *cohort* None: a pool, the root, or a cohort that is only named by others (law Q6)."""
-
-    row: TreeRow
-    cohort: Cohort | None
-    pool: Pool | None
-    parent_kind: str | None
-    children: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeView:
-    """*nodes*: cohorts, then live pools, each by name; *overpromised*: by how much the promises exceed the nodes (law Q8)."""
-
-    root: CohortView
-    nodes: tuple[CohortView, ...]
-    overpromised: Mapping[FlavorResource, int]
+    nodes: NodeShare
 
 
 class ResourceQueries:
@@ -120,7 +99,7 @@ class ResourceQueries:
                 for pool in state.pools.values()
                 if pool.parent == parent and (archived or pool.state is not PoolState.ARCHIVED)
             ]
-            views = _node_sets(state, sorted(shown, key=_tree_order))
+            views = _node_sets(state, shown)
             return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
 
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
@@ -143,7 +122,7 @@ class ResourceQueries:
                 and (archived or pool.state is not PoolState.ARCHIVED)
                 and visibility.sees(pool.name)
             ]
-            return tuple(_node_sets(state, sorted(shown, key=_tree_order)))
+            return tuple(_node_sets(state, shown))
 
     def pools_on_hold(self, visibility: Visibility = ALL) -> frozenset[str]:
         """The pools in which somebody holds a workflow back (law W3).  O(workflows on hold)."""
@@ -153,22 +132,23 @@ class ResourceQueries:
 
     # ------------------------------------------------------------ cohorts
 
-    def quota_tree(self, visibility: Visibility = ALL) -> TreeView:
+    def quota_tree(self, visibility: Visibility = ALL) -> QuotaTree:
         """The tree of the pools that *visibility* reaches and the cohorts above them."""
         with self._transactor.reading() as state:
             return _tree_view(state, visibility)
 
-    def cohorts(self, visibility: Visibility = ALL) -> tuple[CohortView, ...]:
-        """Cohorts, then live pools, each by name."""
-        return self.quota_tree(visibility).nodes
+    def cohorts(self, visibility: Visibility = ALL) -> tuple[Cohort, ...]:
+        """By name."""
+        return tuple(node for node in self.quota_tree(visibility).nodes if node.kind == "cohort")
 
-    def cohort(self, name: str, visibility: Visibility = ALL) -> CohortView:
-        """Raises NotFound."""
-        cohorts = (view for view in self.cohorts(visibility) if view.row.kind == "cohort")
-        found = next((view for view in cohorts if view.row.name == name), None)
+    def cohort(self, name: str, visibility: Visibility = ALL) -> Cohort:
+        """With its tag, unless it is only named by others (law Q6).  Raises NotFound."""
+        with self._transactor.reading() as state:
+            tree, declared = _tree_view(state, visibility), state.cohorts.get(name)
+        found = next((node for node in tree.nodes if (node.kind, node.name) == ("cohort", name)), None)
         if found is None:
             raise NotFound(f"cohort {name!r} not found. List cohorts with `runrig cohort list`")
-        return found
+        return found if declared is None else replace(found, etag=etag_of(declared))
 
     # ------------------------------------------------------------ nodes
 
@@ -257,26 +237,28 @@ class _Known:
 
     def __init__(self, state: State, pools: list[Pool], gpus: Mapping[str, GpusByState]) -> None:
         self.state = state
-        self.rows = _rows(state, pools)
+        self.balances = _balances(state, pools)
         self.gpus = gpus
+        tree = state.ledger.tree
+        self._keys = [str(tree.keys[index]) for index in tree.gpus]
         self._flavors: dict[tuple[str, ...], tuple[Flavor, ...]] = {}
         self.subpools: dict[str, list[str]] = defaultdict(list)
         for pool in state.pools.values():
             if pool.parent is not None and pool.state is not PoolState.ARCHIVED:
                 self.subpools[pool.parent].append(pool.name)
 
-    def view(self, pool: Pool, totals: GpuTotals) -> PoolView:
-        state, row = self.state, self.rows.get(pool.name)
-        gpus = [] if row is None else [each for key, each in row.balances.items() if key.resource == GPU]
-        lends, used = None if row is None else [each.lent for each in gpus], sum([each.used for each in gpus])
+    def view(self, pool: Pool, nodes: NodeShare) -> PoolView:
+        state, balances = self.state, self.balances.get(pool.name, {})
+        gpus = [balances[key] for key in self._keys] if balances else []
+        lends, used = [each.lent for each in gpus] if balances else None, sum([each.used for each in gpus])
         return PoolView(
             pool=pool,
             settings=settings_of(state, pool),
-            balance=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends, subtree_used=used),
-            row=row,
+            gpus=report.pool_balance(state, pool.name, gpus=self.gpus, lends=lends, subtree_used=used),
+            balances=balances,
             subpools=tuple(sorted(self.subpools[pool.name])) if pool.name in self.subpools else (),
             flavors=self._flavors_of(pool),
-            totals=totals,
+            nodes=nodes,
             workflows=state.alive[pool.name],
         )
 
@@ -289,76 +271,61 @@ class _Known:
         return found
 
 
-def _rows(state: State, pools: list[Pool]) -> Mapping[str, TreeRow]:
-    """Returns the row of each pool by name, without ARCHIVED ones.  For a few pools, the rest of the tree is not worked out."""
+def _balances(state: State, pools: list[Pool]) -> Mapping[str, Balances]:
+    """Returns the balances of each pool by name, of ARCHIVED ones none.  For a few pools, the rest of the tree is not worked out."""
     if len(pools) < FEW_POOLS:
-        return {pool.name: row for pool in pools if (row := pool_row(state, pool.name)) is not None}
-    return {row.name: row for row in rows_of_pools(state)}
+        return {pool.name: balances_of_pool(state, pool.name) for pool in pools}
+    return balances_of_pools(state)
 
 
 def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
     """Yields connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
     gpus = report.gpus_by_flavor(state)
     known = _Known(state, pools, gpus)
-    for members in _components(state, pools, set(gpus)):
-        flavors = sorted(
-            {name for names in {flavors_of(state, pool) for pool in members} for name in names} & set(gpus)
-        )
-        totals = GpuTotals(sum(gpus[name].capacity for name in flavors), sum(gpus[name].held for name in flavors))
-        yield NodeSet(tuple(known.view(pool, totals) for pool in members), totals)
+    for flavors, members in _components(state, pools, set(gpus)):
+        capacity, held = sum(gpus[name].capacity for name in flavors), sum(gpus[name].held for name in flavors)
+        nodes = NodeShare(members[0].name, capacity, capacity - held)
+        yield NodeSet(tuple([known.view(pool, nodes) for pool in members]), nodes)
 
 
-def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[list[Pool]]:
-    """*pools* in groups that share flavors, sorted within and by their first pools."""
+def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[tuple[set[str], list[Pool]]]:
+    """(flavors, pools that share them), sorted by their first pools and within.  *with_nodes*: the flavors that have any."""
     alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
     for pool in pools:
-        flavors = frozenset(flavors_of(state, pool)) & with_nodes
-        alike[flavors, "" if flavors else pool.name].append(pool)
+        flavors = with_nodes.intersection(flavors_of(state, pool))
+        alike[frozenset(flavors), "" if flavors else pool.name].append(pool)
     components: list[tuple[set[str], list[Pool]]] = []
-    for (flavors, _), own in alike.items():
-        joined = [each for each in components if each[0] & flavors] if flavors else []
-        components = [each for each in components if not each[0] & flavors]
+    for (usable, _), own in alike.items():
+        joined = [each for each in components if each[0] & usable]
+        components = [each for each in components if not each[0] & usable]
         members = [member for each in joined for member in each[1]]
-        components.append((set(flavors).union(*(each[0] for each in joined)), [*members, *own]))
-    ordered = [sorted(members, key=_tree_order) for _, members in components]
-    return sorted(ordered, key=lambda members: _tree_order(members[0]))
+        components.append((set(usable).union(*(each[0] for each in joined)), [*members, *own]))
+    ordered = [(flavors, sorted(members, key=_tree_order)) for flavors, members in components]
+    return sorted(ordered, key=lambda each: _tree_order(each[1][0]))
 
 
 # ---------------------------------------------------------------- cohorts and nodes
 
 
-def _tree_view(state: State, visibility: Visibility) -> TreeView:
-    rows = _seen_rows(state, tree_rows(state), visibility)
+def _tree_view(state: State, visibility: Visibility) -> QuotaTree:
+    rows = _seen_rows(tree_rows(state), visibility)
     children: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         if row.kind != "root":
-            children[_parent_kind(state, row) or "root", row.parent].append(row.name)
-    root, *nodes = (_cohort_view(state, row, sorted(children[row.kind, row.name])) for row in rows)
-    return TreeView(root, tuple(nodes), overpromised(state))
+            children[row.parent_kind or "root", row.parent or ""].append(row.name)
+    root, *nodes = [replace(row, children=tuple(sorted(children[row.kind, row.name]))) for row in rows]
+    return QuotaTree(tuple(nodes), root, {str(key): amount for key, amount in sorted(overpromised(state).items())})
 
 
-def _seen_rows(state: State, rows: Iterable[TreeRow], visibility: Visibility) -> list[TreeRow]:
+def _seen_rows(rows: Sequence[Cohort], visibility: Visibility) -> Sequence[Cohort]:
     """The root, the pools that *visibility* reaches, and what lies above them."""
     if visibility.whole:
-        return list(rows)
+        return rows
     by_key = {(row.kind, row.name): row for row in rows}
     seen: set[tuple[str, str]] = set()
     for name in visibility.of(name for kind, name in by_key if kind == "pool"):
         above = by_key.get(("pool", name))
         while above is not None and (above.kind, above.name) not in seen:  # the parents may run in a circle (law Q5)
             seen.add((above.kind, above.name))
-            above = by_key.get((_parent_kind(state, above) or "root", above.parent))
+            above = by_key.get((above.parent_kind or "root", above.parent or ""))
     return [row for key, row in by_key.items() if row.kind == "root" or key in seen]
-
-
-def _cohort_view(state: State, row: TreeRow, children: Iterable[str]) -> CohortView:
-    pool = state.pools.get(row.name) if row.kind == "pool" else None
-    cohort = state.cohorts.get(row.name) if row.kind == "cohort" else None
-    return CohortView(row, cohort, pool, _parent_kind(state, row), tuple(children))
-
-
-def _parent_kind(state: State, row: TreeRow) -> str | None:
-    """The kind of the row's parent, since a pool and a cohort may have the same name; None for the root."""
-    if not row.parent:
-        return None
-    return "pool" if row.kind == "pool" and state.pools[row.name].parent else "cohort"

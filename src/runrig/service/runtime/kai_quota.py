@@ -2,6 +2,7 @@
 
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.shown.pools import PoolGpus
 from runrig.engine.explain import report
 from runrig.engine.state.state import State
 from runrig.ports.backend import PoolQueues, QueueQuota
@@ -15,7 +16,7 @@ def kai_quotas(state: State, pool: Pool) -> PoolQueues:
     )
 
 
-def _whole(state: State, pool: Pool, balance: report.PoolBalance) -> QueueQuota:
+def _whole(state: State, pool: Pool, balance: PoolGpus) -> QueueQuota:
     most = _most_borrowed(state, pool)
     nominal = balance.quota + balance.held
     return QueueQuota(
@@ -25,14 +26,14 @@ def _whole(state: State, pool: Pool, balance: report.PoolBalance) -> QueueQuota:
     )
 
 
-def _own(pool: Pool, balance: report.PoolBalance) -> QueueQuota:
+def _own(pool: Pool, balance: PoolGpus) -> QueueQuota:
     quota = max(balance.unallocated + _shared(balance), balance.used)
     return QueueQuota(quota=quota, limit=None, weight=pool.weight)
 
 
-def _shared(balance: report.PoolBalance) -> int:
+def _shared(balance: PoolGpus) -> int:
     """Returns what cohorts promise beyond the pool's own (law P2), to others too: KAI keeps firm work above a queue's quota waiting."""
-    return sum(amount for _, amount in balance.shared)
+    return sum(balance.shared.values())
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:

@@ -11,7 +11,6 @@ from runrig.api.edits import check_promise
 from runrig.api.failures import status_of
 from runrig.api.permissions import About, Asker, Asking, named, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers import pools as as_pools
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, Queueing, gpus_of
@@ -145,7 +144,7 @@ def _edit(request: Request, service: Service, asker: Asker, name: str, fields: F
 
 def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
     """The cohorts that the pool can be in: those that the asker sees, and its own."""
-    seen = {each.row.name for each in service.queries.cohorts(asker.visibility) if each.row.kind == "cohort"}
+    seen = {each.name for each in service.queries.cohorts(asker.visibility)}
     return sorted(seen | ({view.pool.cohort} if view.pool.cohort else set()))
 
 
@@ -185,7 +184,7 @@ def _subpool(request: Request, service: Service, asker: Asker, name: str, fields
         ("name", "quota"),
         view,
         typed=typed,
-        left=as_pools.pool(view, service.backend_name).gpus.unallocated,
+        left=view.gpus.unallocated,
         **more,
     )
 
@@ -256,5 +255,5 @@ def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, An
     now = there.get(chosen, 0)
     good = quota.isascii() and quota.isdecimal() and len(quota) < 10
     value = int(quota) if good else now
-    most = max(view.totals.capacity, now, value, 1)
+    most = max(view.nodes.gpus, now, value, 1)
     return {"flavors": flavors, "flavor": chosen, "now": now, "value": value, "most": most, "asked": good}

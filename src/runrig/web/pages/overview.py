@@ -97,7 +97,7 @@ def lately(views: Views, visibility: Visibility) -> list[Line]:
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:
     """Gives a colour to each top-level pool in *views*."""
     nodes = views.queries.quota_tree(visibility).nodes
-    return colours_of(service, [view.row.name for view in nodes if view.row.kind == "pool"], visibility)
+    return colours_of(service, [node.name for node in nodes if node.kind == "pool"], visibility)
 
 
 @router.get("/waiting", dependencies=[needs(Permission.LIST_POOLS)])

@@ -47,7 +47,7 @@ def _slider(view: PoolView, asker: Asker) -> dict[str, Any] | None:
 
 def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility, reasons: Explains) -> dict[str, Any]:
     name = view.pool.name
-    shown = as_pools.pool(view, views.backend_name)
+    shown = view.shown(views.backend_name)
     queued = {each.pool: each.gangs for each in views.boards.board(visibility).queued}
     tree = rows_of(views.queries.quota_tree(visibility), queued)
     rows = [row for row in tree if row.kind == "pool" and (row.name == name or row.name in shown.subpools)]

@@ -1,20 +1,21 @@
 """Pools as answers."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
+from typing import Any
 
 from pydantic_core import to_json
 
 from runrig import wire
-from runrig.api.shown.pools import Plain, plain_balances, plain_quotas
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Pool, PoolState, exit_actions
 from runrig.domain.quantities import GPU
+from runrig.domain.shown.pools import PoolGpus, quotas_of
 from runrig.domain.spans import format_duration
-from runrig.service.queries.resource_queries import (
-    GpuTotals,
-    NodeSet,
-    PoolView,
-)
+from runrig.service.queries.resource_queries import NodeSet, PoolView
+
+Plain = dict[str, Any]
+"""An answer, or a part of one: with a thousand pools the models of it would take most of the time."""
 
 NO_LIMIT = -1
 """Stands for no limit, only in the reference's fields."""
@@ -24,6 +25,7 @@ _SETTINGS, _POOL = (
     for model in (wire.PoolSettingsAnswer, wire.PoolAnswer)
 )
 """All fields in their order, with what they are where nothing is said."""
+_GPUS = [each.name for each in fields(PoolGpus)]
 
 Platforms = dict[str, Plain]
 """Platforms by name of their flavor; a cache for answers with many pools, which repeat the same ones."""
@@ -56,43 +58,46 @@ def pool_quota(node_sets: Iterable[NodeSet], backend: str) -> bytes:
     answer = {
         "node_sets": [{"pools": [_pool(view, backend, platforms) for view in each.pools]} for each in node_sets],
         "resource_sum": _usage(
-            sum(view.balance.used for view in views),
-            sum(view.balance.available for view in views),
-            sum(view.balance.unallocated for view in views),
+            sum(view.gpus.used for view in views),
+            sum(view.gpus.available for view in views),
+            sum(view.gpus.unallocated for view in views),
             sum(_total(view) for view in views),
-            GpuTotals(sum(each.totals.capacity for each in node_sets), sum(each.totals.usage for each in node_sets)),
+            sum(each.nodes.gpus for each in node_sets),
+            sum(each.nodes.free_gpus for each in node_sets),
         ),
     }
     return to_json(answer)
 
 
 def _pool(view: PoolView, backend: str, platforms: Platforms) -> Plain:
-    balance = view.balance
+    gpus = view.gpus
     return {
         **_POOL,
         **_settings(view.pool, view.settings, view.flavors, backend, platforms),
-        **balance._asdict(),
-        "shared": dict(balance.shared),
-        "resource_usage": _usage(balance.used, balance.available, balance.unallocated, _total(view), view.totals),
+        **{name: getattr(gpus, name) for name in _GPUS},
+        "shared": dict(gpus.shared),
+        "resource_usage": _usage(
+            gpus.used, gpus.available, gpus.unallocated, _total(view), view.nodes.gpus, view.nodes.free_gpus
+        ),
         "subpools": view.subpools,
         "workflows": view.workflows,
-        "balances": {} if view.row is None else plain_balances(view.row.balances),
+        "balances": view.balances,
     }
 
 
 def _total(view: PoolView) -> int:
     """The pool's own work of all priorities: its subpools have rows of their own, and the client adds all rows up."""
-    return view.balance.used + view.balance.low
+    return view.gpus.used + view.gpus.low
 
 
-def _usage(used: int, free: int, limit: int, total: int, nodes: GpuTotals) -> Plain:
+def _usage(used: int, free: int, limit: int, total: int, capacity: int, nodes_free: int) -> Plain:
     return {
         "quota_used": str(used),
         "quota_free": str(free),
         "quota_limit": str(limit),
         "total_usage": str(total),
-        "total_capacity": str(nodes.capacity),
-        "total_free": str(nodes.free),
+        "total_capacity": str(capacity),
+        "total_free": str(nodes_free),
     }
 
 
@@ -119,11 +124,11 @@ def _settings(own: Pool, inherited: Pool, flavors: Collection[Flavor], backend: 
         "default_exec_timeout": _duration(inherited.default_run_time_s),
         "max_exec_timeout": _duration(inherited.max_run_time_s),
         "resources": {"gpu": _countable(own)},
-        "topology_keys": [{"key": each.key, "label": each.label} for each in inherited.topology_keys],
+        "topology_keys": inherited.topology_keys,
         "platforms": {flavor.name: platforms[flavor.name] for flavor in flavors},
         "cohort": own.cohort,
-        "quotas": plain_quotas(own.quotas),
-        "queueing": inherited.queueing.value,
+        "quotas": quotas_of(own.quotas),
+        "queueing": inherited.queueing,
         "weight": own.weight,
         "grace_s": inherited.grace_s,
         "default_run_time_s": inherited.default_run_time_s,
@@ -144,7 +149,7 @@ def _duration(seconds: float | None) -> str:
 
 def _countable(pool: Pool) -> Plain:
     gpus = [quota for key, quota in pool.quotas.items() if key.resource == GPU]
-    guarantee = sum(quota.nominal for quota in gpus)
+    guarantee = sum([quota.nominal for quota in gpus])
     limits = [quota.borrowing_limit for quota in gpus if quota.borrowing_limit is not None]
     maximum = guarantee + sum(limits) if gpus and len(limits) == len(gpus) else NO_LIMIT
     return {"guarantee": guarantee, "maximum": maximum, "weight": pool.weight}

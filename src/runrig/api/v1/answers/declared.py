@@ -2,16 +2,24 @@
 
 from typing import Any
 
-from runrig.api.shown.pools import declared, plain_quotas
+from pydantic_core import to_jsonable_python
+
 from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.shown.declared import DeclaredChange
+from runrig.domain.shown.pools import declared, quotas_of
 from runrig.service.commands.differences import Difference
+
+_SETTINGS = (
+    *("cohort", "parent", "state", "weight", "queueing", "grace_s", "flavors", "topology_keys", "default_platform"),
+    *("default_exit_actions", "description", "default_run_time_s", "max_run_time_s", "quotas"),
+)
 
 
 def change(it: Difference) -> DeclaredChange:
-    return DeclaredChange(it.action, it.kind, it.name, _declared(it.before), _declared(it.after), it.undoes)
+    before, after = to_jsonable_python((_declared(it.before), _declared(it.after)))
+    return DeclaredChange(it.action, it.kind, it.name, before, after, it.undoes)
 
 
 def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] | None:
@@ -25,5 +33,6 @@ def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] |
         case Grant():
             return {"role": str(record)}
         case Cohort():
-            return {"parent": record.parent, "weight": record.weight, "quotas": plain_quotas(record.quotas)}
-    return declared(record)
+            return {"parent": record.parent, "weight": record.weight, "quotas": quotas_of(record.quotas)}
+    settings = declared(record, record)
+    return {name: settings[name] for name in _SETTINGS}

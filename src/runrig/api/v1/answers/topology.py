@@ -22,7 +22,7 @@ def _map(found: Map) -> wire.TopologyMapAnswer:
     report = found.report
     return wire.TopologyMapAnswer(
         pools=list(found.pools),
-        keys=[wire.TopologyKeyModel(key=key.key, label=key.label) for key in report.keys],
+        keys=list(report.keys),
         flavors=list(report.flavors),
         levels=[_level(level) for level in report.levels],
         all=_domain(report.whole),
