@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from runrig.wire import v1
+from runrig.domain.shown import PoolChange, PoolPast, PoolThen
+from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, page, refused, serving
 from tests.cli.test_end_to_end import file as workflow_file
 from tests.cli.test_end_to_end import submitted
@@ -27,7 +28,7 @@ def change(field: str, before: Any, after: Any, resource: str | None = None) -> 
 
 
 def entry(what: list[str], *changes: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return dict(v1.PoolChange.example() | {"what": what, "changes": list(changes)} | fields)
+    return dict(example_of(PoolChange) | {"what": what, "changes": list(changes)} | fields)
 
 
 def test_the_table_says_who_when_and_what_before_and_after() -> None:
@@ -112,13 +113,13 @@ def test_the_pool_as_it_stood_with_its_subpools() -> None:
     def then(name: str, quota: int, unallocated: int, **fields: Any) -> dict[str, Any]:
         quotas = {"default": {"gpu": {"nominal": quota, "borrowing_limit": None, "lending_limit": 2}}}
         numbers = {"name": name, "quota": quota, "unallocated": unallocated, "quotas": quotas}
-        return dict(v1.PoolThen.example() | numbers | fields)
+        return dict(example_of(PoolThen) | numbers | fields)
 
     def printed(pool: dict[str, Any], short: str | None, state: str | None) -> dict[str, Any]:
         changed = pool["changed"] | {"time": "2026-01-31T12:00:00.250000"}
         return pool | {"changed": changed, "subpool_name": short, "subpool_state": state}
 
-    answer = v1.PoolPast.example() | {
+    answer = example_of(PoolPast) | {
         "pool": then("team", 100, 70),
         "subpools": [
             then("team--a", 30, 30, parent="team"),

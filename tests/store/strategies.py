@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import types
 from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
@@ -36,4 +36,5 @@ def values_of(declared: Any) -> st.SearchStrategy[Any]:
     if issubclass(declared, enum.Enum):
         return st.sampled_from(declared)
     assert dataclasses.is_dataclass(declared) or issubclass(declared, tuple)
-    return st.builds(declared, **{name: values_of(hint) for name, hint in get_type_hints(declared).items()})
+    hints = {name: hint for name, hint in get_type_hints(declared).items() if get_origin(hint) is not ClassVar}
+    return st.builds(declared, **{name: values_of(hint) for name, hint in hints.items()})

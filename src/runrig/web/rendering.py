@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from runrig import __version__
 from runrig.domain.access import Identity
+from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import format_quantity
 from runrig.domain.spans import span, times_in_words
 from runrig.domain.workflow_status import without_number
@@ -104,8 +105,8 @@ def setting(value: Any, resource: str | None) -> str:
     """A field of a pool, before or after an edit: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" for what has nothing in it."""
     if resource is not None and isinstance(value, int):
         return format_quantity(resource.rpartition("/")[2], value)
-    if isinstance(value, list):
-        keys = [f"{each['key']}={each['label']}" if isinstance(each, Mapping) else str(each) for each in value]
+    if isinstance(value, tuple):
+        keys = [f"{each.key}={each.label}" if isinstance(each, TopologyKey) else str(each) for each in value]
         return ", ".join(keys) or "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"

@@ -13,15 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from runrig.api.v1.answers import pools as answers
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey
+from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey, exit_actions
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
+from runrig.domain.shown.history import PoolChange, PoolFieldEdit
+from runrig.domain.value import at as moment
 from runrig.ports.store import ChangesQuery
 from runrig.service.commands.edits import CohortEdit, PoolEdit
-from runrig.service.queries.history import Edit, HistoryQuery, PoolChange, change_of
+from runrig.service.queries.history import HistoryQuery, change_of
 from runrig.store import SqlStore, schema
 from runrig.wire.json import to_plain
 from tests.store import make_dump
@@ -43,8 +44,8 @@ def short(it: Desk, name: str, **query: Any) -> list[tuple[str, str, str, str]]:
     return [(each.pool, each.by, each.via, ", ".join(each.what)) for each in trail(it, name, **query)]
 
 
-def nominal(before: int | None, after: int | None) -> Edit:
-    return Edit("nominal", GPU, before, after)
+def nominal(before: int | None, after: int | None) -> PoolFieldEdit:
+    return PoolFieldEdit("nominal", str(GPU), before, after)
 
 
 def edit(it: Desk, name: str, user: str = "ann", *, create: bool = False, **fields: Any) -> float:
@@ -78,15 +79,15 @@ def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> N
         ("bob", ("moved", "changed")),
         ("eve", ("moved", "changed")),
     ]
-    assert [each.time for each in found[:2]] == [made, grown] == [T0 + 1, T0 + 2]
-    assert [each.edits for each in found] == [
-        (nominal(None, 3), Edit("description", None, None, "ours")),
+    assert [each.time for each in found[:2]] == [moment(made), moment(grown)] == [moment(T0 + 1), moment(T0 + 2)]
+    assert [each.changes for each in found] == [
+        (nominal(None, 3), PoolFieldEdit("description", None, None, "ours")),
         (nominal(3, 4),),
-        (Edit("borrowing_limit", GPU, None, 2), Edit("cohort", None, None, "org")),
+        (PoolFieldEdit("borrowing_limit", str(GPU), None, 2), PoolFieldEdit("cohort", None, None, "org")),
         (
-            Edit("cohort", None, "org", None),
-            Edit("weight", None, 1, 2),
-            Edit("queueing", None, Queueing.BEST_EFFORT_FIFO, Queueing.STRICT_FIFO),
+            PoolFieldEdit("cohort", None, "org", None),
+            PoolFieldEdit("weight", None, 1, 2),
+            PoolFieldEdit("queueing", None, Queueing.BEST_EFFORT_FIFO, Queueing.STRICT_FIFO),
         ),
     ]
 
@@ -94,17 +95,17 @@ def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> N
 def test_an_edit_that_left_all_as_it_was_is_told_as_such() -> None:
     """Such edits were logged up to 0.1.0."""
     found = change_of(Event(1, 0, T0, "apply by ann", PutPool(Pool("team"), Pool("team"))))
-    assert found == PoolChange(1, 0, T0, "ann", "apply", "team", ("unchanged",), ())
+    assert found == PoolChange(1, 0, moment(T0), "ann", "apply", "team", ("unchanged",), ())
 
 
 def test_a_quota_that_comes_and_goes_is_told_from_a_quota_of_nothing(tmp_path: Path) -> None:
-    cpu = FlavorResource("default", "cpu")
+    cpu = "default/cpu"
     with desk(tmp_path, cluster="pools: [{name: team, quota: {gpu: 1}}]") as it:
         edit(it, "team", quota={"cpu": 0})
         edit(it, "team", quota="cpu=none")
-        assert [each.edits for each in trail(it, "team")[1:]] == [
-            (Edit("nominal", cpu, None, 0),),
-            (Edit("nominal", cpu, 0, None),),
+        assert [each.changes for each in trail(it, "team")[1:]] == [
+            (PoolFieldEdit("nominal", cpu, None, 0),),
+            (PoolFieldEdit("nominal", cpu, 0, None),),
         ]
 
 
@@ -125,7 +126,7 @@ def test_a_life_from_creation_to_the_end_of_the_drain_and_back(tmp_path: Path) -
             ("team", "eve", "command", "reactivated, resized"),
             ("team", "eve", "command", "deleted, archived"),
         ]
-        states = [edit for each in trail(it, "team") for edit in each.edits if edit.field == "state"]
+        states = [edit for each in trail(it, "team") for edit in each.changes if edit.field == "state"]
     assert [(each.before, each.after) for each in states] == [
         (PoolState.ACTIVE, PoolState.DELETING),
         (PoolState.DELETING, PoolState.ARCHIVED),
@@ -159,16 +160,20 @@ def test_the_pool_of_a_server_without_a_cluster_file_is_made_by_who_started_it(t
 def test_no_difference_between_two_pools_is_left_out(before: Pool, after: Pool) -> None:
     """Whatever fields a pool and a quota have, or will have: what is told makes one into the other."""
     after = replace(after, name=before.name, parent=before.parent, subpool_name=before.subpool_name)
-    edits = change_of(Event(1, 0, T0, "ann", PutPool(after, replace(before, state=after.state)))).edits
+    edits = change_of(Event(1, 0, T0, "ann", PutPool(after, replace(before, state=after.state)))).changes
     quotas, fields = dict(before.quotas), dict[str, Any](state=after.state)
     for each in edits:
         if each.resource is None:
             fields[each.field] = each.after
         else:
             changed: dict[str, Any] = {each.field: each.after}
-            quotas[each.resource] = replace(quotas.get(each.resource, Quota()), **changed)
+            key = FlavorResource(*each.resource.split("/", 1))
+            quotas[key] = replace(quotas.get(key, Quota()), **changed)
     kept = {key: quota for key, quota in quotas.items() if quota.nominal is not None}
     there = {key: quota for key, quota in after.quotas.items() if quota != Quota()}
+    if "default_exit_actions" in fields:
+        assert fields.pop("default_exit_actions") == exit_actions(after.default_exit_actions)
+        before = replace(before, default_exit_actions=after.default_exit_actions)
     assert replace(before, quotas={}, **fields) == replace(after, quotas={})
     assert {key: quota for key, quota in kept.items() if quota != Quota()} == there
 
@@ -259,8 +264,8 @@ def test_a_pool_is_shown_as_it_stood_with_its_subpools(tmp_path: Path) -> None:
 
         def at(time: float, name: str = "team") -> Any:
             view = it.service.history.pool_at(name, time)
-            each = [(then.pool.name, then.quota, then.unallocated) for then in (view.pool, *view.subpools)]
-            return each, view.pool.settings.queueing
+            each = [(then.name, then.quota, then.unallocated) for then in (view.pool, *view.subpools)]
+            return each, view.pool.queueing
 
         fifo, strict = Queueing.BEST_EFFORT_FIFO, Queueing.STRICT_FIFO
         assert at(T0) == ([("team", 4, 1), ("team--a", 2, 2), ("team--b", 1, 1)], fifo)
@@ -270,7 +275,7 @@ def test_a_pool_is_shown_as_it_stood_with_its_subpools(tmp_path: Path) -> None:
         assert at(T0 + 3, "team--a") == ([("team--a", 3, 3)], strict)
         assert at(T0 + 3, "team--b") == ([("team--b", 0, 0)], strict)
         changed = it.service.history.pool_at("team--a", T0 + 2).pool.changed
-        assert (changed.time, changed.by, changed.edits) == (T0 + 1, "bob", (nominal(2, 3),))
+        assert (changed.time, changed.by, changed.changes) == (moment(T0 + 1), "bob", (nominal(2, 3),))
 
 
 def test_before_its_creation_and_in_times_to_come_there_is_no_pool(tmp_path: Path) -> None:
@@ -299,7 +304,7 @@ def test_where_the_clock_was_put_back_the_later_change_counts(tmp_path: Path) ->
         it.time[0] -= 5
         edit(it, "team", weight=2)
         it.time[0] += 20
-        assert it.service.history.pool_at("team", T0 + 10).pool.pool.weight == 2
+        assert it.service.history.pool_at("team", T0 + 10).pool.weight == 2
         assert [each.what for each in trail(it, "team", subpool="team")] == [("created",), ("changed",)]
 
 
@@ -362,8 +367,8 @@ def shown(it: Desk) -> dict[str, Any]:
 
 def shown_at(it: Desk, name: str, time: float) -> dict[str, Any]:
     """`pool show --at` in the same form, without who made it so."""
-    view = answers.past(it.service.history.pool_at(name, time))
-    fields: dict[str, Any] = view.pool.model_dump(mode="json", exclude={"changed"})
+    view = it.service.history.pool_at(name, time)
+    fields = {each: value for each, value in to_plain(view.pool).items() if each != "changed"}
     return fields | {"subpools": [each.name for each in view.subpools]}
 
 

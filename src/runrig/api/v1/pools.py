@@ -9,11 +9,11 @@ from runrig.api.error_docs import Said
 from runrig.api.permissions import Asking, Seeing, Sent, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
 from runrig.api.times import At
-from runrig.api.v1.answers import pools as as_answers
 from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.shown.history import PoolPast
 from runrig.domain.shown.pools import Pool, PoolDeleted
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
@@ -218,7 +218,7 @@ def list_pool_changes(
         if not ever.entries:
             raise NotFound(f"no user {by!r} has changed pool {name}: `runrig pool history {name}` shows who has")
     following = None if found.next is None else cursor_of(found.next)
-    return v1.PoolChangePage(items=as_answers.changes(found), next_cursor=following)
+    return v1.PoolChangePage(items=list(found.entries), next_cursor=following)
 
 
 @router.get(
@@ -235,9 +235,9 @@ def explain_pool(service: Serving, visibility: Seeing, name: str) -> PoolWhy:
     "/api/v1/pools/{name}/past",
     summary="A pool and its subpools as they were declared at a past time",
     dependencies=_READ,
-    responses=shows(v1.PoolPast, 404),
+    responses=shows(PoolPast, 404),
 )
 def get_past_pool(
     service: Serving, visibility: Seeing, name: str, at: Annotated[At, Query(description="UTC unless it has a zone")]
-) -> v1.PoolPast:
-    return as_answers.past(service.history.pool_at(name, at.timestamp(), visibility))
+) -> PoolPast:
+    return service.history.pool_at(name, at.timestamp(), visibility)

@@ -7,6 +7,7 @@ from runrig.domain.reasons import Concerned, DomainRoom, Reason
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
+from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.plans import (
     Plan,
@@ -64,9 +65,13 @@ __all__ = [
     "PlanStart",
     "PlanUnseen",
     "Pool",
+    "PoolChange",
     "PoolDeleted",
     "PoolEnding",
+    "PoolFieldEdit",
     "PoolGpus",
+    "PoolPast",
+    "PoolThen",
     "PoolWhy",
     "Preemption",
     "Quota",

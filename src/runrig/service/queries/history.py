@@ -11,9 +11,12 @@ from typing import Literal
 
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, PoolState, Quota
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.pools import Pool, PoolState, Quota, exit_actions
+from runrig.domain.quantities import GPU
 from runrig.domain.records import Event
+from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
+from runrig.domain.shown.pools import declared
+from runrig.domain.value import at as to_time
 from runrig.ports.clock import Clock
 from runrig.ports.store import ChangesQuery, Store
 from runrig.service.queries.visibility import ALL, Visibility
@@ -41,34 +44,6 @@ _STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """One field that changed.  *resource*: whose quota changed; None if another field did.
-
-    *before* is None for a pool that was not there.  A nominal of None: the pool had no quota of that resource; a limit of None is
-    no limit.
-    """
-
-    field: str
-    resource: FlavorResource | None
-    before: object
-    after: object
-
-
-@dataclass(frozen=True, slots=True)
-class PoolChange:
-    """One entry of the trail.  *by*: a person, or `RUNRIG`; *via*: a command, a cluster file, or the engine itself."""
-
-    revision: int
-    seq: int
-    time: float
-    by: str
-    via: Via
-    pool: str
-    what: tuple[What, ...]
-    edits: tuple[Edit, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ChangePage:
     """*next*: (revision, seq) of the last entry if more follow it, else None."""
 
@@ -88,29 +63,6 @@ class HistoryQuery:
     until: float | None = None
     after: tuple[int, int] | None = None
     limit: int = 50
-
-
-@dataclass(frozen=True, slots=True)
-class PoolThen:
-    """A pool at a past time.  *settings*: with what a subpool had from its parent then (law S5).  *quota*, *unallocated*: GPUs.
-
-    *changed*: the change that made it so.
-    """
-
-    pool: Pool
-    settings: Pool
-    quota: int
-    unallocated: int
-    changed: PoolChange
-
-
-@dataclass(frozen=True, slots=True)
-class PoolAt:
-    """*subpools*: those that were not ARCHIVED, by name.  What ran there is not in the trail of pools."""
-
-    at: float
-    pool: PoolThen
-    subpools: tuple[PoolThen, ...]
 
 
 class History:
@@ -133,7 +85,7 @@ class History:
         entries = tuple(change_of(event) for event in page)
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
-    def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolAt:
+    def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolPast:
         """The pool *name* as it stood at *at*, after whatever was committed at that very time.
 
         Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
@@ -150,7 +102,7 @@ class History:
         below = sorted(
             each.name for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED
         )
-        return PoolAt(at, views[name], tuple(views[each] for each in below))
+        return PoolPast(to_time(at), views[name], tuple(views[each] for each in below))
 
     def _stood(self, top: str, at: float) -> Iterator[tuple[PutPool, PoolChange]]:
         for event in self._store.log.pools_at(top, at):
@@ -158,10 +110,11 @@ class History:
             yield event.action, change_of(event)
 
     def _not_there_yet(self, name: str, at: float) -> NotFound:
-        first = change_of(self._store.log.events(pool=name, limit=1)[0])
+        first = self._store.log.events(pool=name, limit=1)[0]
+        by, _ = _who(first.actor)
         return NotFound(
-            f"pool {name!r} did not exist at {_utc(at)}: {first.by} created it at {_utc(first.time)}",
-            {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": first.by},
+            f"pool {name!r} did not exist at {_utc(at)}: {by} created it at {_utc(first.time)}",
+            {"pool": name, "created_at": _moment(first.time).isoformat(), "created_by": by},
         )
 
     def _known(self, name: str, visibility: Visibility) -> Pool:
@@ -219,10 +172,11 @@ def change_of(event: Event) -> PoolChange:
     pool, before = event.action.pool, event.action.before
     by, via = _who(event.actor)
     changed = tuple(edits(before, pool))
-    return PoolChange(event.revision, event.seq, event.time, by, via, pool.name, _what(before, pool, changed), changed)
+    what = _what(before, pool, changed)
+    return PoolChange(event.revision, event.seq, to_time(event.time), by, via, pool.name, what, changed)
 
 
-def edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
+def edits(before: Pool | None, after: Pool) -> Iterator[PoolFieldEdit]:
     """Yields what changed, quotas first; for a new pool, what differs from the defaults."""
     old = Pool(after.name) if before is None else before
     for key in sorted({*old.quotas, *after.quotas}):
@@ -230,14 +184,16 @@ def edits(before: Pool | None, after: Pool) -> Iterator[Edit]:
         for each in fields(Quota):
             values = [None if quota is None else getattr(quota, each.name) for quota in pair]
             if values[0] != values[1]:
-                yield Edit(each.name, key, values[0], values[1])
+                yield PoolFieldEdit(each.name, str(key), values[0], values[1])
     for field in fields(Pool):
         values = [getattr(pool, field.name) for pool in (old, after)]
         if field.name not in (*_NEVER_CHANGE, "quotas") and values[0] != values[1]:
-            yield Edit(field.name, None, None if before is None else values[0], values[1])
+            if field.name == "default_exit_actions":
+                values = [exit_actions(pool.default_exit_actions) for pool in (old, after)]
+            yield PoolFieldEdit(field.name, None, None if before is None else values[0], values[1])
 
 
-def _what(before: Pool | None, after: Pool, edits: tuple[Edit, ...]) -> tuple[What, ...]:
+def _what(before: Pool | None, after: Pool, edits: tuple[PoolFieldEdit, ...]) -> tuple[What, ...]:
     if before is None:
         return ("created",)
     kinds = {_kind(edit) for edit in edits if edit.field != "state"}
@@ -248,7 +204,7 @@ def _what(before: Pool | None, after: Pool, edits: tuple[Edit, ...]) -> tuple[Wh
 _KINDS: tuple[What, ...] = ("resized", "moved", "changed")
 
 
-def _kind(edit: Edit) -> What:
+def _kind(edit: PoolFieldEdit) -> What:
     if edit.field == "nominal":
         return "resized"
     return "moved" if edit.field == "cohort" else "changed"
@@ -262,7 +218,8 @@ def _then(pools: Mapping[str, Pool], name: str, changed: PoolChange) -> PoolThen
     below = [each for each in pools.values() if each.parent == name and each.state is not PoolState.ARCHIVED]
     quota = _gpus(pool) if pool.state is PoolState.ACTIVE else 0
     unallocated = quota - sum(_gpus(each) for each in below)
-    return PoolThen(pool, pools[pool.parent] if pool.parent else pool, quota, unallocated, changed)
+    settings = declared(pool, pools[pool.parent] if pool.parent else pool)
+    return PoolThen(**settings, quota=quota, unallocated=unallocated, changed=changed)
 
 
 def _gpus(pool: Pool) -> int:

@@ -73,4 +73,4 @@ def _revision(events: Sequence[Event], note: Note | None) -> PoolRevision:
     rest = len(changes) - MOST_NAMED
     words = happened + (f"; and {rest} more" if rest > 0 else "")
     said = words if note is None or not note.description else note.description
-    return PoolRevision(first.revision, first.time, first.by, names, said, () if note is None else note.tags)
+    return PoolRevision(first.revision, events[0].time, first.by, names, said, () if note is None else note.tags)

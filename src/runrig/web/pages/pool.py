@@ -7,7 +7,6 @@ from fastapi import APIRouter, Response
 
 from runrig.api.permissions import Asker, Asking, named, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers import pools as as_pools
 from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
 from runrig.domain.pools import PoolState
@@ -65,7 +64,7 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
         "running": _listed(views, visibility, family, "RUNNING"),
         "pending": _listed(views, visibility, family, "PENDING"),
         "most": RUNNING,
-        "changes": as_pools.changes(history),
+        "changes": history.entries,
     }
 
 
