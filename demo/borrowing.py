@@ -31,9 +31,9 @@ _COLUMNS = "   {id:6} {pool:5}  {priority:6}  {state:7}  "
 _COLORS = {"runs": "green", "waits": "yellow", "is done": "blue"}
 _STATES = {"RUNNING": "runs", "PENDING": "waits", "COMPLETED": "is done"}
 _NEXT = """\
-What to try next: the same server, to play with, and its page in a browser
+Next, start the same server and open its web page:
    .venv/bin/runrig up --gpus 4 --cluster examples/clusters/two-pools.yaml
-   README.md goes on from there; docs/why.md: what a workflow that waits can tell"""
+   README.md continues from there; docs/why.md explains the reasons."""
 
 
 class Story:
@@ -83,13 +83,13 @@ class Story:
 
     def why(self, workflow: str) -> str:
         sentence = str(self.read("workflow", "why", workflow)["sentence"])
-        return sentence.partition("; ")[2]  # the rest says where it runs
+        return sentence.partition(". ")[2]  # the rest says where it runs
 
     def preempted(self, workflow: str) -> str:
         """The words of the log."""
         events = self.read("workflow", "events", workflow)
         found: list[str] = [each["text"] for each in events if each["kind"] == "Preempt"]
-        return found[-1].removeprefix(f"{workflow} ")
+        return found[-1].removeprefix(f"{workflow} was ")
 
     def let_end(self, workflow: str) -> None:
         """The process of *workflow* finds its file and ends by itself."""
@@ -159,12 +159,12 @@ def borrow_and_reclaim(story: Story) -> None:
         story.becomes(workflow, "RUNNING")
     story.pools({"pool1": (1, 2, 0), "pool2": (1, 1, 0)})
 
-    story.tell("pool1 wants more, and pool2 leaves a GPU idle: LOW work may borrow it.")
+    story.tell("pool2 has an idle GPU, so a LOW workflow of pool1 borrows it.")
     wf3 = story.submit("wf3", "pool1", "LOW")
     story.becomes(wf3, "RUNNING")
     story.pools({"pool1": (1, 3, 1), "pool2": (1, 1, 0)})
 
-    story.tell("pool2 asks for its own: wf3 has to go, wf2 stays, as it is within the quota.")
+    story.tell("pool2 needs its GPU back: wf3 is preempted; wf2, within its quota, stays.")
     wf5 = story.submit("wf5", "pool2", "NORMAL")
     story.becomes(wf5, "RUNNING")
     story.becomes(wf3, "PENDING", story.preempted(wf3))
@@ -172,13 +172,13 @@ def borrow_and_reclaim(story: Story) -> None:
     story.expect("attempts of wf2", story.attempts(wf2), [(0, "RUNNING")])
     story.pools({"pool1": (1, 2, 0), "pool2": (2, 2, 0)})
 
-    story.tell("wf4 ends, a GPU is idle again: wf3, which kept its place, is back.")
+    story.tell("wf4 finishes and frees a GPU: wf3, next in the queue, runs again.")
     story.let_end(wf4)
     story.becomes(wf3, "RUNNING")
     story.expect("attempts of wf3", story.attempts(wf3), [(0, "FAILED_PREEMPTED"), (1, "RUNNING")])
     story.pools({"pool1": (1, 3, 1), "pool2": (1, 1, 0)})
 
-    story.tell("The rest ends too.")
+    story.tell("The others finish too.")
     for workflow in (wf5, wf1, wf2, wf3):
         story.let_end(workflow)
     story.expect("attempts of wf3", story.attempts(wf3), [(0, "FAILED_PREEMPTED"), (1, "COMPLETED")])
@@ -191,7 +191,7 @@ def main() -> None:
         story = Story(Path(name))
         words = ("up", "--gpus", "4", "--port", "0", "--cluster", str(CLUSTER), "--data", str(story.folder / "data"))
         say(
-            "Two teams share four GPUs. Server and processes are real, and the reasons are\nwhat `runrig workflow why` answers."
+            "Two teams share four GPUs. The server and the processes are real; the reasons\ncome from `runrig workflow why`."
         )
         with progress("the server starts"):
             with (story.folder / "errors").open("w") as errors:

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from docs import messages
 from runrig.api.app import described
 from runrig.cli.main import cli
 from runrig.client import clients
@@ -26,7 +27,6 @@ from runrig.client.calls import cluster, workflows
 from runrig.client.calls import pools as client_pools
 from runrig.client.ways import Calls, call, stream
 from runrig.domain import access, errors, pools, transitions
-from runrig.domain.reasons import Code, Reason
 from runrig.domain.statuses import STATUSES
 
 ROOT = Path(__file__).parent.parent
@@ -181,7 +181,7 @@ def permission_list() -> Iterator[str]:
     yield "\n".join(rows)
 
 
-# ---------------------------------------------------------------- errors and reasons
+# ---------------------------------------------------------------- errors
 
 
 def error_classes() -> Iterator[type[errors.RunrigError]]:
@@ -197,14 +197,6 @@ def error_list() -> Iterator[str]:
         said = re.search(rf"─ {kind.__name__}\s+(.+?)\s+exit", tree)
         assert said is not None, f"{kind.__name__} is not in the tree of domain/errors.py"
         rows.append(f"| `{kind.code}` | {STATUSES[kind]} | {kind.exit_code} | {said[1]} |")
-    yield "\n".join(rows)
-
-
-def reason_list() -> Iterator[str]:
-    rows = ["| code | reads, for example |", "|---|---|"]
-    for code in Code:
-        reason = Reason(code, "", "vision", "default/gpu", have=1, need=2, holders=("train-1/main",))
-        rows.append(f"| `{code.value}` | {reason} |")
     yield "\n".join(rows)
 
 
@@ -266,7 +258,8 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "our-routes": our_routes,
     "permissions": permission_list,
     "errors": error_list,
-    "reasons": reason_list,
+    "error-messages": messages.error_rows,
+    "reason-messages": messages.reason_rows,
     "states": state_diagrams,
 }
 

@@ -60,7 +60,7 @@ def test_a_preferred_level_that_was_not_to_be_had_is_told(
         warnings, events, sentence = told(it, "w-1")
         assert warnings == ([f"main-group is {words}"] if words else [])
         assert events == ([f"runrig: group main-group: Split: {words}"] if words else [])
-        assert sentence.startswith("w-1 is RUNNING with")
+        assert sentence.startswith("w-1 is RUNNING on")
         assert (words in sentence, "preferred" in sentence) == (True, bool(words))
 
 
@@ -71,7 +71,7 @@ def test_a_required_level_and_a_workflow_that_waits_are_not_told_of(tmp_path: Pa
         it.desk.later(1)
         assert told(it, "r-1")[:2] == ([], [])
         warnings, events, sentence = told(it, "waits-1")
-        assert (warnings, events, sentence.startswith("waits-1 waits")) == ([], [], True)
+        assert (warnings, events, sentence.startswith("waits-1 is waiting")) == ([], [], True)
 
 
 def test_it_is_still_told_when_the_workflow_has_ended(tmp_path: Path) -> None:
@@ -80,4 +80,4 @@ def test_it_is_still_told_when_the_workflow_has_ended(tmp_path: Path) -> None:
         it.desk.later(1)
         before = told(it, "w-1")[:2]
         it.desk.later(100)
-        assert told(it, "w-1") == (*before, "w-1 is COMPLETED")
+        assert told(it, "w-1") == (*before, "w-1 is COMPLETED.")

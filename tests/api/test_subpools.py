@@ -297,7 +297,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("PATCH", "/api/v1/pools/team--a", {"borrowing_limit": 1}, 422, "inherits borrowing_limit from team"),
             ("POST", "/api/v1/pools", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
             ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
-            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "choose one of team--a; it was deleted"),
+            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "Use one of team--a; it was deleted"),
             ("POST", "/api/pool/team--x/workflow", {"file": one_task("v")}, 404, "it has team--a"),
         ]  # fmt: skip
         for method, path, body, status, says in cases:
@@ -318,12 +318,12 @@ def test_who_deleted_the_pool_of_a_cancelled_workflow_is_told(tmp_path: Path) ->
         why = it.get("/api/v1/workflows/waits-1/why")
         assert (why["ending"], why["sentence"]) == (
             deleted | {"state": "DELETING"},
-            "waits-1 is FAILED_CANCELED: cancelled by eve: pool team--a was deleted before it started; "
-            "pool team--a became DELETING with that: it was deleted by eve at 2027-01-15 08:00:00 UTC",
+            "waits-1 is FAILED_CANCELED: cancelled by eve: pool team--a was deleted before it started. "
+            "Pool team--a was deleted by eve at 2027-01-15 08:00:00 UTC. It was DELETING then.",
         )
         why = it.get("/api/v1/workflows/runs-1/why")
         assert why["ending"] == deleted | {"state": "DELETING"}
-        assert why["sentence"].endswith("and what has started there goes on to its end")
+        assert why["sentence"].endswith("and is DELETING; running work finishes first.")
         it.desk.later(200)
         assert it.get("/api/v1/workflows/runs-1/why")["ending"] is None
         assert it.get("/api/v1/workflows/waits-1/why")["ending"] == deleted | {"state": "ARCHIVED"}

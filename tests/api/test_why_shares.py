@@ -36,8 +36,8 @@ def test_work_that_is_older_than_the_subpool_is_named_and_its_end_is_what_it_wai
         give(it, "a", 2)
         submit(it, "one", "team--a", 1)
         sentence = (
-            "team with its subpools has 0 of its quota of default/gpu left, and it asks for 1; n-1 started in team "
-            "before its subpools had that quota, and keeps what it holds until it ends: it starts when n-1 ends"
+            "needs 1 GPU, but pool team and its subpools have no quota left; "
+            "waiting for n-1 to finish, which started before pool team gave quota to its subpools"
         )
         assert why(it, "one-1") == (sentence, [sentence])
         it.desk.later(200)
@@ -51,8 +51,8 @@ def test_of_several_that_are_older_enough_have_to_end(tmp_path: Path) -> None:
         give(it, "a", 2)
         submit(it, "one", "team--a", 1)
         assert why(it, "one-1")[0] == (
-            "team with its subpools has 0 of its quota of default/gpu left, and it asks for 1; m-1 and n-1 started in team "
-            "before its subpools had that quota, and keep what they hold until they end: it starts when enough of them end"
+            "needs 1 GPU, but pool team and its subpools have no quota left; "
+            "waiting for enough of m-1 and n-1 to finish, which started before pool team gave quota to its subpools"
         )
         it.desk.later(200)
         assert status(it, "one-1") == "RUNNING"
@@ -65,10 +65,10 @@ def test_work_that_is_older_than_a_cut_is_named(tmp_path: Path) -> None:
         it.call("PATCH", "/api/configs/pool/team/subpool/a", {"quota": 1})
         submit(it, "one", "team--a", 1)
         submit(it, "two", "team", 2)
-        older = "big-1 started in team--a before its quota was cut, and keeps what it holds until it ends: it starts when big-1 ends"
-        assert why(it, "one-1")[0] == f"team--a is 2 over its quota of default/gpu, and it asks for 1; {older}"
+        older = "waiting for big-1 to finish, which started before the quota of pool team--a was cut"
+        assert why(it, "one-1")[0] == f"needs 1 GPU, but pool team--a is 2 GPUs over its quota; {older}"
         assert why(it, "two-1")[0] == (
-            f"team with its subpools has 1 of its quota of default/gpu left, and it asks for 2; {older}"
+            f"needs 2 GPUs, but pool team and its subpools have only 1 GPU left of their quota; {older}"
         )
 
 
@@ -79,13 +79,13 @@ def test_the_own_share_of_a_parent_and_all_of_it_are_told_apart(tmp_path: Path) 
         submit(it, "own", "team", 2)
         submit(it, "next", "team", 1)
         assert why(it, "next-1")[1] == [
-            "team without its subpools has 0 of its own share of default/gpu left, and it asks for 1; held by own-1",
-            "team with its subpools has 0 of its quota of default/gpu left, and it asks for 1; held by own-1, sub-1",
+            "needs 1 GPU, but pool team has no unallocated quota left; in use by own-1",
+            "needs 1 GPU, but pool team and its subpools have no quota left; in use by own-1 and sub-1",
         ]
         submit(it, "more", "team--a", 1)
         assert why(it, "more-1")[1] == [
-            "team--a has 0 of its quota of default/gpu left, and it asks for 1; held by sub-1",
-            "team with its subpools has 0 of its quota of default/gpu left, and it asks for 1; held by own-1, sub-1",
+            "needs 1 GPU, but pool team--a has no quota left; in use by sub-1",
+            "needs 1 GPU, but pool team and its subpools have no quota left; in use by own-1 and sub-1",
         ]
 
 
@@ -93,5 +93,5 @@ def test_a_pool_without_subpools_has_one_share(tmp_path: Path) -> None:
     with api(tmp_path, cluster=CLUSTER, gpus=8) as it:
         submit(it, "own", "team", 4)
         submit(it, "next", "team", 1)
-        sentence = "team has 0 of its quota of default/gpu left, and it asks for 1; held by own-1"
+        sentence = "needs 1 GPU, but pool team has no quota left; in use by own-1"
         assert why(it, "next-1") == (sentence, [sentence])

@@ -190,7 +190,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
             "shared": {},
             "concerned": [],
             "gangs": 0,
-            "sentence": "pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by a-1",
+            "sentence": "needs 2 GPUs, but pool pool1 has no quota left; in use by a-1",
         }
         assert it.get("/api/v1/workflows/b-1/why") == {
             "id": "b-1",
@@ -212,7 +212,7 @@ def test_why_names_the_law_with_its_numbers(tmp_path: Path) -> None:
                     "preempted": [],
                 }
             ],
-            "sentence": f"b-1 waits: {reason['sentence']} (number 1 in the queue)",
+            "sentence": f"b-1 is waiting: {reason['sentence']}. Position 1 in pool pool1.",
             "cause": None,
             "ending": None,
             "standstill": None,
@@ -252,12 +252,12 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                             "at": answer["groups"][0]["preempted"][0]["at"],
                             "by": "b-1",
                             "law": "RECLAIM",
-                            "sentence": "was preempted by b-1, whose pool takes back what was borrowed (law R2)",
+                            "sentence": "was preempted by b-1, whose pool reclaimed borrowed quota (rule R2)",
                         }
                     ],
                 }
             ],
-            "sentence": "low-1 is FAILED_CANCELED: cancelled by ann",
+            "sentence": "low-1 is FAILED_CANCELED: cancelled by ann.",
             "cause": None,
             "ending": None,
             "standstill": None,
@@ -290,7 +290,7 @@ def test_what_was_admitted_is_shown_beside_what_was_asked_for(tmp_path: Path) ->
         assert shown() == (17, 17, [pods | {"got": None}])
         it.desk.later(0)
         assert shown() == (12, 17, [pods | {"got": 2}])
-        says = "wide-1 is admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (at least 1)"
+        says = "wide-1 admitted on n0 (GPU 0-11), with 2 of 3 pods of worker (minimum 1)"
         assert it.get("/api/workflow/wide-1/events").splitlines()[2].endswith(f"  {says}")
         assert it.get("/api/v1/workflows/wide-1/events")["items"][2]["text"] == says
         it.desk.later(200)
@@ -336,9 +336,9 @@ def test_events_are_lines_or_objects(tmp_path: Path) -> None:
         it.desk.later(0)
         at = "2027-01-15 08:00:00.000000"
         assert it.get("/api/workflow/a-1/events").splitlines() == [
-            f"{at}  a-1 is submitted to pool pool1 with priority NORMAL by ann",
-            f"{at}  a-1 is queued in pool pool1",
-            f"{at}  a-1 is admitted on n0 (GPU 0)",
+            f"{at}  a-1 submitted to pool pool1 by ann (priority NORMAL)",
+            f"{at}  a-1 queued in pool pool1",
+            f"{at}  a-1 admitted on n0 (GPU 0)",
             f"{at}  task main (attempt 0) is RUNNING",
             f"{at}  group main-group is RUNNING",
             f"{at}  a-1 is RUNNING",
@@ -351,7 +351,7 @@ def test_events_are_lines_or_objects(tmp_path: Path) -> None:
             "actor": "ann",
             "kind": "Submit",
             "law": "P3",
-            "text": "a-1 is submitted to pool pool1 with priority NORMAL by ann",
+            "text": "a-1 submitted to pool pool1 by ann (priority NORMAL)",
         }
         assert it.get("/api/workflow/a-1/events", task_name="main").splitlines() == [
             f"{at}  task main (attempt 0) is RUNNING"
@@ -455,7 +455,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
         {"file": one_task("a", gpus=3)},
         400,
         "RESOURCE",
-        " asks for 3 of default/gpu in one gang; pool pool1 has 2",
+        " needs 3 GPUs at the same time, but pool pool1 has a quota of 2 GPUs",
     ),
     ("pool1", {"file": one_task("a").replace("gpu: 1", "tpu: 1")}, 422, "USAGE", "tpu"),
     ("pool1", {"file": "a: &a [x, x]\nb: &b [*a, *a]\nworkflow: *b"}, 422, "USAGE", ""),

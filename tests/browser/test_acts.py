@@ -123,7 +123,9 @@ def test_a_chosen_file_is_read_and_what_is_wrong_with_it_is_said_beside_it(mine:
 def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromium: Browser) -> None:
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflow/waits-1")
-        expect(page.locator(".sentence")).to_contain_text("waits-1 waits: mine has 0 of its quota", timeout=PATIENCE_MS)
+        expect(page.locator(".sentence")).to_contain_text(
+            "waits-1 is waiting: mine has 0 of its quota", timeout=PATIENCE_MS
+        )
         page = watched.goto("/pool/mine")
         page.get_by_role("link", name="Edit…").click()
         box = page.get_by_role("dialog", name="Edit mine")

@@ -120,8 +120,10 @@ def test_output_comes_as_it_is_written(server: Lab, chromium: Browser) -> None:
 def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromium: Browser) -> None:
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
-        expect(page.locator(".sentence")).to_contain_text("b-1 waits: pool1 has 0 of its quota", timeout=PATIENCE_MS)
-        expect(page.locator("#would .dials")).to_contain_text("it goes to pool pool2", timeout=PATIENCE_MS)
+        expect(page.locator(".sentence")).to_contain_text(
+            "b-1 is waiting: pool1 has 0 of its quota", timeout=PATIENCE_MS
+        )
+        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2", timeout=PATIENCE_MS)
         watched.is_content()
 
 
@@ -132,7 +134,7 @@ def test_without_script_there_is_a_table_for_the_map_and_a_link_for_the_search(s
         expect(page.locator("#domains table")).to_be_visible(timeout=PATIENCE_MS)
         page = watched.goto("/workflow/b-1")
         page.get_by_role("link", name="Find changes").click()
-        expect(page.locator("#would .dials")).to_contain_text("it goes to pool pool2", timeout=PATIENCE_MS)
+        expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2", timeout=PATIENCE_MS)
         watched.is_content()
 
 

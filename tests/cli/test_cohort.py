@@ -74,7 +74,7 @@ def test_a_circle_of_cohorts_is_listed_and_said() -> None:
     shown = listed(tree(*(node(*pair, active=False) for pair in (("a", "b"), ("b", "a"), ("c", "c")))))
     assert [line.split()[:4] for line in shown[3:6]] == [[name, "cohort", "(in", "a"] for name in "abc"]
     assert shown[-1] == (
-        "the parents of cohort c run in a circle: nothing new starts in that tree until one of them is changed (law Q5)"
+        "the parents of cohort c form a cycle; nothing in it can start until the cycle is broken (rule Q5)"
     )
 
 
@@ -91,7 +91,7 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
     done = answered({"GET /api/v1/cohorts/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
     assert lines(done.out) == [
         "Cohort    lab",
-        "Declared  no: it is only named by others (law Q6)",
+        "Declared  no: only named by others (rule Q6)",
         "Parent    org",
         "Children  batch, vision",
         "Weight    1",

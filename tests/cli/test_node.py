@@ -26,10 +26,10 @@ def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
         for id in (low, firm):
             assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
         planned = lines(server.runrig("node", "drain", "n0", "--dry-run").out)
-        assert f"stops          {low} (team, LOW, 1 GPU): waits again" in planned
-        end = "the nodes are empty when it ends;\n               --force stops it"
-        assert f"goes on        {firm} (team, NORMAL, 2 GPUs): {end}" in "\n".join(planned)
-        assert planned[-1] == "Nothing is changed: runrig node drain n0"
+        assert f"stopped         {low} (team, LOW, 1 GPU): returns to the queue" in planned
+        end = "until it finishes; use --force to\n                stop it"
+        assert f"keeps running   {firm} (team, NORMAL, 2 GPUs): {end}" in "\n".join(planned)
+        assert planned[-1] == "Nothing was changed. To apply: runrig node drain n0"
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["Ready"]
         assert lines(server.runrig("node", "drain", "n0").out) == [
             "node n0 is cordoned",
@@ -42,7 +42,7 @@ def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
         assert server.runrig("node", "drain").code == 2
     with up(data, "--cluster", cluster) as server:
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["NotReady", "Cordoned"]
-        assert "is drained (law N2)" in server.runrig("workflow", "events", low).out
+        assert "is being drained (rule N2)" in server.runrig("workflow", "events", low).out
         assert lines(server.runrig("node", "uncordon", "n0", "n0").out) == ["node n0 is open"]
         assert lines(server.runrig("node", "uncordon", "n0").out) == ["node n0 was not cordoned"]
         assert server.runrig("workflow", "wait", low, "--for", "RUNNING", "--timeout", "60").code == 0

@@ -38,7 +38,7 @@ FULL: dict[str, Any] = EMPTY | {
             "gangs": [GANG | {"gang": "tune-812/t", "pool": "vision"}],
         }
     ],
-    "never": [GANG | {"gang": "vit-big-2/t", "pool": "vision", "gpus": 128, "why": "it asks for 128 and gets 96"}],
+    "never": [GANG | {"gang": "vit-big-2/t", "pool": "vision", "gpus": 128, "why": "needs 128 GPUs"}],
     "drains": [{"pool": "old", "workflows": 3, "gpus": 24, "until": None}],
     "pools": [{"pool": "vision", "before": ROW, "after": ROW | {"quota": 96, "available": 24}}],
     "others": {"preempted": {"gangs": 2, "gpus": 8}},
@@ -54,31 +54,32 @@ def test_a_plan_fits_into_80_columns(tmp_path: Path) -> None:
         "~ pool vision",
         "    quotas.default.gpu.nominal: 128 -> 96",
         "",
-        "Pool    Quota      Guaranteed used  Held  Free of quota  Waiting  Never again",
-        "------  ---------  ---------------  ----  -------------  -------  -----------",
+        "Pool    Quota      Guaranteed used  Held  Free of quota  Waiting  Never starts",
+        "------  ---------  ---------------  ----  -------------  -------  ------------",
         "vision  128 -> 96  72               112   56 -> 24       14       1",
         "",
-        "starts         parse-71/train (nlp, LOW, 16 GPUs) on n1, n2, n3 and 1 more",
-        "preempted      tune-9/t (nlp, LOW, 16 GPUs) for big-2/train: law R2; it runs",
-        "               again elsewhere",
-        "               2 gangs of other pools (8 GPUs)",
-        "stops          eval-5/t (nlp, LOW, 16 GPUs): waits again",
-        "exposed        tune-812/t (LOW, 16 GPUs): vision holds 112 of 96 default/gpu",
-        "never again    vit-big-2/t (vision, LOW, 128 GPUs): it asks for 128 and gets 96",
-        "drains         old: 3 workflows, 24 GPUs; no end is known, as not all of it has",
-        "               a time limit",
+        "starts          parse-71/train (nlp, LOW, 16 GPUs) on n1, n2, n3 and 1 more",
+        "preempted       tune-9/t (nlp, LOW, 16 GPUs) by big-2/train (rule R2); restarts",
+        "                elsewhere",
+        "                2 gangs of other pools (8 GPUs)",
+        "stopped         eval-5/t (nlp, LOW, 16 GPUs): returns to the queue",
+        "preemptible     tune-812/t (LOW, 16 GPUs): vision uses 112 GPUs, more than its",
+        "                quota of 96 GPUs",
+        "can never start vit-big-2/t (vision, LOW, 128 GPUs): needs 128 GPUs",
+        "drains          old: 3 workflows, 24 GPUs; end unknown, because some have no",
+        "                time limit",
     ]
-    assert last == f"Nothing is changed: runrig apply -f {file} --if-revision 18342"
+    assert last == f"Nothing was changed. To apply: runrig apply -f {file} --if-revision 18342"
 
 
 def test_a_plan_without_consequences_says_so() -> None:
     done = answered({"POST /api/v1/plan": EMPTY}, "plan", "--down", "r1")
-    assert lines(done.out) == ["No workflow and no pool would notice.", "Nothing is changed (revision 18342)."]
+    assert lines(done.out) == ["No workflow or pool is affected.", "Nothing was changed (revision 18342)."]
 
 
 def test_a_plan_that_is_not_whole_says_how_far_it_came() -> None:
     done = answered({"POST /api/v1/plan": EMPTY | {"rests": False, "cycles": 100}}, "plan", "--down", "r1")
-    assert "That is not all: the budget ended in cycle 100" in done.out
+    assert "Stopped after 100 cycles, before the cluster settled." in done.out
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,9 @@ def test_what_is_asked_and_the_command_that_would_do_it(
     with serving({"POST /api/v1/plan": EMPTY}) as server:
         done = runrig("plan", *args, env={"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"})
     assert server.asked == [("POST /api/v1/plan", [], body)]
-    assert lines(done.out)[-1] == (f"Nothing is changed: {last}" if last else "Nothing is changed (revision 18342).")
+    assert lines(done.out)[-1] == (
+        f"Nothing was changed. To apply: {last}" if last else "Nothing was changed (revision 18342)."
+    )
 
 
 def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
@@ -110,7 +113,7 @@ def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
         env = {"RUNRIG_SERVER": server.url, "RUNRIG_TOKEN": "t"}
         said = ("--priority", "LOW", "--set", "n=2", "--set-string", "v=1.0", "--set-env", "A=b c", "--label", "t=x")
         done = runrig("plan", "-s", file, "--pool", "team", *said, env=env)
-        command = lines(done.out)[-1].removeprefix("Nothing is changed: runrig ")
+        command = lines(done.out)[-1].removeprefix("Nothing was changed. To apply: runrig ")
         runrig(*shlex.split(command), env=env)
     (_, _, planned), (route, _, submitted) = server.asked
     assert planned["submission"] == submitted
@@ -118,14 +121,16 @@ def test_a_submission_is_planned_as_it_would_be_sent(tmp_path: Path) -> None:
     assert (submitted["priority"], submitted["variables"]) == ("LOW", ["n=2"])
 
 
-@pytest.mark.parametrize("sentence", ["would start now on n3", "would wait: vision has 2 GPUs left, and it asks for 4"])
+@pytest.mark.parametrize(
+    "sentence", ["would start now on n3", "would wait: needs 4 GPUs, but pool vision has only 2 GPUs left of its quota"]
+)
 def test_a_planned_submission_ends_with_whether_it_would_start(tmp_path: Path, sentence: str) -> None:
     file = written(tmp_path, "workflow: {name: x}")
     verdict = {"verdict": "WAITS", "sentence": sentence, "groups": []}
     done = answered({"POST /api/v1/plan": EMPTY | {"verdict": verdict}}, "plan", "-s", file, "--pool", "team")
     assert lines(done.out)[-2:] == [
         f"{file} {sentence}.",
-        f"Nothing is changed: runrig workflow submit {file} --pool team",
+        f"Nothing was changed. To apply: runrig workflow submit {file} --pool team",
     ]
 
 

@@ -73,12 +73,12 @@ low-2/main-group  batch  2 on n1 (2)  default
 Cycle 3, at 10 s: 1 preempted, 1 pending
 
 Preempted         Queue  By                 Reason
-----------------  -----  -----------------  -------------------------------------------------------
-low-2/main-group  batch  high-1/main-group  RECLAIM: its pool takes back what was borrowed (law R2)
+----------------  -----  -----------------  ---------------------------------------------------
+low-2/main-group  batch  high-1/main-group  RECLAIM: its pool reclaims borrowed quota (rule R2)
 
 Pending            Queue   State       Reason
------------------  ------  ----------  ---------------------------------------------------------------------
-high-1/main-group  vision  considered  WaitsForTargets: it has a place, and low-2/main-group must stop first
+-----------------  ------  ----------  -------------------------------------------------
+high-1/main-group  vision  considered  WaitsForTargets: low-2/main-group must stop first
 
 Cycle 4, at 11 s: 1 admitted, 1 pending
 
@@ -87,8 +87,8 @@ Admitted           Queue   Pods     Flavors
 high-1/main-group  vision  1 on n1  default
 
 Pending           Queue  State   Reason
-----------------  -----  ------  ------------------------------------------------------------------------
-low-2/main-group  batch  parked  NoIdleToBorrow: the cluster has 0 of default/gpu idle, and it asks for 4
+----------------  -----  ------  ---------------------------------------------------------------
+low-2/main-group  batch  parked  NoIdleToBorrow: needs 4 GPUs, but the cluster has no idle quota
 """
     )
 
@@ -169,8 +169,8 @@ team     Cohort        default/cpu  0        4 → 8  4 → 0      0
 x        Cohort        default/cpu  -        1      -          -
 cq-c     ClusterQueue  default/cpu  -        1      -          -
 
-ClusterQueue cq-c is inactive (CohortCycle): nothing new starts there
-Cohort x is inactive (CohortCycle): nothing new starts there
+ClusterQueue cq-c is inactive (CohortCycle): nothing new starts in it
+Cohort x is inactive (CohortCycle): nothing new starts in it
 
 Cycle 1: 1 admitted, 2 pending
 
@@ -179,19 +179,19 @@ Admitted     Queue  Pods         Flavors
 default/few  cq-b   4 of 9 pods  default
 
 Pending       Queue  State       Reason
-------------  -----  ----------  ------------------------------------------------------------------
-default/new   cq-a   considered  WaitingForQuota: team has 0 of default/cpu idle, and it asks for 4
+------------  -----  ----------  --------------------------------------------------------------
+default/new   cq-a   considered  WaitingForQuota: needs 4 CPU cores, but team has no idle quota
 default/lost  -      held back   there is no LocalQueue default/nowhere
 
 Cycle 2: 1 preempted, 2 pending
 
 Preempted    Queue  By           Reason
------------  -----  -----------  ---------------------------------------------------
-default/old  cq-a   default/new  InClusterQueue: it goes before it in the same queue
+-----------  -----  -----------  -------------------------------------------------
+default/old  cq-a   default/new  InClusterQueue: higher position in the same queue
 
 Pending      Queue  State       Reason
------------  -----  ----------  -----------------------------------------------------------------------------
-default/new  cq-a   considered  WaitingForPreemptedWorkloads: it has a place, and default/old must stop first
+-----------  -----  ----------  ---------------------------------------------------------
+default/new  cq-a   considered  WaitingForPreemptedWorkloads: default/old must stop first
 
 Warnings
   document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree
@@ -215,9 +215,9 @@ def test_people_are_told_what_is_written_into_each_job(folder: Path) -> None:
     out = runrig("simulate", written(folder, text, "jobs.yaml"), "--cycles", "3").out
     assert (
         """
-Preempted    Queue  By           Reason                                                        Written into the Job
------------  -----  -----------  ------------------------------------------------------------  ---------------------------------------------
-default/run  cq-a   default/own  InCohortReclamation: its queue takes back what others borrow  parallelism: 8, completions: 8, suspend: true
+Preempted    Queue  By           Reason                                                  Written into the Job
+-----------  -----  -----------  ------------------------------------------------------  ---------------------------------------------
+default/run  cq-a   default/own  InCohortReclamation: its queue reclaims borrowed quota  parallelism: 8, completions: 8, suspend: true
 """
         in out
     )

@@ -10,7 +10,7 @@ from tests.worlds.command_line import runrig
 
 BATCH, CHECK = "POST /api/v1/workflows:batch", "POST /api/v1/workflows:check"
 FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: any, command: [x]}\n"
-REFUSED = refused("big asks for 4 of default/gpu", "RESOURCE", law="P3")
+REFUSED = refused("big needs 4 GPUs", "RESOURCE", law="P3")
 PROBLEM = {"message": "unknown field 'imge'", "path": "workflow.imge", "line": 4, "column": 5}
 WRONG = refused("unknown field 'imge'", "USAGE", problems=[PROBLEM])
 FULL = (503, refused("not now", "UNAVAILABLE"))
@@ -60,7 +60,7 @@ def test_one_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
     assert done.out.splitlines()[2:] == [f"{b}  train-1"]
     assert done.err.splitlines() == [
         f"{a}:4:5: unknown field 'imge'",
-        f"{c}: big asks for 4 of default/gpu",
+        f"{c}: big needs 4 GPUs",
         "1 of 3 files are submitted",
     ]
     in_json = answered(said, "workflow", "submit", a, b, c, "-p", "p", "-t", "json")

@@ -192,8 +192,8 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
     refused_here = validated(tmp_path, gpus(3), "--pool", "a")
     assert (refused_here.code, refused_here.err) == (
         1,
-        "Error: train asks for 3 of default/gpu in one gang; pool a has 2 as its quota: "
-        "ask for less, or submit with priority LOW\n",
+        "Error: train needs 3 GPUs at the same time, but pool a has a quota of 2 GPUs. "
+        "Request less or submit with priority LOW to borrow\n",
     )
     assert validated(tmp_path, gpus(8), "-p", "a", "--priority", "low").code == 0
     assert validated(tmp_path, gpus(3), "-p", "b", "--priority", "LOW").code == 0
@@ -234,10 +234,7 @@ def test_validate_tells_which_file_is_wrong(tmp_path: Path) -> None:
 def test_nodes_are_checked_only_where_the_cluster_file_lists_them(tmp_path: Path) -> None:
     large = "pools: [{name: a, quota: 16}]\n"
     small = "nodes: [{name: 'n{0..1}', resources: {gpu: 8}}]\n"
-    assert (
-        "the nodes of flavor default, even empty, cannot hold them"
-        in validated(tmp_path, gpus(9), cluster=small + large).err
-    )
+    assert "does not fit even on empty nodes: " in validated(tmp_path, gpus(9), cluster=small + large).err
     unknown = validated(tmp_path, gpus(9), cluster="backend: {type: local}\n" + large)
     warnings = (
         "image is ignored: the local backend runs commands directly on this machine",
@@ -349,9 +346,9 @@ def test_workflow_list_is_a_table() -> None:
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "-c", "2")
     assert lines(done.out) == [
         "User   Workflow ID  Submitted            Status   Priority  Pool    GPUs      Waited  Ran  Node or reason",
-        "-----  -----------  -------------------  -------  --------  ------  --------  ------  ---  ---------------------------------",
+        "-----  -----------  -------------------  -------  --------  ------  --------  ------  ---  -------------------------------------",
         "alice  train-3      2026-01-31 12:00:00  RUNNING  NORMAL    vision  12 of 17  0.1s    12s  n00 and 2 more",
-        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -    quota: vision has 2 left, needs 4",
+        "alice  train-2      2026-01-31 12:00:00  PENDING  LOW       vision  4         1m02s   -    quota: 2 GPUs left in vision, needs 4",
         "More results: use --count 4 or --offset 2.",
     ]
     done = answered({"GET /api/v1/workflows": page(*entries)}, "workflow", "list", "--offset", "2")
@@ -458,7 +455,8 @@ CHANGES = {
     "at_rest": True,
     "would_start": [
         example_of(WouldStart),
-        example_of(WouldStart) | {"who": "wait", "changes": ["tune-812 ends"], "stops": ["low-1"], "instead_of": []},
+        example_of(WouldStart)
+        | {"who": "wait", "changes": ["until tune-812 has finished"], "stops": ["low-1"], "instead_of": []},
     ],
     "tried": [example_of(TriedDial) | {"dial": "priority", "values": 2, "refuted": 1, "run": 1}],
 }
@@ -469,7 +467,7 @@ def test_what_would_start_it_may_be_unknown_while_why_is_not() -> None:
     """In JSON as in text."""
     busy = 503, {"detail": "4 searches are under way", "code": "UNAVAILABLE", "details": {"retry_after_s": 2}}
     answers = {ASK_WHY: WHY, ASK_CHANGES: busy}
-    told = "what would start it is not known now: 4 searches are under way\n"
+    told = "cannot show what would start it: 4 searches are under way\n"
     done = answered(answers, "workflow", "why", "train-3")
     assert (done.code, lines(done.out)[0], done.err) == (0, "train-3  PENDING", told)
     assert "WOULD START" not in done.out
@@ -505,22 +503,22 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         done = at(server, "workflow", "why", "train-3", "-v")
     assert lines(done.out) == [
         "train-3  PENDING",
-        "train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4;",
-        "held by train-1 (number 2 in the queue)",
+        "train-3 is waiting: needs 4 GPUs, but pool vision has only 2 GPUs left of its",
+        "quota; in use by train-1. Position 2 in pool vision.",
         "",
-        "SCHEDULING  number 2 in its pool, 4 ahead in all pools",
-        "  order      ok  12 gangs submitted later started before it: STRICT_FIFO would",
-        "                 hold its place",
-        "  quota      P2  vision has 2 of its quota of default/gpu left, and it asks for",
-        "                 4; held by train-1",
+        "SCHEDULING  position 2 in its pool, 4 ahead in all pools",
+        "  order      ok  12 gangs submitted later started first; STRICT_FIFO would",
+        "                 prevent that",
+        "  quota      P2  needs 4 GPUs, but pool vision has only 2 GPUs left of its",
+        "                 quota; in use by train-1",
         "  nodes      ok",
-        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1, which took back what",
-        "    was borrowed (law R2)",
+        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1, whose pool reclaimed",
+        "    borrowed quota (rule R2)",
         "",
         "WOULD START IF",
-        "  you    main has 7 pods, not 8; instead eval-5 waits",
-        "  wait   tune-812 ends; once low-1 has stopped",
-        "  not    priority: all values tried, none starts it",
+        "  you    request 7 pods for main (now 8); eval-5 waits instead",
+        "  wait   until tune-812 has finished (stops low-1)",
+        "  not    priority: no value would start it",
         "         priority: 2 values, 1 ruled out, 1 run: WAITS",
         "",
         f"Overview  {server.url}/workflow/train-3",
@@ -532,10 +530,10 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
     with serving({"GET /api/v1/pools/vision/why": answer}) as server:
         assert at(server, "why", "--pool", "vision", "-t", "json").json == answer
         assert lines(at(server, "why", "--pool", "vision").out) == [
-            "vision  14 wait, for 40 GPUs",
+            "vision  14 gangs are waiting (need 40 GPUs)",
             "",
-            "   14  P2  vision has 2 of its quota of default/gpu left, and it asks for 4;",
-            "           held by train-1",
+            "   14  P2  needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in",
+            "           use by train-1",
             "           train-3 and 13 more",
             "",
             f"Overview  {server.url}/pool/vision",
@@ -544,7 +542,7 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
 
 @pytest.mark.parametrize(
     ("gangs", "first"),
-    [(0, "vision  2 on hold, for 7 GPUs"), (1, "vision  1 waits, for 40 GPUs; 2 on hold, for 7 GPUs")],
+    [(0, "vision  2 on hold (need 7 GPUs)"), (1, "vision  1 gang is waiting (needs 40 GPUs); 2 on hold (need 7 GPUs)")],
 )
 def test_why_of_a_pool_counts_what_is_on_hold_apart(gangs: int, first: str) -> None:
     example = example_of(PoolWhy)
@@ -562,7 +560,7 @@ def test_why_of_several_is_a_list_and_of_none_wrong_usage() -> None:
     for wrong in ([], ["a", "--pool", "vision"]):
         done = runrig("why", *wrong)
         assert done.code == 2
-        assert "give IDs of workflows, or --pool POOL" in done.err
+        assert "specify workflow IDs or --pool POOL" in done.err
 
 
 # ---------------------------------------------------------------- logs, wait, watch

@@ -60,7 +60,7 @@ def test_the_page_does_what_it_shows(
     assert followed.endswith("epochs 3\nCOMPLETED\n")
     assert (listed, edited) == ("0 of 2 GPUs\n", "")
     refused, *problems = failed.splitlines()
-    assert refused.startswith("P3 train asks for 64 of default/gpu")
+    assert refused.startswith("P3 train needs 64 GPUs")
     assert problems == [
         "1 11 a workflow needs tasks: write tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups",
         "1 21 a workflow has no field 'taks': did you mean 'tasks'?",

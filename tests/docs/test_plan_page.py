@@ -47,4 +47,6 @@ def test_the_plan_on_the_page_is_the_one_that_is_printed(tmp_path: Path, capsys:
         found = it.service.plans.plan(OfFile(AFTER, True), user="ann", visibility=ALL, leaving=Leaving())
     print_plan(to_plain(replace(found.plan, changes=tuple(map(change, found.changes)))))
     printed = capsys.readouterr().out
-    assert f"$ runrig plan -f cluster.yaml --prune\n{printed}Nothing is changed: " in PAGES["docs/plan.md"], printed
+    assert (
+        f"$ runrig plan -f cluster.yaml --prune\n{printed}Nothing was changed. To apply: " in PAGES["docs/plan.md"]
+    ), printed

@@ -73,13 +73,13 @@ def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     refused = submit(team, "more", "team", 15, "--priority", "HIGH")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "Error: more asks for 15 of default/gpu in one gang; pool team has 10 unallocated (3 subpools hold 90 of its 100): "
-        "ask for less, submit with priority LOW, or submit to team--b, which has 30 of its quota left\n"
+        "Error: more needs 15 GPUs at the same time, but pool team has 10 unallocated (3 subpools have 90 of its 100 GPUs). "
+        "Request less, submit with priority LOW to borrow, or submit to team--b, which has 30 GPUs of quota left\n"
     )
     runs(team, "low", "team", 15, "--priority", "LOW")
     assert table(team) == TABLE
     assert submit(team, "fits", "team", 10).code == 0
-    assert "fits-1 waits" in team.runrig("workflow", "why", "fits-1").out
+    assert "fits-1 is waiting" in team.runrig("workflow", "why", "fits-1").out
 
 
 def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up) -> None:
@@ -97,7 +97,8 @@ def test_a_subpool_drains_shows_how_far_it_is_and_gives_its_quota_back(team: Up)
     assert table(team)[4] == "├─ team--b      DELETING       DELETING       0 (Held: 40)     10    -10"
     assert "was deleted before it started" in " ".join(team.runrig("workflow", "why", "late-1").out.split())
     assert (
-        "pool team--b is DELETING and takes no submissions" in submit(team, "no", "team--b", 1, "--priority", "LOW").err
+        "pool team--b is DELETING and does not accept submissions"
+        in submit(team, "no", "team--b", 1, "--priority", "LOW").err
     )
     for command in (
         ("update", "team", "b", "--quota", "1"),

@@ -75,11 +75,11 @@ def test_a_week_of_three_teams(week: Week) -> None:
     # Tuesday: infra takes its quota back, from the youngest of the sweep.
     stopped = {"sweep-5": "nlp LOW PENDING", "sweep-6": "nlp LOW PENDING", "nlp": 32}
     week.submits("deploy", "infra", gpus=8, pods=2, then={"deploy-1": "infra NORMAL RUNNING", "infra": 16, **stopped})
-    assert "law R2" in week.does("workflow", "why", "sweep-6", then={})
+    assert "rule R2" in week.does("workflow", "why", "sweep-6", then={})
 
     # Wednesday: a node is cared for.  What may be stopped there waits again; the rest of the week knows seven nodes.
     then = {"sweep-4": "nlp LOW PENDING", "nlp": 24, "n5": ["NotReady", "Cordoned"]}
-    assert "sweep-4 (nlp, LOW, 8 GPUs): waits again" in week.does("node", "drain", "n5", "--dry-run", then={})
+    assert "sweep-4 (nlp, LOW, 8 GPUs): returns to the queue" in week.does("node", "drain", "n5", "--dry-run", then={})
     week.does("node", "drain", "n5", then=then)
 
     # Thursday: what waits is held, moved into a subpool, or made firm, which stops the youngest of those that run.

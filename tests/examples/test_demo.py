@@ -9,43 +9,43 @@ from tests.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 
 TOLD = """\
-Two teams share four GPUs. Server and processes are real, and the reasons are
-what `runrig workflow why` answers.
+Two teams share four GPUs. The server and the processes are real; the reasons
+come from `runrig workflow why`.
 
 1  Each team works within its quota of 2 GPUs.
-   wf1-1  pool1  NORMAL  runs     NORMAL is never preempted
-   wf2-1  pool1  LOW     runs     LOW within its pool's quota: only HIGH and
-                                  NORMAL of its own pool can preempt it
-   wf4-1  pool2  NORMAL  runs     NORMAL is never preempted
+   wf1-1  pool1  NORMAL  runs     It cannot be preempted (priority NORMAL).
+   wf2-1  pool1  LOW     runs     It is within its pool's quota; only HIGH and
+                                  NORMAL workflows of pool pool1 can preempt it.
+   wf4-1  pool2  NORMAL  runs     It cannot be preempted (priority NORMAL).
    GPUs   pool1 ■■   pool2 ■·
 
-2  pool1 wants more, and pool2 leaves a GPU idle: LOW work may borrow it.
-   wf3-1  pool1  LOW     runs     pool pool1 borrows 1 GPU: RECLAIM may take it
-                                  back
+2  pool2 has an idle GPU, so a LOW workflow of pool1 borrows it.
+   wf3-1  pool1  LOW     runs     Pool pool1 is borrowing 1 GPU, which the
+                                  lending pools can reclaim.
    GPUs   pool1 ■■■ (1 borrowed)   pool2 ■ (1 lent)
 
-3  pool2 asks for its own: wf3 has to go, wf2 stays, as it is within the quota.
-   wf5-1  pool2  NORMAL  runs     NORMAL is never preempted
-   wf3-1  pool1  LOW     waits    was preempted by wf5-1, whose pool takes back
-                                  what was borrowed (law R2)
+3  pool2 needs its GPU back: wf3 is preempted; wf2, within its quota, stays.
+   wf5-1  pool2  NORMAL  runs     It cannot be preempted (priority NORMAL).
+   wf3-1  pool1  LOW     waits    preempted by wf5-1, whose pool reclaimed
+                                  borrowed quota (rule R2)
    GPUs   pool1 ■■   pool2 ■■
 
-4  wf4 ends, a GPU is idle again: wf3, which kept its place, is back.
+4  wf4 finishes and frees a GPU: wf3, next in the queue, runs again.
    wf4-1  pool2  NORMAL  is done
-   wf3-1  pool1  LOW     runs     pool pool1 borrows 1 GPU: RECLAIM may take it
-                                  back
+   wf3-1  pool1  LOW     runs     Pool pool1 is borrowing 1 GPU, which the
+                                  lending pools can reclaim.
    GPUs   pool1 ■■■ (1 borrowed)   pool2 ■ (1 lent)
 
-5  The rest ends too.
+5  The others finish too.
    wf5-1  pool2  NORMAL  is done
    wf1-1  pool1  NORMAL  is done
    wf2-1  pool1  LOW     is done
    wf3-1  pool1  LOW     is done  in its second attempt
    GPUs   pool1 ··   pool2 ··
 
-What to try next: the same server, to play with, and its page in a browser
+Next, start the same server and open its web page:
    .venv/bin/runrig up --gpus 4 --cluster examples/clusters/two-pools.yaml
-   README.md goes on from there; docs/why.md: what a workflow that waits can tell
+   README.md continues from there; docs/why.md explains the reasons.
 """
 
 

@@ -121,7 +121,7 @@ def test_the_scheduler_and_the_kubelet_are_heard_until_long_after_the_pod(world:
         tells(here, id, words)
         printed = here.say("workflow", "events", id)
         assert [printed.count(each) for each in words] == [1] * len(words)
-        assert printed.index("is admitted on n0") < printed.index("Scheduled") < printed.index("Late: after all")
+        assert printed.index("admitted on n0") < printed.index("Scheduled") < printed.index("Late: after all")
 
 
 def _by_whoever(words: str) -> list[str]:

@@ -8,7 +8,7 @@ from tests.kubernetes.faults import CLUSTER, begin_again, gang, submit
 from tests.kubernetes.runrigs import Rig, rig
 from tests.kubernetes.world import World
 
-STILL = "; nothing is decided since "
+STILL = " No decisions since "
 
 
 def test_while_the_api_server_is_away_why_and_readyz_say_so(world: World, tmp_path: Path) -> None:

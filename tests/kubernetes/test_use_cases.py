@@ -138,7 +138,7 @@ def test_a_gang_that_no_rack_has_room_for_waits_and_says_which_level_it_is(
         start = here.now()
         id = submitted(here, "01-single-rack")
         said = here.why(id)
-        assert "no gpu-clique has room for all 4 pods at once: 3 would fit" in said, said
+        assert "no gpu-clique has room for all 4 pods; the best fits 3" in said, said
         assert (here.status(id), here.history(start)) == ("PENDING", [])
         patch_node(here, "node2", {"unschedulable": None, "taints": None})
         here.clear_foreign("node2")

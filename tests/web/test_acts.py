@@ -293,7 +293,7 @@ def test_a_form_that_is_sent_twice_is_done_once(tmp_path: Path) -> None:
         ({"pool": ""}, 422, "choose a pool."),
         ({"pool": "nowhere"}, 404, "unknown pool 'nowhere'"),
         ({"priority": "URGENT"}, 422, "choose a priority from the list."),
-        ({"file": one_task("big", gpus=64)}, 400, "big asks for 64 of default/gpu"),
+        ({"file": one_task("big", gpus=64)}, 400, "big needs 64 GPUs"),
         ({"key": "1", "step": "send"}, 422, "this form has no key. Reload the page."),
     ],
 )

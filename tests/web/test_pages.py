@@ -93,7 +93,7 @@ def test_the_page_of_a_workflow_has_the_whole_answer(tmp_path: Path) -> None:
             assert group.blockers
             for blocker in group.blockers:
                 assert str(blocker.reason) in text
-        assert "its priority is LOW" in text or "it goes to pool pool2" in text
+        assert "set its priority to LOW" in text or "move it to pool pool2" in text
 
 
 def test_what_others_write_is_text(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from runrig.wire import ErrorAnswer
 _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     400: (
         "Refused by a rule",
-        "train asks for 4 of default/gpu in one gang; pool vision has 2 as its quota: "
-        "ask for less, or submit with priority LOW",
+        "train needs 4 GPUs at the same time, but pool vision has a quota of 2 GPUs. "
+        "Request less or submit with priority LOW to borrow",
         Refused.code,
         {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
     ),

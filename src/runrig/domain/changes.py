@@ -1,17 +1,18 @@
-"""Changes of which somebody may ask whether a waiting gang would start with them: the grammar of `runrig workflow why`.
+"""Changes that would start a waiting gang: the grammar of `runrig workflow why`.
 
-A *dial* is one thing that can be turned; a change is one value of it.  Each prints as a phrase that follows "would start if".
+A *dial* is one thing that can be turned; a change is one value of it.  Each prints as an imperative.
 """
 
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Priority
-from runrig.domain.quantities import format_quantity
+from runrig.domain.nodes import DEFAULT_FLAVOR
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, amount_of_flavor, listed
 from runrig.domain.value import Word
 
 
 class Who(Word):
-    """Who can turn a dial: the owner of the workflow, an administrator of the pools or nodes; or nobody, it takes waiting."""
+    """Who can turn a dial: the owner of the workflow, an administrator of the pools or nodes; WAIT: it only takes time."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -31,8 +32,9 @@ class FewerPods:
 
     def __str__(self) -> str:
         parts = zip(self.pod_sets, self.before, self.after, strict=True)
-        return ", ".join(
-            f"{name} has {after} {'pod' if after == 1 else 'pods'}, not {before}" for name, before, after in parts
+        return " and ".join(
+            f"request {after} {'pod' if after == 1 else 'pods'} for {name} (now {before})"
+            for name, before, after in parts
         )
 
 
@@ -45,7 +47,7 @@ class FewerGpus:
     after: int
 
     def __str__(self) -> str:
-        return f"{self.pod_set} takes {self.after} {'GPU' if self.after == 1 else 'GPUs'} per pod, not {self.before}"
+        return f"request {amount_in_words(GPU, self.after)} per pod for {self.pod_set} (now {self.before})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Prefer:
     key: str
 
     def __str__(self) -> str:
-        return f"{self.key} is preferred for {self.pod_set}, not required"
+        return f"make {self.key} preferred instead of required for {self.pod_set}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Coarser:
     instead: str
 
     def __str__(self) -> str:
-        return f"{self.pod_set} requires one {self.instead}, not one {self.key}"
+        return f"require one {self.instead} instead of one {self.key} for {self.pod_set}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class NoTopology:
     key: str
 
     def __str__(self) -> str:
-        return f"{self.pod_set} asks for no {self.key}"
+        return f"drop the {self.key} requirement of {self.pod_set}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class TakeFlavor:
     flavor: str
 
     def __str__(self) -> str:
-        return f"{self.pod_set} takes platform {self.flavor}"
+        return f"use platform {self.flavor} for {self.pod_set}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class AnyFlavor:
     pod_set: str
 
     def __str__(self) -> str:
-        return f"{self.pod_set} takes any platform of the pool"
+        return f"allow any platform of the pool for {self.pod_set}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class MoveToPool:
     pool: str
 
     def __str__(self) -> str:
-        return f"it goes to pool {self.pool}"
+        return f"move it to pool {self.pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Reprioritise:
     priority: Priority
 
     def __str__(self) -> str:
-        return f"its priority is {self.priority.value}"
+        return f"set its priority to {self.priority.value}"
 
 
 # ---------------------------------------------------------------- the administrators'
@@ -126,27 +128,14 @@ class MoreNominal:
     after: int
 
     def __str__(self) -> str:
-        return f"{self.node} has {_shown(self.key, self.after)} of {self.key} as its quota, not {_shown(self.key, self.before)}"
-
-
-@dataclass(frozen=True, slots=True)
-class MoreBorrowing:
-    """*after* None: no limit any more."""
-
-    node: str
-    key: str
-    before: int
-    after: int | None
-
-    def __str__(self) -> str:
         return (
-            f"{self.node} may borrow {_limit(self.key, self.after)} of {self.key}, not {_shown(self.key, self.before)}"
+            f"raise the quota of {self.node} to {_shown(self.key, self.after)} (now {_number(self.key, self.before)})"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class MoreLending:
-    """*after* None: no limit any more."""
+class MoreBorrowing:
+    """*after* None: no limit."""
 
     node: str
     key: str
@@ -154,7 +143,20 @@ class MoreLending:
     after: int | None
 
     def __str__(self) -> str:
-        return f"{self.node} lends {_limit(self.key, self.after)} of {self.key}, not {_shown(self.key, self.before)}"
+        return _limit("borrowing", self)
+
+
+@dataclass(frozen=True, slots=True)
+class MoreLending:
+    """*after* None: no limit."""
+
+    node: str
+    key: str
+    before: int
+    after: int | None
+
+    def __str__(self) -> str:
+        return _limit("lending", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class BestEffort:
     pool: str
 
     def __str__(self) -> str:
-        return f"the queue of pool {self.pool} is BEST_EFFORT_FIFO"
+        return f"switch pool {self.pool} to BEST_EFFORT_FIFO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class NodeBack:
     node: str
 
     def __str__(self) -> str:
-        return f"node {self.node} is back"
+        return f"bring node {self.node} back"
 
 
 # ---------------------------------------------------------------- what takes waiting
@@ -180,23 +182,23 @@ class NodeBack:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """These workflows have ended.  Of several none can be left out.  ``2 gangs ...`` stands for several that are not named."""
+    """All of these workflows have ended.  ``2 gangs ...`` stands for several that are not named."""
 
     workflows: tuple[str, ...]
 
     def __str__(self) -> str:
         several = len(self.workflows) > 1 or self.workflows[0].partition(" ")[0].isdigit()
-        return f"{' and '.join(self.workflows)} {'end' if several else 'ends'}"
+        return f"until {listed(self.workflows)} {'have' if several else 'has'} finished"
 
 
 @dataclass(frozen=True, slots=True)
 class DrainDone:
-    """The DELETING pool is empty, and gone."""
+    """The DELETING pool is empty and archived."""
 
     pool: str
 
     def __str__(self) -> str:
-        return f"pool {self.pool} has drained"
+        return f"until pool {self.pool} has drained"
 
 
 OwnChange = FewerPods | FewerGpus | Prefer | Coarser | NoTopology | TakeFlavor | AnyFlavor | MoveToPool | Reprioritise
@@ -205,11 +207,17 @@ Change = OwnChange | OthersChange
 
 
 def _shown(key: str, amount: int) -> str:
-    return format_quantity(key.partition("/")[2], amount)
+    return amount_of_flavor(key, amount, named=key.partition("/")[0] != DEFAULT_FLAVOR)
 
 
-def _limit(key: str, amount: int | None) -> str:
-    return "any amount" if amount is None else _shown(key, amount)
+def _number(key: str, amount: int) -> str:
+    return amount_in_a_sentence(key.partition("/")[2], amount)
+
+
+def _limit(kind: str, it: MoreBorrowing | MoreLending) -> str:
+    if it.after is None:
+        return f"remove the {kind} limit of {it.node} (now {_shown(it.key, it.before)})"
+    return f"raise the {kind} limit of {it.node} to {_shown(it.key, it.after)} (now {_number(it.key, it.before)})"
 
 
 # ---------------------------------------------------------------- what they lead to

@@ -4,7 +4,7 @@ cpu in milli-cores, memory and storage in bytes, everything else (gpu first of a
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -98,10 +98,36 @@ def amount_in_a_sentence(resource: str, amount: int) -> str:
 
 
 def amount_in_words(resource: str, amount: int) -> str:
-    """``8 GPUs``, ``64Gi memory``."""
+    """``8 GPUs``, ``1 CPU core``, ``64Gi memory``."""
     if resource == GPU:
         return "1 GPU" if amount == 1 else f"{amount:,} GPUs"
+    if resource == CPU:
+        return "1 CPU core" if amount == 1000 else f"{amount_in_a_sentence(resource, amount)} CPU cores"
     return f"{amount_in_a_sentence(resource, amount)} {resource}"
+
+
+def amount_of_flavor(key: str, amount: int, *, named: bool) -> str:
+    """*amount* of *key*, ``flavor/resource``; with the flavor if *named*: ``8 h100 GPUs``, ``64Gi memory of flavor h100``."""
+    flavor, _, resource = key.partition("/")
+    if not named or not flavor:
+        return amount_in_words(resource, amount)
+    if resource == GPU:
+        return f"1 {flavor} GPU" if amount == 1 else f"{amount:,} {flavor} GPUs"
+    return f"{amount_in_words(resource, amount)} of flavor {flavor}"
+
+
+def kind_of_flavor(key: str, *, named: bool) -> str:
+    """The resource of *key*, ``flavor/resource``, without an amount: ``GPUs``, ``h100 GPUs``, ``memory of flavor h100``."""
+    flavor, _, resource = key.partition("/")
+    kind = {GPU: "GPUs", CPU: "CPU cores"}.get(resource, resource)
+    if not named or not flavor:
+        return kind
+    return f"{flavor} GPUs" if resource == GPU else f"{kind} of flavor {flavor}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _from_thousandths(amount: int) -> str:

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
+from runrig.domain.quantities import amount_in_a_sentence, amount_in_words, amount_of_flavor, kind_of_flavor, listed
 from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, utc
 
 
@@ -53,8 +53,8 @@ class DomainRoom(Shown):
     spoken: Amounts = NO_AMOUNTS
 
     def __str__(self) -> str:
-        lacks = " and ".join(amount_in_words(*each) for each in self.missing.items())
-        return f"{'/'.join(self.domain)} ({self.have} {'pod' if self.have == 1 else 'pods'}, {f'{lacks} short' if lacks else 'scattered'})"
+        fits = f"fits {self.have or 'no'} {'pod' if self.have == 1 else 'pods'}"
+        return f"{'/'.join(self.domain)} ({fits}, {lacking(self.missing)})"
 
 
 shown_as(DomainRoom(("zone-a", "rack-3"), 6, Amounts({"gpu": 16}), closed=2, spoken=Amounts({"gpu": 8})))
@@ -96,15 +96,9 @@ class Share(enum.Enum):
     that of its subpools use together.
     """
 
-    ALL = "{where} has {have} of its quota of {resource} left", "{where} is {over} over its quota of {resource}"
-    OWN = (
-        "{where} without its subpools has {have} of its own share of {resource} left",
-        "{where} without its subpools is {over} over its own share of {resource}",
-    )
-    SUBTREE = (
-        "{where} with its subpools has {have} of its quota of {resource} left",
-        "{where} with its subpools is {over} over its quota of {resource}",
-    )
+    ALL = "all"
+    OWN = "own"
+    SUBTREE = "subtree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +113,14 @@ class Older:
     gave: bool
 
     def __str__(self) -> str:
-        then = "before its subpools had that quota" if self.gave else "before its quota was cut"
+        then = (
+            f"before pool {self.pool} gave quota to its subpools"
+            if self.gave
+            else f"before the quota of pool {self.pool} was cut"
+        )
         if len(self.gangs) == 1:
-            (gang,) = self.gangs
-            return f"{gang} started in {self.pool} {then}, and keeps what it holds until it ends: it starts when {gang} ends"
-        gangs = f"{', '.join(self.gangs[:-1])} and {self.gangs[-1]}"
-        return f"{gangs} started in {self.pool} {then}, and keep what they hold until they end: it starts when enough of them end"
+            return f"waiting for {self.gangs[0]} to finish, which started {then}"
+        return f"waiting for enough of {listed(self.gangs)} to finish, which started {then}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class Reason(Shown):
     *gangs*: how many hold *have*, where the reason is who could be preempted; else 0.
     """
 
-    UNTOLD = ("at_least", "since", "share", "older")
+    UNTOLD = ("at_least", "named", "since", "share", "older", "stopped")
 
     code: Code
     law: str
@@ -158,65 +154,49 @@ class Reason(Shown):
     """`str` of the reason as the asker may see it; empty until names are hidden (`service.queries.redaction`)."""
     at_least: bool = False
     """*need* is that of the smallest gang that is accepted, which has fewer pods than requested (law A1)."""
+    named: bool = False
+    """The cluster has *resource* in several flavors, so that sentences name the flavor."""
     since: float | None = None
     """Of HELD and SET_ASIDE, in seconds since the epoch; None: of several workflows."""
     share: Share = Share.ALL
     """Of QUOTA_FULL."""
     older: tuple[Older, ...] = ()
     """Of QUOTA_FULL."""
+    stopped: str = ""
+    """Of STOPPED: what is stopped; empty: the queue."""
 
     def __str__(self) -> str:
-        if self.have < 0 and self.code in _OVER:
-            sentence = _SHARED_OVER if self.shared else _OVER[self.code]
-        else:
-            sentence = _SHARED if self.shared else _SENTENCES[self.code]
-        if self.code is Code.NO_TARGETS and not self.gangs:
-            sentence = "nothing that may be stopped for it holds any {resource}"
-        if self.code is Code.QUOTA_FULL and not self.shared:
-            sentence = self.share.value[self.have < 0] + _AND_IT_ASKS
-        if self.code is Code.QUOTA_FULL and not {each for older in self.older for each in older.gangs}.issuperset(
-            self.holders
-        ):
-            sentence += "; held by {holders}"
-        if self.older:
-            sentence += "; {older}"
-        if self.domains:
-            sentence += ". The best: {domains}"
-        return sentence.format(
-            where=self.where,
-            resource=self.resource,
-            have=self._shown(self.have),
-            over=self._shown(-self.have),
-            need=self._shown(self.need),
-            holders=", ".join(self.holders) or "nobody",
-            older="; ".join(map(str, self.older)),
-            domains=", ".join(map(str, self.domains)),
-            promised=self._shown(self.own + sum(self.shared.values())),
-            gangs=f"{self.gangs} {'gang' if self.gangs == 1 else 'gangs'}",
-            since=_since(self.since),
-            parts=own_and_shared(self.own, self.shared, self.resource),
-            **(_OF_THE_SMALLEST if self.at_least else _OF_THE_WHOLE),
-        )
+        if self.code in _QUOTAS:
+            return _of_quota(self)
+        if self.code in _PODS:
+            return _of_pods(self)
+        return _of_order(self)
 
     @property
     def headline(self) -> str:
         """The same in a few words, for a list.  Empty for reasons of imported queues."""
-        kind = self.resource.partition("/")[2]
-        there = _HEADLINES.get(self.code, "")
-        return (_HEADLINES_OVER.get(self.code, there) if self.have < 0 else there).format(
+        template = _HEADLINES.get(self.code, "")
+        if self.have < 0:
+            template = _HEADLINES_OVER.get(self.code, template)
+        if self.code in _PODS and self.need == 1:
+            template = _HEADLINES_OF_ONE.get(self.code, template)
+        return template.format(
             where=self.where,
-            have=self._shown(self.have),
-            over=self._shown(-self.have),
-            need=f"{self._shown(self.need)}{'' if kind in ('', GPU) else f' {kind}'}",
-            platform=self.resource,
-            holders=f"{self.holders[0]} and {len(self.holders) - 1} more"
-            if len(self.holders) > 1
-            else "".join(self.holders) or "others",
+            resource=self.resource,
+            have=self.have if self.code in _PODS else self.amount(self.have),
+            over=self.amount(-self.have),
+            need=self.need if self.code in _PODS else amount_in_a_sentence(self.resource.partition("/")[2], self.need),
+            holders="".join(self.holders[:1] or ("others",))
+            + f" and {len(self.holders) - 1} more" * (len(self.holders) > 1),
         )
 
-    def _shown(self, amount: int) -> str:
-        """*amount* in the unit of the resource, as people write it."""
-        return amount_in_a_sentence(self.resource.partition("/")[2], amount)
+    def amount(self, amount: int) -> str:
+        """*amount* of the resource as a sentence has it: ``4 GPUs``."""
+        return amount_of_flavor(self.resource, amount, named=self.named)
+
+    def plain(self, amount: int) -> str:
+        """`amount` without the flavor, which a sentence names once."""
+        return amount_in_words(self.resource.partition("/")[2], amount)
 
 
 shown_as(
@@ -228,13 +208,148 @@ shown_as(
         have=2,
         need=4,
         holders=("train-1",),
-        sentence="vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1",
+        sentence="needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in use by train-1",
     )
 )
 
+CLOSEST = ". Closest: "
+"""Between the sentence of a reason and its domains, which tables show on lines of their own."""
 
-def _since(seconds: float | None) -> str:
-    return "" if seconds is None else f" since {utc(at(seconds))}"
+IN_USE_BY = "; in use by "
+"""Between the sentence of a QUOTA_FULL and the gangs that use the quota."""
+
+_QUOTAS = {
+    Code.QUOTA_FULL,
+    Code.BORROWING_LIMIT,
+    Code.NO_IDLE_TO_BORROW,
+    Code.EXCEEDS_POTENTIAL,
+    Code.NO_TARGETS,
+    Code.WOULD_BORROW,
+}
+"""*have* and *need* are amounts of a resource."""
+
+_PODS = {Code.NO_ROOM_ON_NODES, Code.NO_DOMAIN_FITS, Code.NO_EMPTY_NODES, Code.PLACEMENT_NOT_PROVEN}
+"""*have* and *need* are pods."""
+
+
+def _of_quota(it: Reason) -> str:
+    needs = f"needs{' at least' if it.at_least else ''} {it.amount(it.need)}"
+    have, over = it.plain(it.have), it.plain(-it.have)
+    if it.code is Code.QUOTA_FULL:
+        return f"{needs}, but {_quota_left(it)}{_in_use(it)}"
+    if it.code is Code.BORROWING_LIMIT:
+        if it.have < 0:
+            return f"{needs}, but {it.where} is {over} over its borrowing limit"
+        return f"{needs}, but {it.where} is {f'only {have} below' if it.have else 'at'} its borrowing limit"
+    if it.code is Code.NO_IDLE_TO_BORROW:
+        if it.have < 0:
+            return f"{needs}, but {it.where} is {over} over its quota"
+        return f"{needs}, but {it.where} has {f'only {have} of' if it.have else 'no'} idle quota"
+    if it.code is Code.EXCEEDS_POTENTIAL:
+        return f"can never start: {needs}, but {'queue ' * (it.law == 'Q4')}{it.where} can get at most {have}"
+    if it.code is Code.WOULD_BORROW:
+        return f"queue {it.where} would have to borrow {it.amount(it.need)}, so it cannot reclaim what it lent (borrowWithinCohort: Never)"
+    if not it.gangs:
+        return f"no workflow that it can preempt uses {kind_of_flavor(it.resource, named=it.named)}"
+    all_of_them = "the only candidate" if it.gangs == 1 else f"all {it.gangs} candidates"
+    if it.have >= it.need:
+        return f"preempting {all_of_them} frees {have}, but not enough on the right nodes"
+    return f"{needs}, but preempting {all_of_them} frees only {have}"
+
+
+def _quota_left(it: Reason) -> str:
+    """``pool vision has only 2 GPUs left of its quota``."""
+    who, are, have = f"{'queue' if it.law == 'Q3' else 'pool'} {it.where}", "is", "has"
+    quota = "its unallocated quota" if it.share is Share.OWN else "its quota"
+    if it.shared:
+        guaranteed = it.plain(it.own + sum(it.shared.values()))
+        quota = f"its guaranteed {guaranteed} ({own_and_shared(it.own, it.shared, it.resource)})"
+    elif it.share is Share.SUBTREE:
+        who, are, have, quota = f"{who} and its subpools", "are", "have", "their quota"
+    if it.have < 0:
+        return f"{who} {are} {it.plain(-it.have)} over {quota}"
+    if it.have or it.shared:
+        return f"{who} {have} {f'only {it.plain(it.have)}' if it.have else 'nothing'} left of {quota}"
+    return f"{who} {have} no {quota.partition(' ')[2]} left"
+
+
+def _in_use(it: Reason) -> str:
+    older = {each for older in it.older for each in older.gangs}
+    by = "" if older.issuperset(it.holders) else IN_USE_BY + listed(it.holders)
+    return "; ".join((by, *map(str, it.older)))
+
+
+def _of_pods(it: Reason) -> str:
+    pods = f"its minimum of {it.need} pods" if it.at_least else f"all {it.need} pods"
+    fit = f"{it.have or 'none'} of {pods.removeprefix('all ')} {'fits' if it.have == 1 else 'fit'}"
+    one = it.need == 1
+    if it.code is Code.PLACEMENT_NOT_PROVEN:
+        return f"no placement found for {'its pod' if one else pods} within the search limit"
+    if it.code is Code.NO_ROOM_ON_NODES:
+        return "no node has room for its pod" if one else f"not enough free nodes: {fit}"
+    if it.code is Code.NO_EMPTY_NODES and one:
+        return f"can never start: its pod does not fit on any node of {it.where}, even an empty one"
+    if it.code is Code.NO_EMPTY_NODES:
+        return f"can never start: {fit} on the nodes of {it.where}, even if all were empty"
+    closest = CLOSEST + ", ".join(map(str, it.domains)) if it.domains else ""
+    if one:
+        return f"no {it.where} has room for its pod{closest}"
+    return f"no {it.where} has room for {pods}; the best fits {it.have or 'none'}{closest}"
+
+
+def _of_order(it: Reason) -> str:
+    since = "" if it.since is None else f" at {utc(at(it.since))}"
+    match it.code:
+        case Code.HELD:
+            return f"put on hold by {it.where}{since}"
+        case Code.SET_ASIDE:
+            return (
+                f"set aside{since} after an internal error; `runrig workflow release {it.where}` tries it again, "
+                f"`runrig workflow cancel {it.where}` ends it"
+            )
+        case Code.UPSTREAM:
+            return f"{'group' if len(it.holders) == 1 else 'groups'} {listed(it.holders)} must complete first"
+        case Code.COHORT_CYCLE:
+            return f"the cohorts above {it.where} form a cycle; nothing below them can start until an administrator breaks it"
+        case Code.NO_MATCHING_FLAVOR:
+            return _no_flavor(it)
+        case Code.MISCONFIGURED:
+            return (
+                f"queue {it.where} does not accept this workload; check the warnings and the queue's namespaceSelector"
+            )
+        case Code.REQUESTS_NOTHING:
+            return f"can never start: pod set {it.resource} requests no resource of queue {it.where}; add a request, such as cpu"
+        case Code.NOT_ALL_GROUPS_FIT:
+            return f"each of its groups fits in a {it.where}, but not all of them at the same time"
+        case Code.KEYS_CHANGED:
+            return f"the topology keys of {it.where} changed after submission; cancel it and submit it again"
+        case Code.BEHIND_HEAD:
+            return f"behind {listed(it.holders)}, the head of a STRICT_FIFO queue"
+        case Code.KAI_NOT_PLACED:
+            return (
+                f"KAI Scheduler did not place it ({it.where}); retried when its pool or a usable node changes, "
+                "or after at most 1 hour"
+            )
+        case Code.STOPPED:
+            return f"{it.stopped or f'queue {it.where}'} is stopped; nothing starts until it is resumed"
+        case Code.FLAVOR_NOT_FOUND:
+            return f"queue {it.where} uses flavor {it.resource}, which is not defined"
+        case Code.WAITS_FOR_TARGETS:
+            return f"{listed(it.holders) or 'preempted work'} must stop first"
+    return "queued; not evaluated yet"
+
+
+def _no_flavor(it: Reason) -> str:
+    """An imported queue may have the flavor without nodes that a pod can use, or no quota for a resource."""
+    if it.law == "Q2":
+        return f"its pods cannot use {it.resource} in queue {it.where}"
+    return f"can never start: {it.where} has no {listed(it.resource.split(', ')).replace(' and ', ' or ')} nodes"
+
+
+def lacking(missing: Mapping[str, int]) -> str:
+    """``4 GPUs short``; *missing*: what a domain lacks, by resource, empty where only single nodes lack it."""
+    lacks = [amount_in_words(*each) for each in missing.items()]
+    return f"{listed(lacks)} short" if lacks else "enough in total, but spread over too many nodes"
 
 
 def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "of its own") -> str:
@@ -244,77 +359,35 @@ def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "o
     return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))
 
 
-_SHARED = "{where} has {have} left of the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
-
-_SHARED_OVER = (
-    "{where} is {over} over the {promised} of {resource} that it was promised ({parts}), and it {asks} {need}"
-)
-_AND_IT_ASKS = ", and it {asks} {need}"
-
-_OF_THE_WHOLE = {"asks": "asks for", "pods": "all pods", "all": "all"}
-_OF_THE_SMALLEST = {"asks": "needs at least", "pods": "as few pods as it accepts", "all": "even"}
-
-_SENTENCES = {
-    Code.HELD: "it is held by {where}{since}",
-    Code.SET_ASIDE: "it is set aside{since}, because the server failed at it: `runrig workflow release {where}` tries it again, "
-    "`runrig workflow cancel {where}` ends it",
-    Code.UPSTREAM: "{holders} must complete first",
-    Code.QUOTA_FULL: Share.ALL.value[0] + _AND_IT_ASKS,
-    Code.BORROWING_LIMIT: "{where} may use {have} more of {resource} before its borrowing limit, and it {asks} {need}",
-    Code.NO_IDLE_TO_BORROW: "{where} has {have} of {resource} idle, and it {asks} {need}",
-    Code.COHORT_CYCLE: "the parents of {where} run in a circle: nothing new starts in that tree until one of them is changed",
-    Code.EXCEEDS_POTENTIAL: "{where} can never have more than {have} of {resource}, and it {asks} {need}",
-    Code.NO_MATCHING_FLAVOR: "its pods cannot take {resource} in {where}",
-    Code.MISCONFIGURED: "{where} does not take it as it is: see the warnings, and the namespaces that the queue selects",
-    Code.REQUESTS_NOTHING: "pod set {resource} needs a place on nodes and requests no resource of {where}: add a request, such as cpu",
-    Code.NO_ROOM_ON_NODES: "no nodes have room for {pods} at once: {have} of {need} pods would fit",
-    Code.NO_DOMAIN_FITS: "no {where} has room for {all} {need} pods at once: {have} would fit",
-    Code.NOT_ALL_GROUPS_FIT: "each of its groups would find a {where}, but not all of them at once",
-    Code.KEYS_CHANGED: "the topology keys of {where} were removed or reordered after submission",
-    Code.PLACEMENT_NOT_PROVEN: "no place was found for {all} {need} pods within the search budget",
-    Code.BEHIND_HEAD: "{holders} is before it, and nothing passes the head of a STRICT_FIFO queue",
-    Code.KAI_NOT_PLACED: "the cluster's scheduler did not take it: {where}; it waits until its pool or a node that it could use changes, "
-    "at most an hour",
-    Code.STOPPED: "{where} is stopped, or the workload itself: nothing starts until it is resumed",
-    Code.FLAVOR_NOT_FOUND: "{where} names the flavor {resource}, which is not defined: nothing starts there until it is",
-    Code.WAITS_FOR_TARGETS: "it has a place, and {holders} must stop first",
-    Code.NO_TARGETS: "stopping all that it may, {gangs} with {have} of {resource}, does not make room for {need}",
-    Code.WOULD_BORROW: "{where} would have to borrow {need} of {resource}, so it takes back nothing that it lent "
-    "(borrowWithinCohort is Never)",
-    Code.NO_EMPTY_NODES: "the nodes that {where} has could not hold it even if they were empty: {have} of {need} pods would fit",
-    Code.NOT_CONSIDERED: "it is queued, and has not been looked at yet",
-}
-
-_OVER = {
-    Code.QUOTA_FULL: Share.ALL.value[1] + _AND_IT_ASKS,
-    Code.BORROWING_LIMIT: "{where} is {over} over its borrowing limit of {resource}, and it {asks} {need}",
-    Code.NO_IDLE_TO_BORROW: "{where} is {over} over its quota of {resource}, and it {asks} {need}",
-}
-"""Where *have* is negative: a quota or limit was cut, or a node went, below what is held."""
-
 _HEADLINES = {
-    Code.HELD: "held by {where}",
-    Code.SET_ASIDE: "set aside: the server failed at it",
+    Code.HELD: "on hold ({where})",
+    Code.SET_ASIDE: "set aside: internal error",
     Code.UPSTREAM: "after {holders}",
-    Code.QUOTA_FULL: "quota: {where} has {have} left, needs {need}",
-    Code.BORROWING_LIMIT: "borrowing limit: {where} has {have} left, needs {need}",
-    Code.NO_IDLE_TO_BORROW: "idle quota: {where} has {have}, needs {need}",
-    Code.COHORT_CYCLE: "cohorts in a circle: {where}",
-    Code.EXCEEDS_POTENTIAL: "never: {where} has {have} at most, needs {need}",
-    Code.NO_MATCHING_FLAVOR: "never: {where} has no {platform}",
-    Code.REQUESTS_NOTHING: "never: {where} gives no nodes to pods that request nothing",
+    Code.QUOTA_FULL: "quota: {have} left in {where}, needs {need}",
+    Code.BORROWING_LIMIT: "borrowing limit: {have} left in {where}, needs {need}",
+    Code.NO_IDLE_TO_BORROW: "idle quota: {have} in {where}, needs {need}",
+    Code.COHORT_CYCLE: "cohort cycle: {where}",
+    Code.EXCEEDS_POTENTIAL: "can never start: {where} has at most {have}, needs {need}",
+    Code.NO_MATCHING_FLAVOR: "can never start: no {resource} in {where}",
+    Code.REQUESTS_NOTHING: "can never start: no request",
     Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods fit",
-    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods fit in one",
-    Code.NOT_ALL_GROUPS_FIT: "{where}: not all groups fit at once",
+    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods fit",
+    Code.NOT_ALL_GROUPS_FIT: "{where}: groups do not fit together",
     Code.KEYS_CHANGED: "topology keys of {where} changed",
-    Code.PLACEMENT_NOT_PROVEN: "no place found within the search budget",
+    Code.PLACEMENT_NOT_PROVEN: "no placement found (search limit)",
     Code.BEHIND_HEAD: "behind {holders}",
-    Code.KAI_NOT_PLACED: "not taken by the cluster's scheduler",
-    Code.WAITS_FOR_TARGETS: "for {holders} to stop",
-    Code.NO_TARGETS: "nobody to preempt",
-    Code.WOULD_BORROW: "{where} would borrow {need}, so it takes nothing back",
-    Code.NO_EMPTY_NODES: "never: empty nodes fit {have} of {need} pods",
-    Code.NOT_CONSIDERED: "not looked at yet",
+    Code.KAI_NOT_PLACED: "not placed by KAI",
+    Code.WAITS_FOR_TARGETS: "waiting for {holders} to stop",
+    Code.NO_TARGETS: "nothing to preempt",
+    Code.WOULD_BORROW: "{where} would borrow {need}, so it reclaims nothing",
+    Code.NO_EMPTY_NODES: "can never start: {have} of {need} pods fit on empty nodes",
+    Code.NOT_CONSIDERED: "not evaluated yet",
+}
+
+_HEADLINES_OF_ONE = {
+    Code.NO_ROOM_ON_NODES: "nodes: no room for its pod",
+    Code.NO_DOMAIN_FITS: "{where}: no room for its pod",
+    Code.NO_EMPTY_NODES: "can never start: its pod fits on no node",
 }
 
 _HEADLINES_OVER = {

@@ -12,7 +12,8 @@ from markupsafe import Markup, escape
 from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.pools import TopologyKey
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import format_quantity, listed
+from runrig.domain.reasons import CLOSEST
 from runrig.domain.spans import span, times_in_words
 from runrig.domain.workflow_status import without_number
 from runrig.web import drawings
@@ -167,5 +168,6 @@ _environment.filters |= {
     "setting": setting,
     "without_number": without_number,
 }
-_environment.filters |= {"kind": kind_of, "commands": commands}
+_environment.filters |= {"kind": kind_of, "commands": commands, "listed": listed}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}
+_environment.globals |= {"CLOSEST": CLOSEST}

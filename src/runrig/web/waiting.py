@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from runrig.domain.errors import NotFound, RunrigError
+from runrig.domain.reasons import CLOSEST
 from runrig.domain.shown.why import Held, PoolWhy
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
@@ -50,7 +51,7 @@ class Card:
 
     @property
     def sentence(self) -> str:
-        return self.held.reason.sentence.partition(". The best: ")[0]
+        return self.held.reason.sentence.partition(CLOSEST)[0]
 
 
 class _Known(NamedTuple):

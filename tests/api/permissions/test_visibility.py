@@ -135,21 +135,21 @@ def test_why_tells_each_side_of_a_preemption_about_its_own(tmp_path: Path) -> No
         low, firm = _reclaimed(it)
         assert (
             it.get("tom", f"/api/v1/workflows/{low}/why")["sentence"]
-            == f"{low} stops: it is preempted by work of another pool"
+            == f"{low} is stopping: preempted by work of another pool."
         )
         waits = it.get("uwe", f"/api/v1/workflows/{firm}/why")
         assert (waits["groups"][0]["waits_for"], waits["groups"][0]["reasons"][0]["holders"]) == (
             ["work of another pool (6 GPUs)"],
             ["work of another pool (6 GPUs)"],
         )
-        assert waits["sentence"].startswith(
-            f"{firm} waits: it has a place, and work of another pool (6 GPUs) must stop first"
-        )
+        assert waits["sentence"].startswith(f"{firm} is waiting: work of another pool (6 GPUs) must stop first")
         assert it.get("ada", f"/api/v1/workflows/{firm}/why")["groups"][0]["waits_for"] == [low]
         it.api.desk.later(31)
         (story,) = it.get("tom", f"/api/v1/workflows/{low}/why")["groups"][0]["preempted"]
         assert (story["by"], story["law"]) == ("work of another pool", "RECLAIM")
-        assert story["sentence"].startswith("was preempted by work of another pool, whose pool takes back")
+        assert story["sentence"].startswith(
+            "was preempted by work of another pool, whose pool reclaimed borrowed quota"
+        )
         (told,) = it.get("ada", f"/api/v1/workflows/{low}/why")["groups"][0]["preempted"]
         assert told["by"] == firm
 
@@ -164,8 +164,8 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
         address = f"/api/v1/workflows/{waits}/why?changes="
         toms, adas = it.get("tom", f"{address}all")["changes"], it.get("ada", f"{address}all")["changes"]
         ended = [each["changes"] for each in toms["would_start"] if each["kinds"] == ["Ended"]]
-        assert ended == [["work of another pool (6 GPUs) ends"]]
-        assert ["uwelow-1 ends"] in [each["changes"] for each in adas["would_start"]]
+        assert ended == [["until work of another pool (6 GPUs) has finished"]]
+        assert ["until uwelow-1 has finished"] in [each["changes"] for each in adas["would_start"]]
         assert "uwe" not in str(toms)
         assert {each["who"] for each in toms["tried"]} == {"owner", "wait"}
         assert {each["who"] for each in adas["tried"]} == {"owner", "admin", "wait"}
@@ -191,7 +191,7 @@ def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> 
         assert dials("ada").keys() > of_the_pool.keys()
         found = it.get("tina", f"/api/v1/workflows/{waits}/why?changes=all")["changes"]
         (more,) = [each["changes"] for each in found["would_start"] if each["kinds"] == ["MoreNominal"]]
-        assert more == ["pool team--a has 2 of default/gpu as its quota, not 1"]
+        assert more == ["raise the quota of pool team--a to 2 GPUs (now 1)"]
         done = it.send("tina", "PATCH", "/api/v1/pools/team--a", {"quota": 2})
         it.api.desk.service.settle()
         assert (done.status_code, it.api.desk.status(waits)) == (200, "RUNNING")
@@ -378,7 +378,7 @@ def test_a_name_is_not_taken_for_a_part_of_another() -> None:
 def test_groups_of_ones_own_that_come_first_are_no_work_of_others() -> None:
     upstream = GroupWhy("g", Status.WAITING, reasons=(Reason(Code.UPSTREAM, "W1", holders=("first",)),))
     (told,) = _names().why(upstream).reasons
-    assert (told.holders, told.sentence) == (("first",), "first must complete first")
+    assert (told.holders, told.sentence) == (("first",), "group first must complete first")
     full = Reason(Code.QUOTA_FULL, "P2", "team", "default/gpu", 0, 1, ("a-1/g", "b-1/g"))
     waiting = GroupWhy("g", Status.SCHEDULING, 1, 0, reasons=(full,), waits_for=("b-1/g",), preempted_by="c-1/g")
     found = _names().why(waiting)

@@ -178,12 +178,14 @@ def test_a_list_says_why_each_waits_if_it_is_asked(tmp_path: Path) -> None:
         assert (told.pop("a-1"), told.pop("d-1")) == (None, None)
         assert told["c-1"] == {
             "verdict": "WAITS",
-            "headline": "quota: pool1 has 0 left, needs 1",
+            "headline": "quota: 0 GPUs left in pool1, needs 1",
             "sentence": it.http.get("/api/v1/workflows/c-1/why").json()["groups"][0]["reasons"][0]["sentence"],
             "code": "QuotaFull",
             "law": "P2",
         }
-        assert [each["headline"] for each in told.values()] == [f"quota: pool1 has 0 left, needs {n}" for n in (1, 2)]
+        assert [each["headline"] for each in told.values()] == [
+            f"quota: 0 GPUs left in pool1, needs {n}" for n in (1, 2)
+        ]
 
 
 def test_a_page_with_reasons_is_a_short_one(tmp_path: Path) -> None:

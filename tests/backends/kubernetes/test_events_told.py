@@ -40,9 +40,9 @@ def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path)
         it.desk.later(10)
         start, second, end = f"{DAY} 08:00:00.000000", f"{DAY} 08:00:01.000000", f"{DAY} 08:00:10.000000"
         assert it.get("/api/workflow/a-1/events").splitlines() == [
-            f"{start}  a-1 is submitted to pool pool1 with priority NORMAL by ann",
-            f"{start}  a-1 is queued in pool pool1",
-            f"{start}  a-1 is admitted on n0 (GPU 0)",
+            f"{start}  a-1 submitted to pool pool1 by ann (priority NORMAL)",
+            f"{start}  a-1 queued in pool pool1",
+            f"{start}  a-1 admitted on n0 (GPU 0)",
             f"{start}  task main (attempt 0) is RUNNING",
             f"{start}  group main-group is RUNNING",
             f"{start}  a-1 is RUNNING",
@@ -50,7 +50,7 @@ def test_between_our_lines_stands_by_time_what_the_cluster_noted(tmp_path: Path)
             f"{start}  {PULLING}",
             f"{second}  {BACKOFF}",
             f"{end}  task main (attempt 0) is COMPLETED with exit code 0",
-            f"{end}  a-1 gives back what it held",
+            f"{end}  a-1 released its resources",
             f"{end}  group main-group is COMPLETED",
             f"{end}  a-1 is COMPLETED",
             f"{DAY} 08:00:50.000000  runrig: Dropped: more",

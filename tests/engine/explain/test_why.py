@@ -52,7 +52,7 @@ def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
     holders = ("big-1/t-group", "small-1/t-group")
     assert reasons(world, "w") == (Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 1, 2, holders),)
     assert said(world, "w") == [
-        "a has 1 of its quota of default/gpu left, and it asks for 2; held by big-1/t-group, small-1/t-group"
+        "needs 2 GPUs, but pool a has only 1 GPU left of its quota; in use by big-1/t-group and small-1/t-group"
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_gang_that_may_shrink_is_told_what_its_smallest_size_lacks() -> None:
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 1, count=8, minimum=3)))
     world.cycle()
     assert said(world, "w") == [
-        "a has 2 of its quota of default/gpu left, and it needs at least 3; held by big-1/t-group"
+        "needs at least 3 GPUs, but pool a has only 2 GPUs left of its quota; in use by big-1/t-group"
     ]
     world.finish("big-1")
     assert world.cycle() == ["admit w"]
@@ -77,7 +77,7 @@ def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smalle
     world.cycle()
     world.submit("w", "a", LOW, spec=workflow("w", task("t", 1, count=8, minimum=2)))
     world.cycle()
-    assert said(world, "w") == ["no nodes have room for as few pods as it accepts at once: 1 of 2 pods would fit"]
+    assert said(world, "w") == ["not enough free nodes: 1 of its minimum of 2 pods fits"]
 
 
 def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
@@ -89,7 +89,7 @@ def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
     world.submit("w", "a", LOW, 4)
     world.cycle()
     assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "pool a", "default/gpu", 3, 4),)
-    assert said(world, "w") == ["pool a may use 3 more of default/gpu before its borrowing limit, and it asks for 4"]
+    assert said(world, "w") == ["needs 4 GPUs, but pool a is only 3 GPUs below its borrowing limit"]
 
 
 def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
@@ -111,7 +111,7 @@ def test_where_nothing_is_idle_the_cluster_is_named() -> None:
     world.submit("w", "a", LOW, 2)
     world.cycle()
     assert reasons(world, "w") == (Reason(Code.NO_IDLE_TO_BORROW, "Q3", "the cluster", "default/gpu", 1, 2),)
-    assert said(world, "w") == ["the cluster has 1 of default/gpu idle, and it asks for 2"]
+    assert said(world, "w") == ["needs 2 GPUs, but the cluster has only 1 GPU of idle quota"]
 
 
 def test_parents_in_a_circle_are_named() -> None:
@@ -121,7 +121,7 @@ def test_parents_in_a_circle_are_named() -> None:
     world.submit("w", "a", NORMAL)
     world.cycle()
     assert [(each.code, each.law) for each in reasons(world, "w")] == [(Code.COHORT_CYCLE, "Q5")]
-    assert said(world, "w")[0].endswith("nothing new starts in that tree until one of them is changed")
+    assert said(world, "w")[0].startswith("the cohorts above pool a form a cycle")
 
 
 def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_counted() -> None:
@@ -132,7 +132,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     world.submit("w", "a", NORMAL, 2)
     world.cycle()
     assert reasons(world, "w") == (Reason(Code.NO_ROOM_ON_NODES, "T1", resource="default", have=0, need=1),)
-    assert said(world, "w") == ["no nodes have room for all pods at once: 0 of 1 pods would fit"]
+    assert said(world, "w") == ["no node has room for its pod"]
 
 
 def test_a_search_that_came_to_its_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_search_that_came_to_its_budget_says_so(monkeypatch: pytest.MonkeyPatc
     world.submit("w", "a", NORMAL, spec=two_shapes)
     assert world.cycle() == []
     assert reasons(world, "w") == (Reason(Code.PLACEMENT_NOT_PROVEN, "T1", resource="default", need=3),)
-    assert said(world, "w") == ["no place was found for all 3 pods within the search budget"]
+    assert said(world, "w") == ["no placement found for all 3 pods within the search limit"]
 
 
 def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
@@ -167,7 +167,7 @@ def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
     world.submit("w", "a", NORMAL, 1)
     world.cycle()
     assert [each.code for each in reasons(world, "head")] == [Code.QUOTA_FULL]
-    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
+    assert said(world, "w") == ["behind head-1/t-group, the head of a STRICT_FIFO queue"]
 
 
 def test_behind_a_head_that_has_its_place_already_the_head_is_named_too() -> None:
@@ -178,7 +178,7 @@ def test_behind_a_head_that_has_its_place_already_the_head_is_named_too() -> Non
     world.submit("head", "a", NORMAL, 2)
     world.submit("w", "a", NORMAL, 1)
     assert world.cycle() == ["nominate head", "preempt low for head (RECLAIM)"]
-    assert said(world, "w") == ["head-1/t-group is before it, and nothing passes the head of a STRICT_FIFO queue"]
+    assert said(world, "w") == ["behind head-1/t-group, the head of a STRICT_FIFO queue"]
 
 
 def test_a_nominated_workflow_names_its_targets() -> None:
@@ -195,7 +195,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
         "t-group", Status.SCHEDULING, 0, 0, Verdict.WAITS, reasons=(waits,), blockers=blocks, waits_for=low
     )
     assert why(world.state, "w-1") == Why("w-1", (found,))
-    assert str(waits) == "it has a place, and low-1/t-group must stop first"
+    assert str(waits) == "low-1/t-group must stop first"
     assert why(world.state, "low-1").groups[0].preempted_by == "w-1/t-group"
 
 
@@ -207,7 +207,7 @@ def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
     world.submit("in", "a", NORMAL, 1)
     world.submit("w", "a", LOW, 1)
     assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
-    assert said(world, "w") == ["it has a place, and wide-1/t-group must stop first"]
+    assert said(world, "w") == ["wide-1/t-group must stop first"]
 
 
 def test_a_group_behind_others_names_those_that_are_not_done() -> None:
@@ -216,7 +216,9 @@ def test_a_group_behind_others_names_those_that_are_not_done() -> None:
     spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
     world.submit("w", "a", NORMAL, spec=spec)
     world.cycle()
-    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == ["x-group, y-group must complete first"]
+    assert [str(each) for each in why(world.state, "w-1").groups[2].reasons] == [
+        "groups x-group and y-group must complete first"
+    ]
 
 
 def verdict(world: World, name: str) -> Verdict | None:
@@ -236,7 +238,7 @@ def test_behind_somebody_who_starts_it_has_not_been_looked_at() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("first", "a", NORMAL, 4)
     world.submit("w", "a", NORMAL)
-    assert (verdict(world, "w"), said(world, "w")) == (None, ["it is queued, and has not been looked at yet"])
+    assert (verdict(world, "w"), said(world, "w")) == (None, ["queued; not evaluated yet"])
 
 
 def test_what_takes_back_quota_in_the_next_cycle_is_not_told_to_wait() -> None:

@@ -102,7 +102,7 @@ def test_a_smaller_quota_exposes_low_work_and_dooms_what_is_larger_than_it() -> 
     found = plan(world, quota(world, "a", 2))
     (never,) = found.never
     assert (never.gang, never.pool, never.priority, never.gpus) == ("large2-1/t-group", "a", "NORMAL", 4)
-    assert "pool a has 2 as its quota" in never.why
+    assert "pool a has a quota of 2 GPUs" in never.why
 
 
 def test_low_work_loses_its_protection_where_the_quota_falls_below_what_is_held() -> None:
@@ -175,7 +175,7 @@ def test_what_no_node_could_hold_any_more_can_never_run() -> None:
     world.cycle()
     found = plan(world, Edit((PutNode(Node("n", {"gpu": 4})),)))
     assert [each.gang for each in found.never] == ["later-1/t-group"]
-    assert "even empty" in found.never[0].why
+    assert "even on empty nodes" in found.never[0].why
 
 
 def test_what_would_start_next_and_no_longer_does_is_told() -> None:

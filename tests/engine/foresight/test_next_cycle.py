@@ -23,7 +23,7 @@ def test_behind_somebody_who_starts_it_is_told_what_is_left_for_it() -> None:
     world.submit("small", "a", NORMAL, 1)
     assert why(world.state, "w-1").groups[0].verdict is None
     verdict, reasons, group = told(world, "w")
-    left = "a has 0 of its quota of default/gpu left, and it asks for 2; held by first-1/t-group, small-1/t-group"
+    left = "needs 2 GPUs, but pool a has no quota left; in use by first-1/t-group and small-1/t-group"
     assert (verdict, reasons, group.blockers) == (Verdict.WAITS, [left], ())
     assert told(world, "small")[:2] == (Verdict.STARTS, [])
     assert sorted(world.cycle()) == ["admit first", "admit small"]
@@ -45,5 +45,5 @@ def test_behind_more_than_are_looked_at_it_is_not_known() -> None:
     for gpus in (1, 2):
         world.submit(f"first{gpus}", "a", NORMAL, gpus)
     world.submit("w", "a", NORMAL)
-    assert told(world, "w", most_looks=1)[:2] == (Verdict.NOT_PROVEN, ["it is queued, and has not been looked at yet"])
+    assert told(world, "w", most_looks=1)[:2] == (Verdict.NOT_PROVEN, ["queued; not evaluated yet"])
     assert told(world, "w")[0] is Verdict.STARTS

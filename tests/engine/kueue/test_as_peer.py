@@ -231,9 +231,7 @@ def test_as_the_peer_pods_that_can_never_stand_in_a_flavor_try_the_next_one_a_cy
     )
     (waiting,) = made.cycle(1.0).pending
     assert (waiting.parked, waiting.pending_reason) == (False, PendingReason.TOPOLOGY)
-    assert [str(reason) for reason in waiting.reasons] == [
-        "no nodes have room for all pods at once: 0 of 1 pods would fit"
-    ]
+    assert [str(reason) for reason in waiting.reasons] == ["no node has room for its pod"]
     assert decided(made) == outcome({"w": {"main": {"g1": 1}}})
 
 

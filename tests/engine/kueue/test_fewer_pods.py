@@ -186,6 +186,6 @@ def test_work_that_accepts_fewer_pods_is_told_what_the_fewest_need() -> None:
         )
     )
     assert counts(made, 1) == (3,)
-    assert said(made) == ["q has 2 of its quota of a/gpu left, and it needs at least 3"]
+    assert said(made) == ["needs at least 3 GPUs, but queue q has only 2 GPUs left of its quota"]
     made.finish("h")
     assert counts(made, 10) == (5,)

@@ -98,7 +98,7 @@ def test_a_pod_set_that_needs_a_place_and_requests_nothing_is_parked(near: Topol
     (waiting,) = report.pending
     assert (report.admitted, waiting.parked, waiting.pending_reason) == ((), True, PendingReason.NO_MATCHING_FLAVOR)
     assert waiting.reasons == (Reason(Code.REQUESTS_NOTHING, "T1", where="q", resource="side"),)
-    assert str(waiting.reasons[0]).startswith("pod set side needs a place on nodes and requests no resource of q")
+    assert str(waiting.reasons[0]).startswith("can never start: pod set side requests no resource of queue q")
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -31,7 +31,7 @@ def test_a_submission_is_refused_with_who_closed_it_and_the_way_out(pool: str) -
     with pytest.raises(Refused) as caught:
         world.submit("late", pool)
     assert str(caught.value) == (
-        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC (it moves): choose another pool, or ask for "
+        "pool lab was closed to submissions by ann at 2027-01-15 08:00:00 UTC (it moves). Use another pool, or ask for "
         "`runrig pool open lab`"
     )
     assert caught.value.details == {"law": "S7", "pool": "lab", "closed_by": "ann", "closed_since": AT}

@@ -142,8 +142,8 @@ def test_why_says_who_holds_it_and_since_when() -> None:
     hold(world, "w-1")
     (group,) = why(world.state, "w-1").groups
     (reason,) = group.reasons
-    assert str(reason) == "it is held by alice since 1970-01-01 00:00:01 UTC"
-    assert (reason.headline, reason.law) == ("held by alice", "W3")
+    assert str(reason) == "put on hold by alice at 1970-01-01 00:00:01 UTC"
+    assert (reason.headline, reason.law) == ("on hold (alice)", "W3")
 
 
 def test_what_is_held_is_said_of_a_pool_and_not_counted_as_waiting() -> None:

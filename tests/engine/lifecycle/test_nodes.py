@@ -76,7 +76,7 @@ def test_a_drain_stops_low_work_and_leaves_the_rest_to_end() -> None:
     found = drain(it.state, ["n0"], user="ann")
     assert found.plan.actions == (
         PutNode(Node("n0", {GPU: 3}, cordoned=True)),
-        MoveGroup("l-1", "t-group", Status.INITIALIZING, "ann drains node n0", EVICTED),
+        MoveGroup("l-1", "t-group", Status.INITIALIZING, "ann drained node n0", EVICTED),
         Stop("l-1/t-group", EVICTED),
     )
     assert [each.gang.workflow for each in found.stays] == [high, normal]
@@ -99,7 +99,7 @@ def test_a_forced_drain_stops_everybody_and_all_wait_again_at_their_old_place() 
     group = it.state.groups[first, "t-group"]
     assert (group.status, group.attempt, group.preemptions, group.drains) == (Status.SCHEDULING, 1, 0, 1)
     ended = it.state.tasks[TaskKey(first, "t", 0)]
-    assert (ended.status, ended.exit_code, ended.failure_message) == (EVICTED, 3004, "ann drains node n0")
+    assert (ended.status, ended.exit_code, ended.failure_message) == (EVICTED, 3004, "ann drained node n0")
     waiting = sorted((each for each in it.state.ledger.entries.values()), key=lambda each: each.order)
     assert [each.gang.workflow for each in waiting] == [first, later, "low-1"]
     it.do(*cordon(it.state, ["n0"], cordoned=False).actions)

@@ -20,15 +20,15 @@ def running(seconds: float | None) -> WorkflowSpec:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wants"), [(3600.25, "asks for an exec_timeout of 3600250ms"), (None, "names no exec_timeout")]
+    ("seconds", "wants"), [(3600.25, "sets an exec_timeout of 3600250ms"), (None, "sets no exec_timeout")]
 )
 def test_more_than_the_pool_allows_is_refused_with_both_and_a_way_out(seconds: float | None, wants: str) -> None:
     world = World({"lab": LAB})
     with pytest.raises(Refused) as caught:
         world.submit("w", "lab", spec=running(seconds))
     assert not world.state.workflows
-    way_out = "submit it with an exec_timeout within that, or to another pool"
-    assert str(caught.value) == f"w {wants}; pool lab allows at most 1h: {way_out}"
+    way_out = "Set an exec_timeout of at most 1h, or use another pool"
+    assert str(caught.value) == f"w {wants}, but pool lab allows at most 1h. {way_out}"
     assert caught.value.details == {"law": "P6", "pool": "lab", "asked": seconds, "limit": 3600.0}
 
 

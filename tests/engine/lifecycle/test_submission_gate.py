@@ -38,7 +38,7 @@ def test_firm_work_beyond_the_quota_is_refused_with_both_numbers_and_a_way_out()
     world = World({"a": 4}, {"n0": 8})
     caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
     assert str(caught) == (
-        "big asks for 5 of default/gpu in one gang; pool a has 4 as its quota: ask for less, or submit with priority LOW"
+        "big needs 5 GPUs at the same time, but pool a has a quota of 4 GPUs. Request less or submit with priority LOW to borrow"
     )
     assert caught.details == {"law": "P3", "pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4}
     assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
@@ -55,7 +55,7 @@ def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over() -> N
 
 def test_low_is_measured_by_what_it_could_ever_borrow() -> None:
     world = World({"a": Pool("a", gpu_quota(2, borrowing=1)), "b": Pool("b", gpu_quota(3, lending=0))}, {"n0": 9})
-    assert "pool a can never have more than 3, borrowing included" in str(
+    assert "pool a can get at most 3 GPUs, even by borrowing" in str(
         refusal(world, "a", LOW, workflow("w", task("t", 4)))
     )
     assert accepted(world, "a", LOW, workflow("w", task("t", 3)))
@@ -84,15 +84,16 @@ def test_each_group_counts_by_itself() -> None:
     world = World({"a": 4}, {"n0": 8})
     assert accepted(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 4)))
     refused = refusal(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 5), upstream={"y": ("x",)}))
-    assert str(refused).startswith("w/y-group asks for 5 of")
+    assert str(refused).startswith("w/y-group needs 5 GPUs")
 
 
 def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
     world = World({"a": 9}, {"n0": 4, "n1": 4})
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
+    assert "2 of 3 pods of t (3 GPUs per pod) fit. Request less per pod, or fewer pods" in str(caught)
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 3, "limit": 2}
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 5)))
-    assert "0 of 1 pods of t (gpu 5) fit: ask for less per pod, or for fewer pods" in str(caught)
+    assert "w does not fit even on empty nodes: the pod of t (5 GPUs per pod) fits on none. Request less" in str(caught)
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 1, "limit": 0}
 
 
@@ -109,7 +110,7 @@ def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_i
     node = Node("n0", {GPU: 4, CPU: 8000})
     cores = task("t", requests=requests_of({CPU: 3000}))
     world = World({"a": Pool("a", {cpu: Quota(2000, 0)}), "b": 1}, {"n0": node})
-    assert "asks for 3 of default/cpu in one gang; pool a has 2" in str(
+    assert "needs 3 CPU cores at the same time, but pool a has a quota of 2 CPU cores" in str(
         refusal(world, "a", NORMAL, workflow("w", cores))
     )
     assert accepted(world, "b", NORMAL, workflow("w", cores))
@@ -121,7 +122,7 @@ def test_amounts_that_are_not_the_same_do_not_look_the_same_in_a_refusal() -> No
     world = World({"a": Pool("a", {memory: Quota(2**30, 0)})}, {"n0": Node("n0", {GPU: 4, MEMORY: 2**40})})
     asked = task("t", requests=requests_of({MEMORY: 1_048_577 * 2**10}))
     assert str(refusal(world, "a", NORMAL, workflow("w", asked))) == (
-        "w asks for 1,048,577Ki of default/memory in one gang; pool a has 1Gi as its quota: ask for less"
+        "w needs 1,048,577Ki memory at the same time, but pool a has a quota of 1Gi memory. Request less"
     )
 
 
@@ -131,11 +132,13 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() 
     nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("h100", "b200")}
     world = World({"a": Pool("a", quota)}, nodes, flavors=flavors)
     assert accepted(world, "a", NORMAL, workflow("w", task("t", 4)))
-    assert "pool a has 2" in str(refusal(world, "a", NORMAL, workflow("w", task("t", 4, platform="h100"))))
-    assert "asks for platform 'a100', and pool a has h100, b200" in str(
+    assert "needs 4 h100 GPUs at the same time, but pool a has a quota of 2 GPUs" in str(
+        refusal(world, "a", NORMAL, workflow("w", task("t", 4, platform="h100")))
+    )
+    assert "pool a has no platform 'a100'. Available: h100, b200" in str(
         refusal(world, "a", NORMAL, workflow("w", task("t", platform="a100")))
     )
-    assert "asks for privileged, which platform h100 does not allow" in str(
+    assert "requests privileged, which platform h100 does not allow" in str(
         refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
     )
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="b200")))
@@ -149,7 +152,7 @@ def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -
     nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("a100", "b200")}
     world = World({"a": pool}, nodes, flavors=flavors)
     assert str(refusal(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))) == (
-        "task t asks for privileged, which platform b200 does not allow: leave it out, or ask your administrator to add it "
+        "task t requests privileged, which platform b200 does not allow. Remove it, or ask an administrator to add it "
         "to the flavor's `allow`"
     )
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",), platform="a100")))
@@ -159,7 +162,7 @@ def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -
 def test_where_there_is_no_flavor_a_submission_is_refused_with_what_to_do(platform: str | None) -> None:
     world = World({"a": Pool("a")}, {"n0": 4}, flavors=())
     assert str(refusal(world, "a", NORMAL, workflow("w", task("t", platform=platform)))) == (
-        "task t has no kind of node to run on: no flavor is declared, so ask your administrator to declare one"
+        "task t has no nodes to run on, because no flavor is declared. Ask an administrator to declare one"
     )
 
 
@@ -169,7 +172,7 @@ def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state: PoolState) ->
     world = World({"a": 4, "b": 1}, {"n0": 4})
     world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))
     assert str(refusal(world, "a", NORMAL, workflow("w", task("t")))) == (
-        f"pool a is {state.value} and takes no submissions: choose another pool"
+        f"pool a is {state.value} and does not accept submissions. Use another pool"
     )
     with pytest.raises(NotFound, match=r"no pool 'c': there are b$"):
         accepted(world, "c", NORMAL, workflow("w", task("t")))

@@ -261,11 +261,11 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
             )  # fmt: skip
         return caught.value
 
-    start = "v asks for {} of default/gpu in one gang; pool team has 1 unallocated (3 subpools hold 9 of its 10): ask for less, "
+    start = "v needs {} GPUs at the same time, but pool team has 1 unallocated (3 subpools have 9 of its 10 GPUs). Request less"
     assert str(refused(3)) == start.format(3) + (
-        "submit with priority LOW, or submit to team--b, which has 3 of its quota left"
+        ", submit with priority LOW to borrow, or submit to team--b, which has 3 GPUs of quota left"
     )
-    assert str(refused(5)) == start.format(5) + "or submit with priority LOW"
+    assert str(refused(5)) == start.format(5) + " or submit with priority LOW to borrow"
     assert refused(5).details == {
         "law": "P3",
         "pool": "team",
@@ -284,10 +284,18 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
 @pytest.mark.parametrize(
     ("pool", "gpus", "ways"),
     [
-        ("team", 3, "ask for less, submit with priority LOW, or submit to team--b, which has 4 of its quota left"),
-        ("team--a", 5, "ask for less, or submit with priority LOW"),
-        ("team--c", 3, "ask for less, submit with priority LOW, or submit to team--b, which has 4 of its quota left"),
-        ("team--c", 200, "ask for less"),
+        (
+            "team",
+            3,
+            "Request less, submit with priority LOW to borrow, or submit to team--b, which has 4 GPUs of quota left",
+        ),
+        ("team--a", 5, "Request less or submit with priority LOW to borrow"),
+        (
+            "team--c",
+            3,
+            "Request less, submit with priority LOW to borrow, or submit to team--b, which has 4 GPUs of quota left",
+        ),
+        ("team--c", 200, "Request less"),
     ],
 )
 def test_the_advice_names_only_what_would_be_accepted_and_the_pool_that_has_room(
@@ -301,7 +309,7 @@ def test_the_advice_names_only_what_would_be_accepted_and_the_pool_that_has_room
         submission_gate.submit(
             world.state, workflow("v", task("t", gpus)), spec_hash="h", pool=pool, priority=NORMAL, user="u", uuid="", now=1
         )  # fmt: skip
-    assert str(caught.value).endswith(f": {ways}")
+    assert str(caught.value).endswith(f". {ways}")
 
 
 def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() -> None:
@@ -321,7 +329,7 @@ def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
     world.submit("w", "team", NORMAL, spec=spec)
     assert world.cycle() == ["admit w"]
     spec = workflow("v", task("t", 1, count=8, minimum=4))
-    with pytest.raises(Refused, match="v asks for 4 of default/gpu in one gang; pool team has 3 unallocated"):
+    with pytest.raises(Refused, match="v needs 4 GPUs at the same time, but pool team has 3 unallocated"):
         world.submit("v", "team", NORMAL, spec=spec)
 
 
@@ -332,7 +340,7 @@ def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState
     world.do(PutPool(replace(world.state.pools["team--a"], state=state), world.state.pools["team--a"]))
     with pytest.raises(Refused) as caught:
         world.submit("w", "team--a", LOW)
-    assert str(caught.value) == f"pool team--a is {state.value} and takes no submissions: choose one of team--b"
+    assert str(caught.value) == f"pool team--a is {state.value} and does not accept submissions. Use one of team--b"
     assert caught.value.details == {"law": "P3", "pool": "team--a", "state": state.value}
 
 

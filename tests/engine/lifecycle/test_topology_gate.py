@@ -168,9 +168,9 @@ def refusal(world: World, *tasks: TaskSpec) -> Refused:
 @pytest.mark.parametrize(
     ("drawn", "tasks", "level", "best"),
     [
-        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 4, 8, "rack")], "rack", "a/r1 (3 pods, 8 GPUs short)"),
-        ("a/r0: 8 8 | a/r1: 8 | b/r0: 8 8", [pods("t", 4, 8, "zone")], "zone", "a (3 pods, 8 GPUs short)"),
-        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 9, 8, "rack", least=4)], "rack", "a/r1 (3 pods, 8 GPUs short)"),
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 4, 8, "rack")], "rack", "a/r1 (fits 3 pods, 8 GPUs short)"),
+        ("a/r0: 8 8 | a/r1: 8 | b/r0: 8 8", [pods("t", 4, 8, "zone")], "zone", "a (fits 3 pods, 8 GPUs short)"),
+        ("a/r0: 8 8 | a/r1: 8 8 8", [pods("t", 9, 8, "rack", least=4)], "rack", "a/r1 (fits 3 pods, 8 GPUs short)"),
     ],
     ids=["rack", "zone", "smallest size"],
 )
@@ -180,7 +180,7 @@ def test_what_no_empty_domain_would_hold_is_refused_with_the_level_and_the_best_
     """P3."""
     caught = refusal(city(drawn, team=PLENTY), *tasks)
     assert caught.details == {"law": "P3", "pool": "team", "topology_key": level, "asked": 4, "limit": 3}
-    assert f"no {level} has room for all 4 pods at once: 3 would fit. The best: {best}" in str(caught)
+    assert f"no {level} has room for all 4 pods; the best fits 3. Closest: {best}" in str(caught)
 
 
 def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_best_one_lacks() -> None:

@@ -150,8 +150,9 @@ def test_the_best_racks_are_named_with_what_each_of_them_lacks() -> None:
     )
     assert reasons(world, "w") == (Reason(Code.NO_DOMAIN_FITS, "T1", "rack", have=2, need=3, domains=best),)
     assert [str(each) for each in reasons(world, "w")] == [
-        "no rack has room for all 3 pods at once: 2 would fit. "
-        "The best: a/r1 (2 pods, 2 GPUs short), a/r2 (1 pod, 8 GPUs short), a/r0 (0 pods, scattered)"
+        "no rack has room for all 3 pods; the best fits 2. "
+        "Closest: a/r1 (fits 2 pods, 2 GPUs short), a/r2 (fits 1 pod, 8 GPUs short), "
+        "a/r0 (fits no pods, enough in total, but spread over too many nodes)"
     ]
 
 

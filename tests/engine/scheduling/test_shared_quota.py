@@ -64,7 +64,7 @@ def test_low_within_its_own_pools_quota_stays() -> None:
 def test_what_nobody_was_promised_stays_for_low() -> None:
     """Q8: of 16 GPUs the pools and the cohort were promised 16; with 4 more, NORMAL work gets none of these."""
     world = started(research(nodes={"n0": 20}), ("w", "a", NORMAL, 8), ("low", "a", LOW, 4))
-    with pytest.raises(Refused, match="has 8 as its quota"):
+    with pytest.raises(Refused, match="has a quota of 8 GPUs"):
         world.submit("more", "a", NORMAL, 9)
     world.submit("one", "a", NORMAL, 1)
     assert world.cycle() == []
@@ -74,7 +74,7 @@ def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
     world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), "research")})
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 3)
-    assert str(refused.value) == ("w asks for 3 of default/gpu in one gang; pool a has 2 as its quota: ask for less")
+    assert str(refused.value) == ("w needs 3 GPUs at the same time, but pool a has a quota of 2 GPUs. Request less")
 
 
 def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
@@ -83,8 +83,8 @@ def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 9)
     assert str(refused.value) == (
-        "w asks for 9 of default/gpu in one gang; pool a has 8 as its quota (2 of its own, 6 shared by research): "
-        "ask for less, or submit with priority LOW"
+        "w needs 9 GPUs at the same time, but pool a has a quota of 8 GPUs (2 of its own, 6 shared by research). "
+        "Request less or submit with priority LOW to borrow"
     )
     assert refused.value.details == {
         "law": "P3",
@@ -102,8 +102,8 @@ def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() 
     with pytest.raises(Refused) as refused:
         world.submit("w", "b", NORMAL, 8)
     assert str(refused.value) == (
-        "w asks for 8 of default/gpu in one gang; pool b has 1 unallocated (1 subpool holds 3 of its 4), "
-        "6 shared by research: ask for less, or submit with priority LOW"
+        "w needs 8 GPUs at the same time, but pool b has 1 unallocated (1 subpool has 3 of its 4 GPUs), "
+        "6 shared by research. Request less or submit with priority LOW to borrow"
     )
 
 
@@ -115,8 +115,8 @@ def test_why_names_what_is_left_of_both_and_who_draws_on_it() -> None:
     reason = Reason(Code.QUOTA_FULL, "P2", "a", "default/gpu", 3, 4, holders, own=2, shared=Amounts({"research": 6}))
     assert why(world.state, "in-1").groups[0].reasons == (reason,)
     assert str(reason) == (
-        "a has 3 left of the 8 of default/gpu that it was promised (2 of its own, 6 shared by research), "
-        "and it asks for 4; held by big-1/t-group, w-1/t-group"
+        "needs 4 GPUs, but pool a has only 3 GPUs left of its guaranteed 8 GPUs (2 of its own, 6 shared by research); "
+        "in use by big-1/t-group and w-1/t-group"
     )
 
 
@@ -149,7 +149,7 @@ def test_cutting_a_pool_moves_its_running_work_to_what_is_shared() -> None:
 def test_a_cohort_without_quota_of_its_own_changes_nothing() -> None:
     world = research(own=0)
     assert [leaf.guarded for leaf in world.state.ledger.tree.firm.values()] == [False, False, False]
-    with pytest.raises(Refused, match="pool a has 2 as its quota: ask"):
+    with pytest.raises(Refused, match="pool a has a quota of 2 GPUs"):
         world.submit("w", "a", NORMAL, 3)
 
 

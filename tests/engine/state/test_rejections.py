@@ -386,7 +386,7 @@ def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again() -> None:
     assert Code.KAI_NOT_PLACED.value == "KaiNotPlaced"
     sentence = str(world.reasons()[0])
     assert SAID in sentence
-    assert "waits until its pool or a node" in sentence
+    assert "retried when its pool or a usable node changes" in sentence
 
 
 def test_words_with_braces_are_shown_as_they_are() -> None:

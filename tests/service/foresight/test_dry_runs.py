@@ -77,7 +77,7 @@ def test_it_is_told_in_one_sentence(tmp_path: Path) -> None:
         it.later(30)
         assert told(it, one_task("c", gpus=1)) == (
             "WAITS",
-            "would wait: pool1 has 0 of its quota of default/gpu left, and it asks for 1; held by d-1",
+            "would wait: needs 1 GPU, but pool pool1 has no quota left; in use by d-1",
         )
 
 

@@ -25,4 +25,4 @@ def test_who_waits_for_nodes_that_its_pool_loses_can_never_run(tmp_path: Path) -
         plan = it.service.plans.plan(question, user="u", visibility=ALL, leaving=Leaving())
         (never,) = plan.plan.never
         assert (never.gang, never.gpus) == ("b-1", 2)
-        assert "even empty" in never.why
+        assert "even on empty nodes" in never.why

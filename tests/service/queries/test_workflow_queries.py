@@ -41,8 +41,8 @@ def test_firm_work_that_runs_is_never_preempted(tmp_path: Path) -> None:
         it.submit("a", gpus=2)
         it.submit("b", "pool2", HIGH)
         it.later(0)
-        assert said(it, "a-1") == "a-1 is RUNNING with 2 GPUs on n0; NORMAL is never preempted"
-        assert said(it, "b-1") == "b-1 is RUNNING with 1 GPU on n0; HIGH is never preempted"
+        assert said(it, "a-1") == "a-1 is RUNNING on n0 (2 GPUs). It cannot be preempted (priority NORMAL)."
+        assert said(it, "b-1") == "b-1 is RUNNING on n0 (1 GPU). It cannot be preempted (priority HIGH)."
 
 
 def test_low_that_runs_says_whether_what_its_pool_borrows_may_be_taken_back(tmp_path: Path) -> None:
@@ -51,15 +51,14 @@ def test_low_that_runs_says_whether_what_its_pool_borrows_may_be_taken_back(tmp_
         it.submit("a", priority=LOW, gpus=2)
         it.later(0)
         assert said(it, "a-1") == (
-            "a-1 is RUNNING with 2 GPUs on n0; LOW within its pool's quota: "
-            "only HIGH and NORMAL of its own pool can preempt it"
+            "a-1 is RUNNING on n0 (2 GPUs). "
+            "It is within its pool's quota; only HIGH and NORMAL workflows of pool pool1 can preempt it."
         )
         it.submit("b", priority=LOW)
         it.later(0)
         for id, gpus in (("a-1", "2 GPUs"), ("b-1", "1 GPU")):
-            assert (
-                said(it, id) == f"{id} is RUNNING with {gpus} on n0; pool pool1 borrows 1 GPU: RECLAIM may take it back"
-            )
+            borrows = "Pool pool1 is borrowing 1 GPU, which the lending pools can reclaim."
+            assert said(it, id) == f"{id} is RUNNING on n0 ({gpus}). {borrows}"
 
 
 def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> None:
@@ -67,34 +66,36 @@ def test_low_in_a_pool_with_subpools_knows_who_is_above_it(tmp_path: Path) -> No
     with desk(tmp_path, gpus=6, cluster=SUBPOOLS) as it:
         it.submit("over", "team", LOW, gpus=3)
         it.later(0)
-        assert said(it, "over-1").endswith("only HIGH and NORMAL of its own pool and its subpools can preempt it")
+        assert said(it, "over-1").endswith(
+            "only HIGH and NORMAL workflows of pool team and its subpools can preempt it."
+        )
     (tmp_path / "within").mkdir()
     with desk(tmp_path / "within", gpus=6, cluster=SUBPOOLS) as it:
         it.submit("own", "team", LOW)
         it.submit("sub", "team--a", LOW, gpus=3)
         it.later(0)
-        assert said(it, "own-1").endswith("only HIGH and NORMAL of its own pool can preempt it")
-        assert said(it, "sub-1").endswith("; pool team--a borrows 1 GPU: RECLAIM may take it back")
+        assert said(it, "own-1").endswith("only HIGH and NORMAL workflows of pool team can preempt it.")
+        assert said(it, "sub-1").endswith(". Pool team--a is borrowing 1 GPU, which the lending pools can reclaim.")
         it.submit("more", "team", LOW, gpus=2)
         it.later(0)
-        assert said(it, "sub-1").endswith("; pool team borrows 2 GPUs: RECLAIM may take it back")
+        assert said(it, "sub-1").endswith(". Pool team is borrowing 2 GPUs, which the lending pools can reclaim.")
 
 
 def test_a_group_that_waits_for_one_that_runs_is_no_blocker(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         id = it.submit("chain", priority=LOW, text=CHAIN)
         it.later(0)
-        assert said(it, id).startswith(f"{id} is RUNNING with 2 GPUs on n0; ")
+        assert said(it, id).startswith(f"{id} is RUNNING on n0 (2 GPUs). ")
         it.submit("b", "pool2", gpus=2)
         it.later(100)
-        assert said(it, id).startswith(f"{id} waits: the cluster has 2 of default/gpu idle, and it asks for 4")
+        assert said(it, id).startswith(f"{id} is waiting: needs 4 GPUs, but the cluster has only 2 GPUs of idle quota")
 
 
 def test_work_without_gpus_holds_none(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("a", text=one_task("a").replace("gpu: 1", "cpu: 1"))
         it.later(0)
-        assert said(it, "a-1") == "a-1 is RUNNING with no GPU on n0; NORMAL is never preempted"
+        assert said(it, "a-1") == "a-1 is RUNNING on n0 (no GPUs). It cannot be preempted (priority NORMAL)."
 
 
 def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: Path) -> None:
@@ -224,8 +225,8 @@ def test_high_work_that_waits_for_quota_is_told_that_it_never_borrows(tmp_path: 
         it.service.settle()
         sentence = it.service.workflow_queries.why("second-1").sentence
         waits = (
-            "second-1 waits: pool1 has 0 of its quota of default/gpu left, and it asks for 2; held by first-1{} "
-            "(number 1 in the queue)"
+            "second-1 is waiting: needs 2 GPUs, but pool pool1 has no quota left; in use by first-1.{} "
+            "Position 1 in pool pool1."
         )
-        never = "; HIGH never borrows" if priority is Priority.HIGH else ""
+        never = " HIGH workflows never borrow." if priority is Priority.HIGH else ""
         assert (sentence == waits.format(never)) is (priority is not Priority.LOW)

@@ -92,17 +92,17 @@ def test_while_rounds_fail_why_says_since_when_nothing_is_decided(
         assert it.service.standstill == Standstill(at(began), it.backend.failure.message, unreachable=True)
         for id in (running, waiting):
             assert it.service.workflow_queries.why(id).sentence.endswith(
-                "; nothing is decided since 2027-01-15 08:00:05 UTC: "
-                "the API server https://k:6443 does not answer: connection refused"
+                " No decisions since 2027-01-15 08:00:05 UTC: "
+                "the API server https://k:6443 does not answer: connection refused."
             )
         assert (it.service.workflow_queries.why(done).sentence, it.service.workflow_queries.why(done).standstill) == (
-            "done-1 is COMPLETED",
+            "done-1 is COMPLETED.",
             None,
         )
         assert {record.exc_info for record in caplog.records if "round_failed" in record.getMessage()} == {None}
 
         it.backend.failure = OSError("/secret/path")
-        until(lambda: it.service.workflow_queries.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}"))
+        until(lambda: it.service.workflow_queries.why(waiting).sentence.endswith(f" 08:00:05 UTC: {reconciler.FAULT}."))
         it.backend.failure = None
         until(lambda: it.service.standstill is None and it.status(waiting) == "RUNNING")
         assert it.service.workflow_queries.why(waiting).standstill is None
@@ -216,12 +216,12 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         assert [(action.gang, action.by, action.law.value) for action in preempted] == [
             ("wf3-1/main-group", "wf5-1/main-group", "RECLAIM")
         ]
-        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 stops: it is preempted by wf5-1"
+        assert it.service.workflow_queries.why("wf3-1").sentence == "wf3-1 is stopping: preempted by wf5-1."
         it.later(2)
         why = it.service.workflow_queries.why("wf3-1")
-        assert why.sentence.startswith("wf3-1 waits: ")
+        assert why.sentence.startswith("wf3-1 is waiting: ")
         assert [each.sentence for group in why.groups for each in group.preempted] == [
-            "was preempted by wf5-1, whose pool takes back what was borrowed (law R2)"
+            "was preempted by wf5-1, whose pool reclaimed borrowed quota (rule R2)"
         ]
         it.later(10)
         assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")

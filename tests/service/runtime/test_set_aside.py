@@ -260,17 +260,17 @@ def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.Log
         before = it.revision
         id = set_aside(it)
         said = (
-            "it is set aside since 2027-01-15 08:00:02 UTC, because the server failed at it: "
+            "set aside at 2027-01-15 08:00:02 UTC after an internal error; "
             f"`runrig workflow release {id}` tries it again, `runrig workflow cancel {id}` ends it"
         )
-        assert it.service.workflow_queries.why(id).sentence == f"{id} waits: {said}"
+        assert it.service.workflow_queries.why(id).sentence == f"{id} is waiting: {said}."
         (listed,), _ = it.service.workflow_queries.workflows(WorkflowQuery(limit=1))
         (with_headline,) = it.service.workflow_queries.with_headlines([listed])
         assert with_headline.headline is not None
-        assert with_headline.headline.words == "set aside: the server failed at it"
+        assert with_headline.headline.words == "set aside: internal error"
         (event,) = [each for each in it.store.log.events(after=before) if isinstance(each.action, SetAside)]
         assert (in_words(event.action), event.law, event.actor) == (
-            f"{id} is set aside: the server failed at it (TypeError) and goes on without it (law W8)",
+            f"{id} set aside after an internal error (TypeError); all other workflows continue (rule W8)",
             "W8",
             "engine",
         )
@@ -332,7 +332,7 @@ def test_a_launch_that_cannot_be_told_sets_its_workflow_aside(tmp_path: Path, mo
         bad, good = it.submit("bad", "bad"), it.submit("good", "good")
         it.later(0)
         assert it.status(good) == "RUNNING"
-        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} waits: it is set aside")
+        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} is waiting: set aside")
 
 
 def test_rows_that_cannot_be_stored_set_their_workflow_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +350,7 @@ def test_rows_that_cannot_be_stored_set_their_workflow_aside(tmp_path: Path, mon
         monkeypatch.setattr(it.store, "commit", broken)
         it.later(0)
         assert it.status(good) == "RUNNING"
-        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} waits: it is set aside")
+        assert it.service.workflow_queries.why(bad).sentence.startswith(f"{bad} is waiting: set aside")
         assert it.service.not_ready is None
 
 

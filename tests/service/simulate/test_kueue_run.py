@@ -456,9 +456,9 @@ def holding(name: str, to: str, **amounts: int) -> dict[str, Any]:
 
 
 def test_the_reason_says_why_nothing_is_taken_back() -> None:
-    short = "co has 0 of default/gpu idle, and it asks for 2"
-    why = "mine would have to borrow {} of default/cpu, so it takes back nothing that it lent (borrowWithinCohort is Never)"
-    assert lent_and_borrowed(cpu_held=7) == [short, why.format(2)]
-    assert lent_and_borrowed(cpu_held=6) == [short, why.format(1)]
+    short = "needs 2 GPUs, but co has no idle quota"
+    why = "queue mine would have to borrow {}, so it cannot reclaim what it lent (borrowWithinCohort: Never)"
+    assert lent_and_borrowed(cpu_held=7) == [short, why.format("2 CPU cores")]
+    assert lent_and_borrowed(cpu_held=6) == [short, why.format("1 CPU core")]
     assert lent_and_borrowed(cpu_held=7, reclaimWithinCohort="Never") == [short]
-    assert why.format(1) not in lent_and_borrowed(cpu_held=5)
+    assert why.format("1 CPU core") not in lent_and_borrowed(cpu_held=5)

@@ -68,7 +68,7 @@ def drain(session: Session, nodes: tuple[str, ...], force: bool, dry_run: bool) 
         answer = session.client.call("POST", path("plan"), body=plan, timeout_s=PLAN_S)
         if not session.show(answer):
             print_plan(answer)
-            say(f"Nothing is changed: runrig node drain {' '.join(nodes)}{' --force' if force else ''}")
+            say(f"Nothing was changed. To apply: runrig node drain {' '.join(nodes)}{' --force' if force else ''}")
         return
     answer = session.client.call("POST", "/api/v1/nodes:drain", body=body)
     if session.show(answer):

@@ -116,7 +116,7 @@ def plan(
         tell(f"{workflow and shown(workflow)} {answer['verdict']['sentence']}.")
     revision = answer["revision"]
     conditional = f"{command} --if-revision {revision}" if file is not None else command
-    say(f"Nothing is changed: {conditional}" if command else f"Nothing is changed (revision {revision}).")
+    say(f"Nothing was changed. To apply: {conditional}" if command else f"Nothing was changed (revision {revision}).")
 
 
 def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[str, Any]) -> None:

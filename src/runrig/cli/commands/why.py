@@ -1,4 +1,4 @@
-"""`runrig why`: the sentence first, then everything that blocks, tier by tier, then who took the room before."""
+"""`runrig why`: the sentence first, then everything that blocks, tier by tier, then earlier preemptions."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,9 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
-from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words
+from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
+from runrig.domain.reasons import CLOSEST, IN_USE_BY, Part
+from runrig.domain.shown.reason_lines import domain_line, part_line
 
 WIDTH = 80
 TIERS = {
@@ -27,23 +29,18 @@ TIERS = {
     "preemption": "preempt",
     "waiting_for": "waits for",
 }
-"""How the tiers are called in the first column."""
+"""The first column of each tier."""
 
 _ALWAYS_TOLD = ("order", "quota", "shape")
-"""Tiers that are said to be in order, if they are."""
-
-PARTS = {
-    "holds": "held by {}",
-    "keeps": "kept idle by a lending limit: {}",
-    "drains": "comes back once drained: {}",
-    "safe": "safe within its quota: {}",
-}
+"""Tiers that are listed as ok if nothing in them blocks the gang."""
 
 Answer = Mapping[str, Any]
 
-_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Also changes by others, and all that was tried.")
+_VERBOSE = click.option(
+    "-v", "--verbose", is_flag=True, help="Also show changes by others, and everything that was tried."
+)
 _DEPTH = click.option(
-    "--depth", type=click.IntRange(1, 2), default=1, help="2: also two changes of the owner's together."
+    "--depth", type=click.IntRange(1, 2), default=1, help="Maximum number of your changes to combine."
 )
 
 
@@ -56,25 +53,23 @@ _DEPTH = click.option(
 @click.option(
     "--pool",
     shell_complete=completing.pools,
-    help="Instead of IDs: everything that waits in this pool, by what it waits for.",
+    help="Explain all waiting workflows of this pool instead of IDs.",
 )
 @_VERBOSE
 @_DEPTH
 @with_session
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
-    """Why the workflows ID... wait: everything that blocks them, with the law and its numbers; who preempted them.
+    """Explain why workflows are waiting: everything that blocks them, and who preempted them.
 
-    With -t json one ID gives one document, several give a list; `changes` is what would start it.
+    With -t json, one ID prints an object and several IDs print a list. `changes` has what would start it.
     """
     if bool(ids) is (pool is not None):
-        raise click.UsageError("give IDs of workflows, or --pool POOL")
+        raise click.UsageError("specify workflow IDs or --pool POOL")
     if pool is None:
         _explain(session, ids, verbose=verbose, depth=depth)
         return
     if verbose or depth > 1:
-        raise click.UsageError(
-            "--verbose and --depth are about what would let a workflow start: give its ID, not --pool"
-        )
+        raise click.UsageError("--verbose and --depth need a workflow ID: they cannot be used with --pool")
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
         say("\n".join(told_of_pool(answer)))
@@ -89,13 +84,13 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
 @_DEPTH
 @with_session
 def workflow_why(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
-    """The same as `runrig why ID...`."""
+    """Same as `runrig why ID...`."""
     _explain(session, ids, verbose=verbose, depth=depth)
 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
-    """As text why it waits is printed before what would start it is looked for."""
-    # What others could change takes long to find where much runs; the owner's changes do not.
+    """Prints why it waits before the search for changes begins."""
+    # On a busy cluster, a search for changes by others takes long; a search for the owner's changes does not.
     search = {"by": "all" if verbose else "own", "depth": str(depth)}
     answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
     if session.as_json:
@@ -110,13 +105,13 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
 
 
 def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer | None:
-    """What would start it; None if nothing of it is in the queue, or with a warning: why it waits stays an answer without the rest."""
+    """What would start it.  None if nothing of it is in the queue; also if that is unknown at present, which is a warning."""
     if not any(group["position"] for group in why["groups"]):
         return None
     try:
         found: Answer = session.client.get(path("workflows", why["workflow"], "changes"), search)
     except Unavailable as error:
-        warn(f"what would start it is not known now: {error.message}")
+        warn(f"cannot show what would start it: {error.message}")
         return None
     return found
 
@@ -128,7 +123,7 @@ def told_of_pool(answer: Answer) -> Iterator[str]:
         counts.append(_counted(answer["gangs"], answer["gpus"]))
     if on_hold:
         gangs, gpus = (sum(held[name] for held in on_hold) for name in ("gangs", "gpus"))
-        counts.append(f"{gangs} on hold, for {_gpus(gpus)}")
+        counts.append(f"{gangs} on hold ({'needs' if gangs == 1 else 'need'} {_gpus(gpus)})")
     yield f"{answer['pool']}  {'; '.join(counts)}"
     for held in answer["held"]:
         yield ""
@@ -137,11 +132,15 @@ def told_of_pool(answer: Answer) -> Iterator[str]:
         more = f" and {others} more" if others else ""
         yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 11, 11)
     if answer["unasked"]:
-        yield f"\n{answer['unasked']:5}  not asked about: they are of too many kinds"
+        yield f"\n{answer['unasked']:5}  not evaluated: too many different gangs"
 
 
 def _counted(gangs: int, gpus: int) -> str:
-    return f"{gangs} {'waits' if gangs == 1 else 'wait'}, for {_gpus(gpus)}" if gangs else "nothing waits"
+    if not gangs:
+        return "nothing is waiting"
+    return (
+        f"1 gang is waiting (needs {_gpus(gpus)})" if gangs == 1 else f"{gangs} gangs are waiting (need {_gpus(gpus)})"
+    )
 
 
 def _gpus(amount: int) -> str:
@@ -156,22 +155,24 @@ def told(answer: Answer) -> Iterator[str]:
         alone = len(answer["groups"]) == 1
         waits = any(group[each] for each in ("reasons", "stops", "preempted", "waits_for"))
         if not waits and not (alone and group["position"]):
-            continue  # of a workflow that runs in part only what waits is told
+            continue  # if part of the workflow is running, only waiting groups are shown
         yield ""
         yield from _group(group, alone=alone)
 
 
 def _group(group: Answer, *, alone: bool) -> Iterator[str]:
-    """*alone*: it is all of its workflow, which is named already."""
+    """*alone*: the workflow has no other group."""
     yield ("" if alone else f"{group['group']}  ") + f"{group['state']}{_position(group)}"
     if group["stops"]:
-        yield from _row("starts", "", f"once stopped: {', '.join(group['stops'])}")
+        yield from _row(
+            "starts", "", f"when {listed(group['stops'])} {'has' if len(group['stops']) == 1 else 'have'} stopped"
+        )
     if group["blockers"]:
         yield from _tiers(group)
         if group["in_full"]:
             yield "  with all of its pods:"
             for each in group["in_full"]:
-                told = _sentence(each["reason"]).partition("; held by ")[0]
+                told = _sentence(each["reason"]).partition(IN_USE_BY)[0]
                 yield from _row(TIERS[each["tier"]], each["reason"]["law"], told)
     else:
         for reason in group["reasons"]:
@@ -181,15 +182,15 @@ def _group(group: Answer, *, alone: bool) -> Iterator[str]:
 
 
 def _position(group: Answer) -> str:
-    """Its place in the queue of the pool.  0: it has a place on nodes, and waits for others to stop."""
+    """Its position in the queue of the pool.  0: nodes are reserved for it, and it waits for others to stop."""
     if not group["position"]:
         return ""
     ahead = f", {group['ahead']} ahead in all pools" if group["ahead"] else ""
-    return f"  number {group['position']} in its pool{ahead}"
+    return f"  position {group['position']} in its pool{ahead}"
 
 
 def _tiers(group: Answer) -> Iterator[str]:
-    """Per choice of flavors, if there are several, those that block it; what is in order is said only where all is looked at."""
+    """The blockers, for each choice of flavors if there are several.  Tiers that are ok are listed only below a choice."""
     blockers: Sequence[Answer] = group["blockers"]
     choices = list(dict.fromkeys(tuple(each["flavors"]) for each in blockers if each["flavors"]))
     always = [each for each in blockers if not each["flavors"]]
@@ -209,21 +210,20 @@ def _tiers(group: Answer) -> Iterator[str]:
 
 
 def _met(tier: str, group: Answer) -> str:
-    """Tells the facts about a tier that is in order."""
+    """The facts about a tier that is ok."""
     if tier == "order" and group["passed"]:
         passed = group["passed"]
-        return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started before it: STRICT_FIFO would hold its place"
+        return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started first; STRICT_FIFO would prevent that"
     if tier == "quota":
         return "; ".join(map(_left, group["left"]))
     return ""
 
 
 def _left(each: Answer) -> str:
-    kind = str(each["resource"]).rpartition("/")[2]
-    have, of = amount_in_a_sentence(kind, each["have"]), ""
-    if each["of"] is not None:
-        of = f" of {amount_in_a_sentence(kind, each['of'])}"
-    return f"{each['where']} has {have}{of} {'' if kind == GPU else f'{kind} '}{'left' if of else 'idle'}"
+    kind, where = str(each["resource"]).rpartition("/")[2], each["where"]
+    if each["of"] is None:
+        return f"{where} has {amount_in_words(kind, each['have'])} idle"
+    return f"{where} has {amount_in_a_sentence(kind, each['have'])} of {amount_in_words(kind, each['of'])} left"
 
 
 def _blocker(blocker: Answer) -> Iterator[str]:
@@ -238,7 +238,7 @@ def _row(tier: str, law: str, text: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str, indent: int) -> list[str]:
-    """Lines of *text*; *first* stands before it, and *indent* spaces before the others.  Names are never broken."""
+    """Lines of *text*; *first* precedes it, and *indent* spaces precede the others.  Names are never broken."""
     return textwrap.wrap(
         text,
         WIDTH,
@@ -251,28 +251,16 @@ def _wrapped(text: str, first: str, indent: int) -> list[str]:
 
 def _sentence(reason: Answer) -> str:
     """Without the domains, which have lines of their own."""
-    return str(reason["sentence"]).partition(". The best: ")[0]
+    return str(reason["sentence"]).partition(CLOSEST)[0]
 
 
 def _details(reason: Answer) -> Iterator[str]:
     kind = str(reason["resource"]).rpartition("/")[2]
-    for part, words in PARTS.items():
-        amounts = [
-            f"{each['name'] or 'other pools'} {amount_in_a_sentence(kind, each['amount'])}"
-            for each in reason["concerned"]
-            if each["part"] == part
-        ]
-        if amounts:
-            yield from _row("", "", words.format(", ".join(amounts)))
+    for part in Part:
+        pools = [(each["name"], each["amount"]) for each in reason["concerned"] if each["part"] == part]
+        if pools:
+            yield from _row("", "", part_line(part, pools, kind))
     for each in reason["domains"]:
-        lacks = [amount_in_words(*missing) for missing in each["missing"].items()]
-        short = f"{' and '.join(lacks)} short" if lacks else "enough in all, not on single nodes"
-        closed = (
-            f", {each['closed']} {'node takes' if each['closed'] == 1 else 'nodes take'} no pods"
-            if each["closed"]
-            else ""
-        )
-        spoken = [amount_in_words(*amount) for amount in each["spoken"].items()]
-        held = f", {' and '.join(spoken)} held for others that start there" if spoken else ""
-        room = f"{'/'.join(each['domain'])}: {each['have']} of {reason['need']} pods, {short}{closed}{held}"
-        yield from _row("", "", room)
+        need, spoken = reason["need"], each["spoken"]
+        line = domain_line(each["domain"], each["have"], need, each["missing"], each["closed"], spoken)
+        yield from _row("", "", line)

@@ -10,7 +10,7 @@ from runrig.cli.rendering.tables import Column, Table, facts, show
 Node = Mapping[str, Any]
 
 ROOT = "(cluster)"
-_CIRCLE = "the parents of {} run in a circle: nothing new starts in that tree until one of them is changed (law Q5)"
+_CIRCLE = "the parents of {} form a cycle; nothing in it can start until the cycle is broken (rule Q5)"
 
 
 def show_tree(answer: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ def show_node(node: Node) -> None:
     facts(
         (
             ("Cohort", node["name"]),
-            ("Declared", None if node["declared"] else "no: it is only named by others (law Q6)"),
+            ("Declared", None if node["declared"] else "no: only named by others (rule Q6)"),
             ("Parent", node["parent"]),
             ("Children", ", ".join(node["children"]) or None),
             ("Weight", node["weight"]),

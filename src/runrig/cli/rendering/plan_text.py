@@ -1,4 +1,4 @@
-"""A plan for people: what is edited, the table old -> new, and then who it is about, in 80 columns."""
+"""A plan as text for 80 columns: the edit, the table old -> new, and the gangs concerned."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ WIDTH = 80
 MOST_NAMED = 10
 """Lines of one list."""
 
-_INDENT = 14
+_INDENT = 15
 _COLUMNS = (
     Column("Pool"),
     Column("Quota", 6),
@@ -23,11 +23,11 @@ _COLUMNS = (
     Column("Held", 1),
     Column("Free of quota", 3),
     Column("Waiting", 5),
-    Column("Never again", 2),
+    Column("Never starts", 2),
 )
 _FIELDS = ("quota", "used", "total", "available", "waiting")
 _LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
-_THEN = {"queued": "waits again", "elsewhere": "runs again elsewhere"}
+_THEN = {"queued": "returns to the queue", "elsewhere": "restarts elsewhere"}
 
 
 def print_plan(answer: Answer) -> None:
@@ -44,9 +44,9 @@ def print_plan(answer: Answer) -> None:
         _gap(bool(edited or answer["nodes"] or answer["pools"]))
         say("\n".join(found))
     if not (found or answer["pools"]):
-        say("No workflow and no pool would notice.")
+        say("No workflow or pool is affected.")
     if not answer["rests"]:
-        say(f"That is not all: the budget ended in cycle {answer['cycles']}, before everything had come to rest.")
+        say(f"Stopped after {answer['cycles']} cycles, before the cluster settled. Later effects are not shown.")
 
 
 def _gap(needed: bool) -> None:
@@ -76,21 +76,21 @@ def _turned(pool: Answer, field: str) -> str:
 def _lists(answer: Answer) -> Iterator[str]:
     kinds: Sequence[tuple[str, str, Callable[[Answer], str]]] = (
         ("starts", "starts", _start),
-        ("starts later", "waits", _who),
+        ("waits", "waits", _who),
         ("preempted", "preempted", _preempted),
-        ("spared", "spared", _preempted),
+        ("kept", "spared", _preempted),
         ("moves", "moves", _who),
-        ("stops", "loses", _loss),
+        ("stopped", "loses", _loss),
         ("cancelled", "cancels", _who),
-        ("goes on", "stays", _stays),
-        ("exposed", "exposed", _exposed),
-        ("never again", "never", _never),
+        ("keeps running", "stays", _stays),
+        ("preemptible", "exposed", _exposed),
+        ("can never start", "never", _never),
         ("drains", "drains", _drain),
     )
     for label, name, told in kinds:
         items = [told(each) for each in answer[name][:MOST_NAMED]]
         left = len(answer[name]) - MOST_NAMED
-        items += [f"and {left} more: -t json has them all"] if left > 0 else []
+        items += [f"and {left} more (use -t json to see all)"] if left > 0 else []
         items += [_others(answer["others"][name])] if name in answer["others"] else []
         for at, item in enumerate(items):
             yield from _wrapped("" if at else label, item, _INDENT)
@@ -112,8 +112,8 @@ def _start(gang: Answer) -> str:
 
 
 def _preempted(gang: Answer) -> str:
-    again = "; it runs again elsewhere" if gang["again"] else ""
-    return f"{_who(gang)} for {gang['by']}: law {_LAWS[gang['law']]}{again}"
+    again = "; restarts elsewhere" if gang["again"] else ""
+    return f"{_who(gang)} by {gang['by']} (rule {_LAWS[gang['law']]}){again}"
 
 
 def _loss(gang: Answer) -> str:
@@ -121,16 +121,15 @@ def _loss(gang: Answer) -> str:
 
 
 def _stays(gang: Answer) -> str:
-    return f"{_who(gang)}: the nodes are empty when it ends; --force stops it"
+    return f"{_who(gang)}: until it finishes; use --force to stop it"
 
 
 def _exposed(excess: Answer) -> str:
     gangs = excess["gangs"]
     named = ", ".join(each["gang"] for each in gangs[:3]) + (f" and {len(gangs) - 3} more" if len(gangs) > 3 else "")
     total = _gpus(sum(each["gpus"] for each in gangs))
-    return (
-        f"{named} (LOW, {total}): {excess['pool']} holds {excess['held']} of {excess['nominal']} {excess['resource']}"
-    )
+    held, quota = (amount_in_words(excess["resource"].partition("/")[2], excess[name]) for name in ("held", "nominal"))
+    return f"{named} (LOW, {total}): {excess['pool']} uses {held}, more than its quota of {quota}"
 
 
 def _never(gang: Answer) -> str:
@@ -142,7 +141,7 @@ def _drain(pool: Answer) -> str:
     end = (
         f", until {local(pool['until'].removesuffix('Z'))}"
         if pool["until"]
-        else "; no end is known, as not all of it has a time limit"
+        else "; end unknown, because some have no time limit"
     )
     return f"{pool['pool']}: {work}{end}"
 

@@ -22,11 +22,11 @@ _PREEMPTED = (Column("Preempted"), _QUEUE, Column("By"), _REASON)
 _PENDING = (Column("Pending"), _QUEUE, Column("State", 0), _REASON)
 _JOB = Column("Written into the Job", prose=True)
 _WHY = {
-    "PRIORITY": "it has a higher priority in the same pool (law R1)",
-    "RECLAIM": "its pool takes back what was borrowed (law R2)",
-    "InClusterQueue": "it goes before it in the same queue",
-    "InCohortReclamation": "its queue takes back what others borrow",
-    "InCohortReclaimWhileBorrowing": "its queue takes it, though it borrows itself",
+    "PRIORITY": "higher priority in the same pool (rule R1)",
+    "RECLAIM": "its pool reclaims borrowed quota (rule R2)",
+    "InClusterQueue": "higher position in the same queue",
+    "InCohortReclamation": "its queue reclaims borrowed quota",
+    "InCohortReclaimWhileBorrowing": "its queue reclaims while borrowing",
     "InCohortFairSharing": "its queue has the smaller share",
 }
 
@@ -41,7 +41,7 @@ def tell(outcome: Outcome) -> None:
     if outcome.inactive:
         say("")
     for each in outcome.inactive:
-        say(f"{each.kind} {each.name} is inactive ({each.reason}): nothing new starts there")
+        say(f"{each.kind} {each.name} is inactive ({each.reason}): nothing new starts in it")
     _tell_cycles(outcome.cycles)
     if outcome.warnings:
         say("\nWarnings")

@@ -1,8 +1,10 @@
-"""What would let a workflow start, as text for 80 columns: who can do it, the change, and what happens instead."""
+"""What would start a workflow, as text for 80 columns: who can do it, the change, and what happens instead."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from runrig.domain.quantities import listed
 
 WIDTH = 80
 _WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
@@ -17,22 +19,20 @@ def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
     if answer["would_start"]:
         yield "WOULD START IF"
     elif any(each["who"] != "owner" for each in answer["tried"]):
-        yield "No single change was found with which it would start."
+        yield "No single change would start it."
     else:
-        yield "No single change of yours was found with which it would start."
+        yield "No single change of yours would start it."
     several = len({each["group"] for each in answer["tried"]}) > 1
     before = ""
     for each in answer["would_start"]:
         who = _WHO[each["who"]]
         yield from _row(who if who != before else "", _change(each, several=several))
         before = who
-    yield from _none(
-        [each for each in answer["tried"] if each["verdict"] == "WAITS"], "not", "all values tried, none starts it"
-    )
+    yield from _none([each for each in answer["tried"] if each["verdict"] == "WAITS"], "not", "no value would start it")
     unproven = [each for each in answer["tried"] if each["verdict"] == "NOT_PROVEN"]
-    yield from _none(unproven, "?", "not every value was tried: the search has a budget")
+    yield from _none(unproven, "?", "not fully searched (search limit)")
     if not answer["at_rest"]:
-        yield from _row("", "The next cycle has more to decide, so this may change at once.")
+        yield from _row("", "The scheduler is still working; this answer may change in the next cycle.")
     for each in answer["tried"] if verbose else ():
         values = f"{each['values']} {'value' if each['values'] == 1 else 'values'}"
         numbers = f"{values}, {each['refuted']} ruled out, {each['run']} run: {each['verdict']}"
@@ -44,9 +44,10 @@ def _change(each: Answer, *, several: bool) -> str:
     if several:
         text = f"{each['group']}: {text}"
     if each["stops"]:
-        text += f"; once {_listed(each['stops'])} {'has' if len(each['stops']) == 1 else 'have'} stopped"
+        text += f" (stops {listed(each['stops'])})"
     if each["instead_of"]:
-        text += "; instead " + _listed([f"{other['gang']} {other['becomes']}" for other in each["instead_of"]])
+        others = [f"{other['gang']} {other['becomes']}" for other in each["instead_of"]]
+        text += f"; {listed(others)} instead"
     return text
 
 

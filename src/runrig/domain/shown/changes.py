@@ -41,7 +41,7 @@ shown_as(
         group="main-group",
         who=Who.OWNER,
         kinds=("FewerPods",),
-        changes=("main has 7 pods, not 8",),
+        changes=("request 7 pods for main (now 8)",),
         verdict=Verdict.STARTS,
         pods=(7,),
         stops=(),

@@ -27,9 +27,9 @@ class Balance(Shown):
     *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside.
     *used*: held by HIGH and NORMAL below it, *drawn*: the part of that which is quota shared by cohorts above; *total*: held by all;
     *usage*: the part of that which goes beyond what the children keep.
-    *balance*: subtree - usage, below zero while it borrows; *headroom*: what it may still use, limits at all levels applied,
-    below zero where the tree is over-committed; *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
-    limits, because a quota was cut or something was moved: what runs goes on, and nothing new starts until that has ended.
+    *balance*: subtree - usage, below zero while it borrows.  *headroom*: what it may still use, with the limits of all levels
+    applied; below zero where the tree is over-committed.  *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
+    limits, because a quota was cut or something was moved.  What runs keeps running; nothing new starts until it has ended.
     """
 
     nominal: int

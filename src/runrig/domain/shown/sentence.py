@@ -1,10 +1,10 @@
-"""Why a workflow waits, or how it stands, in one sentence.  Pure."""
+"""Why a workflow waits, or its state, in a few sentences.  Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runrig.domain.gangs import Priority
-from runrig.domain.quantities import GPU, FlavorResource, amount_in_a_sentence, amount_in_words
+from runrig.domain.quantities import GPU, FlavorResource, amount_in_words, amount_of_flavor, listed
 from runrig.domain.reasons import Code
 from runrig.domain.shown.why import GroupWhy, PoolEnding, Standstill, WorkflowCause, reason_set_aside
 from runrig.domain.value import utc
@@ -12,7 +12,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 
 MOST_NODES = 4
-"""How many nodes a sentence names."""
+"""A sentence names at most this many nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a workflow, as the asker may see it: *groups* have their sentences.
+    """What is known of a workflow, as the asker may see it: the sentences of *groups* are set.
 
-    *hold*: None while nothing of it is admitted.  *spread*: on how many domains its groups lie that prefer one.  *said*: by the backend.
-    *cause*: what it failed of.  *ending*: of its pool.  *standstill* and *doubt* (about the clock) concern only who has not ended.
+    *hold*: None while nothing of it is admitted.  *spread*: groups that run on more domains than they prefer.  *said*: by the backend.
+    *cause*: of its failure.  *ending*: of its pool.  *standstill* and *doubt* (about the clock): None if it has ended.
     """
 
     workflow: Workflow
@@ -52,64 +52,76 @@ class Facts:
 
 
 def sentence(facts: Facts) -> str:
-    """First how it stands, then all that is known besides."""
-    parts = [_standing(facts), *facts.spread, *facts.said]
+    """Its state first, then everything else that is known, each as a sentence."""
+    parts = [*_standing(facts), *facts.spread, *facts.said]
     if facts.cause is not None:
         parts.append(_failure(facts.workflow.id, facts.cause))
     if facts.ending is not None:
         parts.append(_deletion(facts.workflow, facts.ending))
     if facts.standstill is not None:
-        parts.append(f"nothing is decided since {utc(facts.standstill.since)}: {facts.standstill.why}")
+        parts.append(f"No decisions since {utc(facts.standstill.since)}: {facts.standstill.why}")
     if facts.doubt is not None:
-        parts.append(f"{facts.doubt}: limits count only what has passed until `runrig admin accept-clock`")
-    return "; ".join(parts)
+        parts.append(
+            f"{facts.doubt[:1].upper()}{facts.doubt[1:]}. Until `runrig admin accept-clock`, time limits count only measured time"
+        )
+    return " ".join(f"{part.rstrip('.')}." for part in parts)
 
 
-def _standing(facts: Facts) -> str:
-    """The first blocker in words, else the state.  A group that waits for a running group of the workflow is not blocked."""
+def _standing(facts: Facts) -> list[str]:
+    """The first blocker, else the state.  A group that waits for a running group of the workflow is not blocked."""
     workflow, groups, hold = facts.workflow, facts.groups, facts.hold
     if workflow.set_aside:
-        return f"{workflow.id} waits: {reason_set_aside(workflow)}"
+        return [f"{workflow.id} is waiting: {reason_set_aside(workflow)}"]
     group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
     if group is not None and group.reasons:
-        who = f"{group.group} is " if len(groups) > 1 else ""
-        where = f" ({who}number {group.position} in the queue)" if group.position else ""
-        full = group.reasons[0].code is Code.QUOTA_FULL and workflow.priority is Priority.HIGH
-        never = "; HIGH never borrows" if full else ""
-        return f"{workflow.id} waits: {group.reasons[0].sentence}{never}{where}"
+        return _waiting(workflow, group, alone=len(groups) == 1)
     if group is not None:
-        return f"{workflow.id} {starts(group.stops)}"
+        return [f"{workflow.id} {starts(group.stops)}"]
     preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
     if preemptor is not None:
-        return f"{workflow.id} stops: it is preempted by {preemptor}"
+        return [f"{workflow.id} is stopping: preempted by {preemptor}"]
     if hold is not None:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
-        return f"{workflow.id} is {status} with {_held(hold)}; {_safety(hold, workflow.priority)}"
+        return [f"{workflow.id} is {status}{_held(hold)}", _safety(workflow, hold)]
     code = None if facts.cause is None else facts.cause.exit_code
-    told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause tells more
+    told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause says more
     said = "" if told else workflow.failure_message
-    return f"{workflow.id} is {workflow.status.value}{f': {said}' if said else ''}"
+    return [f"{workflow.id} is {workflow.status.value}{f': {said}' if said else ''}"]
+
+
+def _waiting(workflow: Workflow, group: GroupWhy, *, alone: bool) -> list[str]:
+    reason = group.reasons[0]
+    parts = [f"{workflow.id} is waiting: {reason.sentence}"]
+    if reason.code is Code.HELD:
+        parts.append(f"Release it with `runrig workflow release {workflow.id}`")
+    if reason.code is Code.QUOTA_FULL and workflow.priority is Priority.HIGH:
+        parts.append("HIGH workflows never borrow")
+    if group.position:
+        which = "Position" if alone else f"Group {group.group}: position"
+        parts.append(f"{which} {group.position} in pool {workflow.pool}")
+    return parts
 
 
 def _failure(id: str, cause: WorkflowCause) -> str:
     attempt = f" --attempt {cause.attempt + 1}" if cause.attempt else ""
     logs = f"`runrig workflow logs {id} --task {cause.task}{attempt}`"
-    return f"{cause.task} failed: {cause.sentence} ({cause.ending}); all it wrote: {logs}"
+    return f"Task {cause.task} failed: {cause.sentence} ({cause.ending}). All output: {logs}"
 
 
 def _deletion(workflow: Workflow, deletion: PoolEnding) -> str:
     """Law S3: who deleted its pool, and what that means for the workflow."""
+    deleted = f"Pool {deletion.pool} was deleted by {deletion.by} at {utc(deletion.at)}"
     if not workflow.status.finished:
-        return f"pool {deletion.pool} is DELETING ({deletion}), and what has started there goes on to its end"
-    later = "" if deletion.state is deletion.then else f", and {deletion.state.value} later"
-    return f"pool {deletion.pool} became {deletion.then.value} with that{later}: {deletion}"
+        return f"{deleted} and is {deletion.state.value}; running work finishes first"
+    later = "" if deletion.state is deletion.then else f", and is {deletion.state.value} now"
+    return f"{deleted}. It was {deletion.then.value} then{later}"
 
 
 def starts(stops: Sequence[str]) -> str:
     """Says that a gang starts, after *stops* have stopped."""
     if not stops:
         return "starts in the next cycle"
-    return f"starts once {', '.join(stops)} {'has' if len(stops) == 1 else 'have'} stopped, as the next cycle decides"
+    return f"starts when {listed(stops)} {'has' if len(stops) == 1 else 'have'} stopped"
 
 
 def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
@@ -125,23 +137,20 @@ def _waits_for_upstream(group: GroupWhy) -> bool:
 
 
 def _held(hold: Hold) -> str:
-    gpus = amount_in_words(GPU, hold.gpus) if hold.gpus else "no GPU"
+    """`` on n0 (2 GPUs)``."""
+    gpus = amount_in_words(GPU, hold.gpus) if hold.gpus else "no GPUs"
     if not hold.nodes:
-        return gpus
-    return f"{gpus} on {', '.join(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'}"
+        return f" ({gpus})"
+    return f" on {listed(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'} ({gpus})"
 
 
-def _safety(hold: Hold, priority: Priority) -> str:
-    """Whether it could be preempted, and by whom (laws R1, R2, R3)."""
+def _safety(workflow: Workflow, hold: Hold) -> str:
+    """Whether it can be preempted, and by whom (laws R1, R2, R3)."""
     if not hold.preemptible:
-        return f"{priority.value} is never preempted"
+        return f"It cannot be preempted (priority {workflow.priority.value})"
     if hold.borrower is None:
-        below = " and its subpools" if hold.subpools else ""
-        return f"{priority.value} within its pool's quota: only HIGH and NORMAL of its own pool{below} can preempt it"
-    borrowed = [
-        amount_in_words(GPU, amount)
-        if key.resource == GPU
-        else f"{amount_in_a_sentence(key.resource, amount)} of {key}"
-        for key, amount in sorted(hold.borrowed.items())
-    ]
-    return f"pool {hold.borrower} borrows {' and '.join(borrowed)}: RECLAIM may take it back"
+        pools = f"pool {workflow.pool}{' and its subpools' if hold.subpools else ''}"
+        return f"It is within its pool's quota; only HIGH and NORMAL workflows of {pools} can preempt it"
+    several = len({key.flavor for key in hold.borrowed}) > 1
+    borrowed = [amount_of_flavor(str(key), amount, named=several) for key, amount in sorted(hold.borrowed.items())]
+    return f"Pool {hold.borrower} is borrowing {listed(borrowed)}, which the lending pools can reclaim"

@@ -31,14 +31,16 @@ class Preemption(Shown):
 
 
 shown_as(
-    Preemption(_STARTED, "train-1", "RECLAIM", "was preempted by train-1, which took back what was borrowed (law R2)")
+    Preemption(
+        _STARTED, "train-1", "RECLAIM", "was preempted by train-1, whose pool reclaimed borrowed quota (rule R2)"
+    )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupWhy(Shown):
-    """*position* in the queue of the pool counts from 1 (0: it has a place and waits for *waits_for* to stop), null if it does not
-    wait there; *ahead*: how many gangs of all pools are before it.
+    """*position* in the queue of the pool counts from 1 (0: nodes are reserved, and it waits for *waits_for* to stop), null if it is not
+    queued; *ahead*: how many gangs of all pools are before it.
 
     *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*), WAITS, or NOT_PROVEN if too many are before it;
     null if it is not queued.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
@@ -179,7 +181,8 @@ shown_as(
     WorkflowWhy(
         id="train-3",
         status=WorkflowStatus.PENDING,
-        sentence="train-3 waits: vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1 (number 2 in the queue)",
+        sentence="train-3 is waiting: needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in use by train-1. "
+        "Position 2 in pool vision.",
         cause=None,
         groups=(example(GroupWhy),),
         ending=None,

@@ -102,7 +102,11 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
     if not all(judged):
         return list(_of_stopping(ledger))
     found = [
-        replace(blocker, flavors=tuple(each.flavor for each in choice), reason=_sized(entry, counts, blocker.reason))
+        replace(
+            blocker,
+            flavors=tuple(each.flavor for each in choice),
+            reason=_worded(ledger, entry, counts, blocker.reason),
+        )
         for choice, each_found in zip(choices, judged, strict=True)
         if any(each_found is kept for kept in best)
         for blocker in each_found
@@ -112,8 +116,11 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
     return found
 
 
-def _sized(entry: Entry, counts: tuple[int, ...], reason: Reason) -> Reason:
-    return replace(reason, at_least=counts != entry.bucket.counts)
+def _worded(ledger: Ledger, entry: Entry, counts: tuple[int, ...], reason: Reason) -> Reason:
+    """*reason* with what its sentence has to say: that the smallest size is judged, and which flavor, if there are several."""
+    resource = reason.resource.partition("/")[2]
+    several = resource != "" and sum(key.resource == resource for key in ledger.tree.keys) > 1
+    return replace(reason, at_least=counts != entry.bucket.counts, named=several)
 
 
 def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:

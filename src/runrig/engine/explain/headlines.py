@@ -30,7 +30,7 @@ class Headline(NamedTuple):
     def words(self) -> str:
         if self.reason is not None:
             return self.reason.headline
-        return "starts once others have stopped" if self.stops else "starts next"
+        return "starts when preempted work has stopped" if self.stops else "starts in the next cycle"
 
     @property
     def sentence(self) -> str:

@@ -15,38 +15,40 @@ from runrig.engine.quota.quota_node import REAL, QuotaNode, headroom, potential
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
     """Why *workload* waits, as things stand now.  O(flavors x resources x depth); computed on demand, never kept."""
-    queue = context.queues[workload.queue]
+    queue, where = context.queues[workload.queue], workload.queue
     if queue.closed == FLAVOR_NOT_FOUND:
         return (Reason(Code.FLAVOR_NOT_FOUND, "Q2", where=workload.queue, resource=queue.missing),)
     if queue.closed:
-        return (Reason(Code.STOPPED, "P4", where=workload.queue),)
+        return (Reason(Code.STOPPED, "P4", where=where),)
     if not workload.leaf.active:
-        return (Reason(Code.COHORT_CYCLE, "Q5", where=workload.queue),)
+        return (Reason(Code.COHORT_CYCLE, "Q5", where=where),)
     if workload.barred is not None:
-        return (Reason(Code.MISCONFIGURED, "P3", where=workload.queue),)
+        return (Reason(Code.MISCONFIGURED, "P3", where=where),)
     if workload.pending_reason is PendingReason.WAITING_FOR_TARGETS:
-        return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=workload.queue, holders=workload.waits_for),)
+        return (Reason(Code.WAITS_FOR_TARGETS, "R4", where=where, holders=workload.waits_for),)
     head = queue.head() if queue.strict else None
     if head is not None and head is not workload:
-        return (Reason(Code.BEHIND_HEAD, "P4", where=workload.queue, holders=(head.spec.name,)),)
+        return (Reason(Code.BEHIND_HEAD, "P4", where=where, holders=(head.spec.name,)),)
     shape = workload.shape
     accepts_fewer = shape.variable and context.gates["PartialAdmission"]
     found = _short_of_quota(context, workload, shape.least if accepts_fewer else shape.counts)
-    found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=workload.queue, resource=each) for each in shape.uncovered]
-    found += [Reason(Code.REQUESTS_NOTHING, "T1", where=workload.queue, resource=each) for each in shape.unplaceable]
+    found += [Reason(Code.NO_MATCHING_FLAVOR, "Q2", where=where, resource=each) for each in shape.uncovered]
+    found += [Reason(Code.REQUESTS_NOTHING, "T1", where=where, resource=each) for each in shape.unplaceable]
     found += _not_taken_back(context, workload, shape.least if accepts_fewer else shape.counts)
     found = found or list(shape.short)
     if accepts_fewer and not found and workload.pending_reason is not None:
         # It was looked at and got nothing, and by now fewer pods would fit: what all of them lack.
         found = _short_of_quota(context, workload, shape.counts, ever=False)
-    return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=workload.queue),)
+    return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=where),)
 
 
 def why_aside(workload: Workload) -> Reason:
     """Why *workload* is not even in line: no queue takes it, or its local queue or its owner holds it back."""
-    if workload.stop is StopPolicy.NONE and workload.active and not workload.held:
-        return Reason(Code.MISCONFIGURED, "P3", where=workload.queue or workload.name)
-    return Reason(Code.STOPPED, "P4", where=workload.queue)
+    if workload.stop is not StopPolicy.NONE:
+        return Reason(Code.STOPPED, "P4", where=workload.queue, stopped="its local queue")
+    if not workload.active or workload.held:
+        return Reason(Code.STOPPED, "P4", where=workload.queue, stopped="the workload")
+    return Reason(Code.MISCONFIGURED, "P3", where=workload.queue or workload.name)
 
 
 def _short_of_quota(
@@ -93,7 +95,8 @@ def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: 
                 continue
             over = leaf.usage[REAL][index] + amount - leaf.nominal[index]
             if over > 0:
-                borrowed.append(Reason(Code.WOULD_BORROW, "R2", workload.queue, name, need=over))
+                several = _several(context, name)
+                borrowed.append(Reason(Code.WOULD_BORROW, "R2", workload.queue, name, need=over, named=several))
             elif amount > headroom(leaf, index, REAL):
                 lent = True
     return borrowed if lent else []
@@ -122,12 +125,20 @@ def _short(
     for name, index, amount in asked:
         most = potential(leaf, index) if index >= 0 else 0
         if amount > most and (ever or index < 0):
-            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, most, amount)
+            several = _several(context, name)
+            yield Reason(Code.EXCEEDS_POTENTIAL, "Q4", workload.queue, name, most, amount, named=several)
             continue
         for node, have in ceilings(leaf, index, REAL):
             if amount > have:
-                yield Reason(_code(leaf, node), "Q3", context.tree.label(node), name, have, amount)
+                where = context.tree.label(node)
+                yield Reason(_code(leaf, node), "Q3", where, name, have, amount, named=_several(context, name))
                 break
+
+
+def _several(context: SchedulerContext, name: str) -> bool:
+    """Whether several flavors have the resource of *name*, ``flavor/resource``."""
+    resource = name.partition("/")[2]
+    return sum(key.resource == resource for key in context.tree.keys) > 1
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:

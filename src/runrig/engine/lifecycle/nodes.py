@@ -62,5 +62,5 @@ def _stop(state: State, entry: Entry, names: Collection[str], user: str) -> Iter
     held = {share.node for each in entry.placement for share in each.shares}
     first = min(held & set(names))
     status = state.groups[workflow, group].status
-    yield MoveGroup(workflow, group, status, message=f"{user} drains node {first}", stopping=Status.FAILED_EVICTED)
+    yield MoveGroup(workflow, group, status, message=f"{user} drained node {first}", stopping=Status.FAILED_EVICTED)
     yield Stop(entry.gang.id, Status.FAILED_EVICTED)

@@ -11,7 +11,7 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
-from runrig.domain.quantities import PODS, amount_in_a_sentence
+from runrig.domain.quantities import PODS, amount_in_a_sentence, amount_in_words, amount_of_flavor, listed
 from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import UNNUMBERED
@@ -100,7 +100,7 @@ def _check_open(state: State, pool: Pool) -> None:
             why = f" ({each.closed_reason})" if each.closed_reason else ""
             since = datetime.fromtimestamp(each.closed_since, UTC).replace(tzinfo=None).isoformat(" ", "seconds")
             raise Refused(
-                f"pool {each.name} was closed to submissions by {each.closed_by} at {since} UTC{why}: choose another pool, or ask "
+                f"pool {each.name} was closed to submissions by {each.closed_by} at {since} UTC{why}. Use another pool, or ask "
                 f"for `runrig pool open {each.name}`",
                 "S7",
                 {"pool": each.name, "closed_by": each.closed_by, "closed_since": each.closed_since},
@@ -112,10 +112,10 @@ def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:
     asked, most = spec.exec_timeout_s, pool.max_run_time_s
     if most is None or (asked is not None and asked <= most):
         return
-    wants = "names no exec_timeout" if asked is None else f"asks for an exec_timeout of {format_duration(asked)}"
+    wants = "sets no exec_timeout" if asked is None else f"sets an exec_timeout of {format_duration(asked)}"
     raise Refused(
-        f"{who} {wants}; pool {pool.name} allows at most {format_duration(most)}: submit it with an exec_timeout within that, "
-        "or to another pool",
+        f"{who} {wants}, but pool {pool.name} allows at most {format_duration(most)}. Set an exec_timeout of at most "
+        f"{format_duration(most)}, or use another pool",
         "P6",
         {"pool": pool.name, "asked": asked, "limit": most},
     )
@@ -130,7 +130,7 @@ def open_pool(state: State, name: str) -> Pool:
         siblings = [other for other in _active(state) if other.parent == pool.parent and other.parent is not None]
         others = f"one of {_named_pools(siblings)}" if siblings else "another pool"
         raise Refused(
-            f"pool {name} is {pool.state.value} and takes no submissions: choose {others}",
+            f"pool {name} is {pool.state.value} and does not accept submissions. Use {others}",
             law="P3",
             details={"pool": name, "state": pool.state.value},
         )
@@ -201,12 +201,12 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
     allowed = pool.flavors or tuple(state.flavors)
     if not allowed:
         raise Refused(
-            f"task {task.name} has no kind of node to run on: no flavor is declared, so ask your administrator to declare one",
+            f"task {task.name} has no nodes to run on, because no flavor is declared. Ask an administrator to declare one",
             law="P3",
         )
     if task.platform is not None and task.platform not in allowed:
         raise Refused(
-            f"task {task.name} asks for platform {task.platform!r}, and pool {pool.name} has {', '.join(allowed)}: name one of these",
+            f"task {task.name}: pool {pool.name} has no platform {task.platform!r}. Available: {', '.join(allowed)}",
             law="P3",
         )
     platform = task.platform or pool.default_platform
@@ -215,8 +215,8 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
         forbidding = next((name for name in chosen if right not in state.flavors[name].allow), None)
         if forbidding is not None:
             raise Refused(
-                f"task {task.name} asks for {right}, which platform {forbidding} does not allow: leave it out, or ask your "
-                f"administrator to add it to the flavor's `allow`",
+                f"task {task.name} requests {right}, which platform {forbidding} does not allow. Remove it, or ask an administrator "
+                f"to add it to the flavor's `allow`",
                 law="P3",
             )
 
@@ -236,16 +236,13 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     assert broken is not None, "some choice breaks the promise"
     index, most, amount = broken
     key = state.ledger.tree.keys[index]
-    asked, limit = amount_in_a_sentence(key.resource, amount), amount_in_a_sentence(key.resource, max(0, most))
+    named = sum(each.resource == key.resource for each in state.ledger.tree.keys) > 1
+    limit = amount_in_words(key.resource, max(0, most))
     leaf = state.ledger.leaf(entry)
     details = {"pool": entry.gang.pool, "resource": str(key), "asked": amount, "limit": most}
-    start = f"{who} asks for {asked} of {key} in one gang"
+    needs = f"{who} needs {amount_of_flavor(str(key), amount, named=named)} at the same time, but pool {leaf.name}"
     if not entry.bucket.firm:
-        return Refused(
-            f"{start}; pool {leaf.name} can never have more than {limit}, borrowing included: ask for less",
-            "P3",
-            details,
-        )
+        return Refused(f"{needs} can get at most {limit}, even by borrowing. Request less", "P3", details)
     node = state.ledger.tree.pools[leaf.name]
     shared = dict(shared_by(leaf, index))
     details |= {"shared": shared} if shared else {}
@@ -254,14 +251,13 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     ways = _ways_out(state, entry, index, amount)
     if not subpools:
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""
-        return Refused(f"{start}; pool {leaf.name} has {limit} as its quota{parts}: {ways}", "P3", details)
-    quota, given = (
-        amount_in_a_sentence(key.resource, nominal) for nominal in (node.nominal[index], sum(subpools.values()))
-    )
-    held = f"{len(subpools)} {'subpool holds' if len(subpools) == 1 else 'subpools hold'} {given} of its {quota}"
+        return Refused(f"{needs} has a quota of {limit}{parts}. {ways}", "P3", details)
+    quota, given = amount_in_words(key.resource, node.nominal[index]), sum(subpools.values())
+    held = f"{len(subpools)} {'subpool has' if len(subpools) == 1 else 'subpools have'}"
+    held += f" {amount_in_a_sentence(key.resource, given)} of its {quota}"
     parts = own_and_shared(own, shared, str(key), f"unallocated ({held})")
     return Refused(
-        f"{start}; pool {leaf.name} has {parts}: {ways}",
+        f"{needs} has {parts}. {ways}",
         "P3",
         details | {"quota": node.nominal[index], "unallocated": leaf.nominal[index], "subpools": subpools},
     )
@@ -271,15 +267,17 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
     """What would be accepted instead: less; LOW, if the pool could ever borrow as much; the pool nearby with the most quota left, if
     that is enough."""
     tree, name = state.ledger.tree, entry.gang.pool
-    ways = ["ask for less"]
+    ways = ["Request less"]
     if potential(tree.low[name], index) >= amount:
-        ways.append("submit with priority LOW")
+        ways.append("submit with priority LOW to borrow")
     enough = [leaf for leaf in map(tree.firm.__getitem__, _nearby(state, name)) if leaf.balance(index) >= amount]
     if enough:
         best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
-        left = amount_in_a_sentence(tree.keys[index].resource, best.balance(index))
-        ways.append(f"submit to {best.name}, which has {left} of its quota left")
-    return ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+        left = amount_in_words(tree.keys[index].resource, best.balance(index))
+        ways.append(f"submit to {best.name}, which has {left} of quota left")
+    if len(ways) == 1:
+        return ways[0]
+    return f"{', '.join(ways[:-1])}{',' if len(ways) > 2 else ''} or {ways[-1]}"
 
 
 def _nearby(state: State, name: str) -> list[str]:
@@ -302,10 +300,10 @@ def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refu
     If each pod set fits alone, it says that they do not fit together.
     """
     reason = no_place(state.ledger, entry, choice, EMPTY)
+    nodes = f"nodes of flavor {choice[0].flavor}" if len(state.flavors) > 1 else "nodes"
     if reason.code in (Code.NO_DOMAIN_FITS, Code.NOT_ALL_GROUPS_FIT):
         return Refused(
-            f"{who} cannot be placed even on empty nodes of flavor {choice[0].flavor}: {reason}; ask for less per pod, for fewer "
-            "pods, or for a coarser topology key",
+            f"{who} does not fit even on empty {nodes}: {reason}. Request less per pod, fewer pods, or a coarser topology key",
             "P3",
             {"pool": entry.gang.pool, "topology_key": reason.where, "asked": reason.need, "limit": reason.have},
         )
@@ -313,20 +311,16 @@ def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refu
     fitting = [pods_that_fit(state.ledger.nodes, request, (EMPTY,)) for request in requests]
     worst = min(range(len(requests)), key=lambda index: (fitting[index] - requests[index].pods, index))
     assignment, most = choice[worst], fitting[worst]
-    shape = ", ".join(
-        f"{resource} {amount_in_a_sentence(resource, amount)}"
-        for resource, amount in requests[worst].requests
-        if resource != PODS
-    )
-    pods = sum(request.pods for request in requests)
-    finding = (
-        f"{most} of {assignment.count} pods of {assignment.pod_set} ({shape}) fit"
-        if most < assignment.count
-        else "each fits, but not all of them together"
-    )
+    shape = listed([amount_in_words(*each) for each in requests[worst].requests if each[0] != PODS])
+    pod_set = f"{assignment.pod_set} ({shape} per pod)"
+    if most >= assignment.count:
+        finding = "each pod fits, but not all of them at the same time. Request less per pod, or fewer pods"
+    elif assignment.count == 1:
+        finding = f"the pod of {pod_set} fits on none. Request less"
+    else:
+        finding = f"{most or 'none'} of {assignment.count} pods of {pod_set} fit. Request less per pod, or fewer pods"
     return Refused(
-        f"{who} starts {pods} {'pod' if pods == 1 else 'pods'} at once, and the nodes of flavor {assignment.flavor}, even empty, "
-        f"cannot hold them: {finding}: ask for less per pod, or for fewer pods",
+        f"{who} does not fit even on empty {nodes}: {finding}",
         "P3",
         {"pool": entry.gang.pool, "pod_set": assignment.pod_set, "asked": assignment.count, "limit": most},
     )

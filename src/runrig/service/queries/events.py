@@ -1,4 +1,4 @@
-"""The event log in words: one line per entry, for people who ask what happened.  Each entry keeps the law behind its action."""
+"""The event log in words: one line for each entry.  Each entry keeps the law behind its action."""
 
 from dataclasses import replace
 from functools import singledispatch
@@ -37,32 +37,39 @@ from runrig.domain.plan import (
     Withdraw,
 )
 from runrig.domain.pools import PoolState, Quotas
-from runrig.domain.quantities import GPU, amount_in_words
+from runrig.domain.quantities import (
+    GPU,
+    FlavorResource,
+    amount_in_a_sentence,
+    amount_in_words,
+    amount_of_flavor,
+    listed,
+)
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
-    Law.PRIORITY: "which has a higher priority in the same pool (law R1)",
-    Law.RECLAIM: "whose pool takes back what was borrowed (law R2)",
+    Law.PRIORITY: "which has higher priority in the same pool (rule R1)",
+    Law.RECLAIM: "whose pool reclaimed borrowed quota (rule R2)",
 }
-_WHY_SPARED = {"R2": "its pool is within its quota without it", "R3": "its end would not have helped"}
+_WHY_SPARED = {"R2": "its pool is within its quota", "R3": "stopping it would not have helped"}
 
 
 def preempted_in_words(action: Preempt) -> str:
-    """``was preempted by G, …``, to stand behind the name of the gang."""
+    """``was preempted by G, …``, to follow the name of the gang."""
     spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
-    cheaper = f"; cheaper, and not possible: {spared}" if spared else ""
+    cheaper = f"; lower-cost candidates ruled out: {spared}" if spared else ""
     return f"was preempted by {action.by}, {_WHY_PREEMPTED[action.law]}{cheaper}"
 
 
 def granted_in_words(gang: Gang, placement: Placement) -> str:
-    """``, with 3 of 4 pods of train (at least 2)`` for the pod sets of *gang* that accept fewer; "" without any (law A1)."""
+    """``, with 3 of 4 pods of train (minimum 2)`` for the pod sets of *gang* that accept fewer; "" without any (law A1)."""
     granted = {each.pod_set: each.count for each in placement}
     parts = [
-        f"{granted[each.name]} of {each.count} pods of {each.name} (at least {each.min_count})"
+        f"{granted[each.name]} of {each.count} pods of {each.name} (minimum {each.min_count})"
         for each in gang.pod_sets
         if each.min_count is not None and each.min_count < each.count
     ]
-    return f", with {' and '.join(parts)}" if parts else ""
+    return f", with {listed(parts)}" if parts else ""
 
 
 @singledispatch
@@ -73,58 +80,56 @@ def in_words(action: Action) -> str:
 
 @in_words.register
 def _(action: SetFlavors) -> str:
-    return f"the flavors are {', '.join(flavor.name for flavor in action.flavors)}"
+    return f"set flavors: {', '.join(flavor.name for flavor in action.flavors)}"
 
 
 @in_words.register
 def _(action: PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
-    how = "is cordoned (law N1)" if node.cordoned else "is ready" if usable else "takes no new pods"
-    return (
-        f"node {node.name} ({node.flavor or 'of no flavor'}, {amount_in_words(GPU, node.resources.get(GPU, 0))}) {how}"
-    )
+    how = "is cordoned (rule N1)" if node.cordoned else "is ready" if usable else "does not accept new pods"
+    return f"node {node.name} ({node.flavor or 'no flavor'}, {amount_in_words(GPU, node.resources.get(GPU, 0))}) {how}"
 
 
 @in_words.register
 def _(action: DropNode) -> str:
-    return f"node {action.name} is gone"
+    return f"node {action.name} left the cluster"
 
 
 @in_words.register
 def _(action: PutCohort) -> str:
-    verb = "created" if action.before is None else "changed"
-    return f"cohort {action.cohort.name} is {verb}: {_quotas(action.cohort.quotas)}"
+    verb = "created" if action.before is None else "updated"
+    return f"{verb} cohort {action.cohort.name}: {_quotas(action.cohort.quotas)}"
 
 
 @in_words.register
 def _(action: DropCohort) -> str:
-    return f"cohort {action.before.name} is deleted"
+    return f"deleted cohort {action.before.name}"
 
 
 @in_words.register
 def _(action: PutPool) -> str:
     pool, before = action.pool, action.before
     if before is None:
-        return f"pool {pool.name} is created: {_quotas(pool.quotas)}"
+        return f"created pool {pool.name}: {_quotas(pool.quotas)}"
     if pool.state is not before.state:
-        return f"pool {pool.name} goes from {before.state.value} to {pool.state.value}"
+        return f"pool {pool.name} changed from {before.state.value} to {pool.state.value}"
     if pool.state is PoolState.ACTIVE and pool.quotas != before.quotas:
-        return f"pool {pool.name} is resized: {_quotas(before.quotas)} becomes {_quotas(pool.quotas)}"
+        return f"resized pool {pool.name}: {_quotas(before.quotas)} → {_quotas(pool.quotas)}"
     if pool.closed_by != before.closed_by:
         why = f": {pool.closed_reason}" if pool.closed_reason else ""
         return (
-            f"pool {pool.name} is open again"
+            f"reopened pool {pool.name}"
             if pool.closed_by is None
-            else f"pool {pool.name} is closed by {pool.closed_by}{why}"
+            else f"pool {pool.name} closed by {pool.closed_by}{why}"
         )
-    return f"pool {pool.name} is changed: {_quotas(pool.quotas)}"
+    return f"updated pool {pool.name}: {_quotas(pool.quotas)}"
 
 
 @in_words.register
 def _(action: Submit) -> str:
     workflow = action.workflow
-    return f"{workflow.id} is submitted to pool {workflow.pool} with priority {workflow.priority.value} by {workflow.submitted_by}"
+    return f"{workflow.id} submitted to pool {workflow.pool} by {workflow.submitted_by} (priority {workflow.priority.value})"
 
 
 @in_words.register
@@ -136,53 +141,55 @@ def _(action: MoveTask) -> str:
 
 @in_words.register
 def _(action: RetryTask) -> str:
-    return f"task {action.key.task} starts again as attempt {action.key.retry_id + 1}"
+    return f"task {action.key.task} is retried (attempt {action.key.retry_id + 1})"
 
 
 @in_words.register
 def _(action: RestartTask) -> str:
-    return f"task {action.key.task} stops, to start again beside the others of its group"
+    return f"task {action.key.task} is stopping, to restart with the other tasks of its group"
 
 
 @in_words.register
 def _(action: MoveGroup) -> str:
     if action.stopping is not None:
-        return f"group {action.group} stops, to be {action.stopping.value}{_because(action.message)}"
+        return f"group {action.group} is stopping ({action.stopping.value}){_because(action.message)}"
     return f"group {action.group} is {action.status.value}{_because(action.message)}"
 
 
 @in_words.register
 def _(action: MoveWorkflow) -> str:
     if action.cancelled_by is not None and not action.status.finished:
-        return f"{action.workflow} stops{_because(action.message)}"
+        return f"{action.workflow} is stopping{_because(action.message)}"
     return f"{action.workflow} is {action.status.value}{_because(action.message)}"
 
 
 @in_words.register
 def _(action: Queue) -> str:
     gang = action.gang
-    again = "" if gang.attempt == 0 else f" again, as attempt {gang.attempt}"
-    return f"{gang.id} is queued in pool {gang.pool}{again}"
+    again = "" if gang.attempt == 0 else f" again (attempt {gang.attempt})"
+    return f"{gang.id} queued in pool {gang.pool}{again}"
 
 
 @in_words.register
 def _(action: Unqueue) -> str:
-    return f"{action.gang} leaves the queue"
+    return f"{action.gang} left the queue"
 
 
 @in_words.register
 def _(action: Hold) -> str:
-    return f"{action.workflow} is held by {action.by}: what has not started waits (law W3)"
+    return f"{action.workflow} put on hold by {action.by} (rule W3)"
 
 
 @in_words.register
 def _(action: EndHold) -> str:
-    return f"{action.workflow} is released"
+    return f"{action.workflow} released"
 
 
 @in_words.register
 def _(action: SetAside) -> str:
-    return f"{action.workflow} is set aside: the server failed at it ({action.error}) and goes on without it (law W8)"
+    return (
+        f"{action.workflow} set aside after an internal error ({action.error}); all other workflows continue (rule W8)"
+    )
 
 
 @in_words.register
@@ -192,18 +199,18 @@ def _(action: Abandon) -> str:
 
 @in_words.register
 def _(action: Reassign) -> str:
-    return f"{action.workflow} is in pool {action.pool} with priority {action.priority.value} from now on"
+    return f"{action.workflow} moved to pool {action.pool}, priority {action.priority.value}"
 
 
 @in_words.register
 def _(action: Nominate) -> str:
-    waits = f", and waits for {', '.join(action.targets)} to stop" if action.targets else ""
-    return f"{action.gang} has a place on {_places(action.placement)}{waits} (law R4)"
+    waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
+    return f"{action.gang} reserved {_places(action.placement)}{waits} (rule R4)"
 
 
 @in_words.register
 def _(action: Withdraw) -> str:
-    return f"{action.gang} gives up its place and is pending again"
+    return f"{action.gang} lost its reservation and is pending again"
 
 
 @in_words.register
@@ -214,34 +221,34 @@ def _(action: Preempt) -> str:
 @in_words.register
 def _(action: Stop) -> str:
     if action.cause is Status.FAILED_EVICTED:
-        return f"{action.gang} stops, since a node of it is drained (law N2)"
-    return f"{action.gang} stops: {action.cause.value}"
+        return f"{action.gang} is stopping because one of its nodes is being drained (rule N2)"
+    return f"{action.gang} is stopping ({action.cause.value})"
 
 
 @in_words.register
 def _(action: Admit) -> str:
-    return f"{action.gang} is admitted on {_places(action.placement)}"
+    return f"{action.gang} admitted on {_places(action.placement)}"
 
 
 @in_words.register
 def _(action: Replace) -> str:
-    return f"{action.gang} has lost nodes and is on {_places(action.placement)} from now on (law T1)"
+    return f"{action.gang} lost nodes and moved to {_places(action.placement)} (rule T1)"
 
 
 @in_words.register
 def _(action: Refuse) -> str:
-    what = "thrown out by" if action.cause is Status.FAILED_PREEMPTED else "not taken by"
-    return f"{action.gang} is {what} the cluster's scheduler and taken back whole (law T7, KaiNotPlaced): {action.said}"
+    what = "evicted" if action.cause is Status.FAILED_PREEMPTED else "not placed"
+    return f"{action.gang} was {what} by the cluster's scheduler and requeued (KaiNotPlaced): {action.said} (rule T7)"
 
 
 @in_words.register
 def _(action: TryAgain) -> str:
-    return f"{action.gang} is tried again: that the cluster's scheduler did not take it is some time ago (law T7)"
+    return f"{action.gang} is retried after an earlier rejection by the cluster's scheduler (rule T7)"
 
 
 @in_words.register
 def _(action: Release) -> str:
-    return f"{action.gang} gives back what it held"
+    return f"{action.gang} released its resources"
 
 
 def _because(message: str) -> str:
@@ -266,14 +273,19 @@ def _places(placement: Placement) -> str:
         for share in assignment.shares:
             gpus.setdefault(share.node, []).extend(share.gpus)
     parts = [node + (f" (GPU {_ranges(tuple(sorted(held)))})" if held else "") for node, held in gpus.items()]
-    return ", ".join(parts) or "the quota of its pool"
+    return ", ".join(parts) or "quota of its pool"
+
+
+def _plain(key: FlavorResource, amount: int) -> str:
+    return amount_in_a_sentence(key.resource, amount)
 
 
 def _quotas(quotas: Quotas) -> str:
+    named = len({key.flavor for key in quotas}) > 1
     parts = [
-        f"{quota.nominal} of {key}"
-        + ("" if quota.borrowing_limit is None else f", borrows at most {quota.borrowing_limit}")
-        + ("" if quota.lending_limit is None else f", lends at most {quota.lending_limit}")
+        amount_of_flavor(str(key), quota.nominal, named=named)
+        + ("" if quota.borrowing_limit is None else f", borrowing limit {_plain(key, quota.borrowing_limit)}")
+        + ("" if quota.lending_limit is None else f", lending limit {_plain(key, quota.lending_limit)}")
         for key, quota in sorted(quotas.items())
     ]
     return "; ".join(parts) or "no quota"

@@ -373,7 +373,7 @@ def _preemptions(events: Iterable[Event]) -> Iterator[Preemption]:
             yield Preemption(at(event.time), action.by, action.law.value, preempted_in_words(action), action.gang)
         elif isinstance(action, MoveGroup) and action.stopping is Status.FAILED_EVICTED:
             gang = f"{action.workflow}/{action.group}"
-            yield Preemption(at(event.time), "", "DRAIN", f"was stopped, because {action.message} (law N2)", gang)
+            yield Preemption(at(event.time), "", "DRAIN", f"was stopped because {action.message} (rule N2)", gang)
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:

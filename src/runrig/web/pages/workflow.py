@@ -16,10 +16,10 @@ from runrig.api.v1.answers import workflows as as_answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.quantities import amount_in_a_sentence, amount_in_words
-from runrig.domain.reasons import Reason
+from runrig.domain.reasons import Part, Reason
 from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
+from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
@@ -53,12 +53,6 @@ TIERS = {
     "waiting_for": "Waiting for",
 }
 WHO = {"owner": "you", "admin": "admin", "wait": "wait"}
-_PARTS = {
-    "holds": "in use by",
-    "keeps": "withheld by lending limits:",
-    "drains": "returned when deleted subpools finish:",
-    "safe": "not preemptible, within its own quota:",
-}
 _READ = [needs(Permission.READ_WORKFLOW, of_workflow("id"))]
 
 Search = Literal["", "own", "all"]
@@ -133,19 +127,12 @@ def details(reason: Reason) -> list[str]:
     """Details of a reason: who uses the missing resource, and the domains that come closest."""
     kind = str(reason.resource).rpartition("/")[2]
     found = []
-    for part, words in _PARTS.items():
-        amounts = [
-            f"{each.name or 'other pools'} {amount_in_a_sentence(kind, each.amount)}"
-            for each in reason.concerned
-            if each.part == part
-        ]
-        if amounts:
-            found.append(f"{words} {', '.join(amounts)}")
-    for each in reason.domains:
-        lacks = [amount_in_words(*missing) for missing in each.missing.items()]
-        short = f"{' and '.join(lacks)} short" if lacks else "enough GPUs but spread over too many nodes"
-        closed = f", {each.closed} {'node' if each.closed == 1 else 'nodes'} cordoned" if each.closed else ""
-        found.append(f"{'/'.join(each.domain)}: {each.have} of {reason.need} pods fit, {short}{closed}")
+    for part in Part:
+        pools = [(each.name, each.amount) for each in reason.concerned if each.part is part]
+        if pools:
+            found.append(part_line(part, pools, kind))
+    for room in reason.domains:
+        found.append(domain_line(room.domain, room.have, reason.need, room.missing, room.closed, room.spoken))
     return found
 
 

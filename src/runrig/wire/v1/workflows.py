@@ -229,16 +229,16 @@ class WorkflowHead(Shown):
 
 
 class WorkflowHeadline(Shown):
-    """Why a workflow waits, of all that blocks it the first: a few words, and the *sentence* of that reason.
+    """The first reason why a workflow waits: in a few words, and as a *sentence*.
 
-    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS or WAITS; null if somebody before it has not been looked at yet.
+    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS or WAITS; null if gangs ahead of it have not been evaluated yet.
     *code* and *law* are empty if it starts."""
 
     model_config = example(
         {
             "verdict": "WAITS",
-            "headline": "quota: vision has 2 left, needs 4",
-            "sentence": "vision has 2 of its quota of default/gpu left, and it asks for 4; held by train-1",
+            "headline": "quota: 2 GPUs left in vision, needs 4",
+            "sentence": "needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in use by train-1",
             "code": "QuotaFull",
             "law": "P2",
         }

@@ -1,0 +1,36 @@
+"""The lines below a reason: the pools that are concerned, and the domains that come closest."""
+
+from collections.abc import Iterable, Mapping
+
+from runrig.domain.quantities import amount_in_words, listed
+from runrig.domain.reasons import Part, lacking
+
+_PARTS = {
+    Part.HOLDS: "in use by {}",
+    Part.KEEPS: "withheld by lending limits: {}",
+    Part.DRAINS: "returned when deleted subpools finish: {}",
+    Part.SAFE: "not preemptible, within its own quota: {}",
+}
+
+
+def part_line(part: Part, pools: Iterable[tuple[str | None, int]], resource: str) -> str:
+    """``in use by pool1 (2 GPUs), pool2 (2 GPUs)``.  A name that is None: pools that the asker does not see."""
+    return _PARTS[part].format(
+        ", ".join(f"{name or 'other pools'} ({amount_in_words(resource, amount)})" for name, amount in pools)
+    )
+
+
+def domain_line(
+    domain: Iterable[str], have: int, need: int, missing: Mapping[str, int], closed: int, reserved: Mapping[str, int]
+) -> str:
+    """``r1: 3 of 4 pods fit, 8 GPUs short, 1 node unavailable, 4 GPUs reserved for other gangs``.
+
+    *missing*, *closed*, *reserved*: as of `DomainRoom`; the last is its *spoken*.
+    """
+    fit = "its pod does not fit" if need == 1 else f"{have} of {need} pods fit"
+    parts = [f"{'/'.join(domain)}: {fit}", lacking(missing)]
+    if closed:
+        parts.append(f"{closed} {'node' if closed == 1 else 'nodes'} unavailable")
+    if any(reserved.values()):
+        parts.append(f"{listed([amount_in_words(*each) for each in reserved.items()])} reserved for other gangs")
+    return ", ".join(parts)
