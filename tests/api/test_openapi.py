@@ -226,7 +226,10 @@ def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_ins
         assert to_json(marked) == to_json(example(kind))
         assert read(kind, to_plain(marked)) == read(kind, to_plain(example(kind)))
         told = [each.name for each in fields(kind) if each.name not in kind.UNTOLD]
-        assert list(adapter(kind).json_schema(mode="serialization")["properties"]) == told
+        schema = adapter(kind).json_schema(mode="serialization")
+        if "$ref" in schema:  # it has itself inside
+            schema = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+        assert list(schema["properties"]) == told
         by_position = [each.name for each in fields(kind) if not each.kw_only]
         assert by_position == [*told, *(name for name in kind.UNTOLD if name in by_position)]
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.topology import TopologyAnswer
+from runrig.wire.base import example_of
 from tests.api.client import Api, api
 
 CLUSTER = """
@@ -178,6 +179,6 @@ def test_the_document_shows_the_answer_and_the_errors_of_this_route(tmp_path: Pa
         responses = it.get("/openapi.json")["paths"]["/api/v1/topology"]["get"]["responses"]
         said = it.http.get("/api/v1/topology", params={"size": "8by8"}).json()
     shown = {status: next(iter(each["content"].values()))["example"] for status, each in responses.items()}
-    assert shown["200"] == wire.TopologyAnswer.example()
+    assert shown["200"] == example_of(TopologyAnswer)
     assert shown["422"] == said
     assert "404" in shown

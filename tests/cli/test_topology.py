@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from runrig import wire
 from runrig.cli.rendering import topology_map
+from runrig.domain.shown.topology import Holder, TopologyAnswer
+from runrig.wire.base import example_of
+from runrig.wire.json import read
 from tests.cli.canned_server import answered, at, refused, serving
 from tests.cli.test_end_to_end import submitted
 from tests.worlds.command_line import Up, lines, process, runrig, up
@@ -38,7 +40,7 @@ def fit(now: int, after_low: int, ever: int) -> dict[str, int]:
 
 
 def holder(gang: str, gpus: int, **more: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = wire.HolderAnswer.example()
+    answer: dict[str, Any] = example_of(Holder)
     return answer | {"gang": gang, "gpus": gpus, **more}
 
 
@@ -58,7 +60,7 @@ def found(whole: dict[str, Any], *levels: dict[str, Any], **more: Any) -> dict[s
 
 def page(*maps: dict[str, Any], size: Any = None) -> dict[str, Any]:
     answer = {"size": size, "maps": list(maps)}
-    wire.TopologyAnswer.model_validate(answer)
+    read(TopologyAnswer, answer)
     return answer
 
 

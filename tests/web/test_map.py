@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runrig.domain.gangs import GangState, Priority
+from runrig.domain.shown.topology import GangsThatFit
 from runrig.service.queries.board import Board, Look, board
-from runrig.service.queries.topology import GangsThatFit
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.spec.cluster import read_cluster
 from runrig.web.domains import DomainRow, MapView, domains_of, is_of, outlined, path_named, places_in

@@ -123,4 +123,5 @@ def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
         return Problem(f"{where} is not right: {error['msg']}", path)
     shown = repr(error.get("input"))
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    return Problem(f"{where}: {shown} is not right: {error['msg']}", path)
+    why = "Input should be an object" if error["type"] == "dataclass_type" else error["msg"]
+    return Problem(f"{where}: {shown} is not right: {why}", path)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from runrig.domain.shown import *  # noqa: F403
     from runrig.wire import ApplyAnswer as ApplyAnswer
     from runrig.wire import RenderAnswer as RenderAnswer
-    from runrig.wire import TopologyAnswer as TopologyAnswer
     from runrig.wire.v1 import *  # noqa: F403
 
 

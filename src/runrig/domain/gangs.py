@@ -31,7 +31,7 @@ class Priority(enum.Enum):
 _RANKS = {Priority.HIGH: 2, Priority.NORMAL: 1, Priority.LOW: 0}
 
 
-class GangState(enum.Enum):
+class GangState(Word):
     PENDING = "PENDING"
     NOMINATED = "NOMINATED"
     ADMITTED = "ADMITTED"

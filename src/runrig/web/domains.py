@@ -10,8 +10,8 @@ from operator import attrgetter
 from urllib.parse import urlencode
 
 from runrig.domain.gangs import GangState
+from runrig.domain.shown.topology import DomainReport, GangsThatFit
 from runrig.service.queries.board import Board, BoardGang, BoardNode
-from runrig.service.queries.topology import DomainReport, GangsThatFit
 
 Path = tuple[str, ...]
 MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free GPUs"}
@@ -205,7 +205,7 @@ def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
 
 def _all(report: DomainReport) -> Iterator[DomainReport]:
     yield report
-    for each in report.inside:
+    for each in report.domains:
         yield from _all(each)
 
 

@@ -20,10 +20,19 @@ NAMES = {
     "Balance": "BalanceAnswer",
     "Concerned": "ConcernedAnswer",
     "DeclaredChange": "ChangeAnswer",
+    "DomainGpus": "DomainGpusAnswer",
+    "DomainReport": "DomainAnswer",
     "DomainRoom": "DomainRoomAnswer",
     "Quota": "QuotaAnswer",
+    "GangSize": "GangSizeAnswer",
+    "GangsThatFit": "DomainGangsAnswer",
+    "Holder": "HolderAnswer",
+    "LevelReport": "LevelAnswer",
+    "Others": "OthersAnswer",
     "Reason": "ReasonAnswer",
     "TopologyKey": "TopologyKeyModel",
+    "TopologyMap": "TopologyMapAnswer",
+    "UnlabelledNode": "ApartAnswer",
 }
 """Class → schema, where generated clients know another name.  New values get no entry."""
 
@@ -62,12 +71,16 @@ def _core_schema(kind: type[Shown], _: Any, handler: GetCoreSchemaHandler) -> Co
     fields = [
         core_schema.dataclass_field(each.name, _inside(each.default), init=False, serialization_exclude=True)
         if each.name in kind.UNTOLD
-        else core_schema.dataclass_field(each.name, handler.generate_schema(_in_answers(hints[each.name])))
+        else core_schema.dataclass_field(each.name, handler.generate_schema(_in_answers(hints[each.name], kind)))
         for each in dataclasses.fields(cast(Any, kind))
     ]
     arguments = core_schema.dataclass_args_schema(kind.__name__, fields, extra_behavior="forbid")
-    ref = f"{kind.__module__}.{_name(kind)}:{id(kind)}"
-    return core_schema.dataclass_schema(kind, arguments, [each["name"] for each in fields], ref=ref, slots=True)
+    names = [each["name"] for each in fields]
+    return core_schema.dataclass_schema(kind, arguments, names, ref=_ref(kind), slots=True)
+
+
+def _ref(kind: type[Shown]) -> str:
+    return f"{kind.__module__}.{_name(kind)}:{id(kind)}"
 
 
 def _hints(kind: type[Shown]) -> dict[str, Any]:
@@ -82,9 +95,11 @@ def _inside(default: Any) -> CoreSchema:
     return core_schema.with_default_schema(core_schema.any_schema(), default=default)
 
 
-def _in_answers(hint: Any) -> Any:
-    """*hint*, with words read leniently and amounts written as an object."""
-    args = tuple(map(_in_answers, get_args(hint)))
+def _in_answers(hint: Any, kind: type[Shown]) -> Any:
+    """*hint* in *kind*, with words read leniently and amounts written as an object."""
+    if hint is kind:
+        return Annotated[hint, _Itself(_ref(kind))]
+    args = tuple(_in_answers(each, kind) for each in get_args(hint))
     if get_origin(hint) is UnionType:
         return reduce(or_, args)
     if args:
@@ -110,6 +125,16 @@ class _Lenient:
             unknown = str.__new__(self.kind, text)
             unknown._name_ = unknown._value_ = text
             return unknown
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Itself:
+    """A value inside one of the same class."""
+
+    ref: str
+
+    def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.definition_reference_schema(self.ref)
 
 
 class _Object:

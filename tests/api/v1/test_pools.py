@@ -182,3 +182,15 @@ def test_a_cohort_is_created_shown_changed_and_deleted(tmp_path: Path) -> None:
         gone = it.http.delete("/api/v1/cohorts/org")
         assert (gone.status_code, gone.content) == (204, b"")
         problem(it.http.get("/api/v1/cohorts/org"), 404, "NOTFOUND")
+
+
+def test_a_value_inside_a_request_is_read_as_strictly_as_the_request(tmp_path: Path) -> None:
+    with api(tmp_path) as it:
+        body = {"topology_keys": [{"key": "rack", "label": "r", "lebel": "x"}, {"key": 3}, 4]}
+        said = it.http.patch("/api/v1/pools/pool1", json=body).json()
+    assert [each["message"] for each in said["problems"]] == [
+        "unknown field 'topology_keys.0.lebel': leave it out",
+        "topology_keys.1.key: 3 is not right: Input should be a valid string",
+        "topology_keys.1.label is missing",
+        "topology_keys.2: 4 is not right: Input should be an object",
+    ]

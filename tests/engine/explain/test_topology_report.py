@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import groupby
 from typing import Any
 
@@ -15,18 +15,19 @@ from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.plan import Admit, Nominate, Preempt, Queue, Release, Stop
 from runrig.domain.pools import HOSTNAME, Pool, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource, requests_of
-from runrig.domain.workflows import Status
-from runrig.engine.explain.topology_report import topology_report
-from runrig.engine.explain.topology_values import (
+from runrig.domain.shown.topology import (
     DomainGpus,
     DomainReport,
+    GangSize,
     GangsThatFit,
     Holder,
     LevelReport,
-    Size,
-    TopologyQuestion,
-    TopologyReport,
+    Others,
+    TopologyMap,
 )
+from runrig.domain.workflows import Status
+from runrig.engine.explain.topology_columns import TopologyQuestion
+from runrig.engine.explain.topology_report import topology_report
 from runrig.engine.ledger.fit import find_place
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.preemption.targets import find_targets
@@ -71,12 +72,12 @@ def placed(gang: Gang, on: dict[str, int], flavor: str = "default") -> tuple[Ass
 def rows(view: DomainReport) -> Iterator[DomainReport]:
     """All domains of a tree, from the top."""
     yield view
-    for each in view.inside:
+    for each in view.domains:
         yield from rows(each)
 
 
-def gpus_of(found: TopologyReport) -> dict[tuple[str, ...], DomainGpus]:
-    return {each.path: each.gpus for each in rows(found.whole)}
+def gpus_of(found: TopologyMap) -> dict[tuple[str, ...], DomainGpus]:
+    return {each.path: each.gpus for each in rows(found.all)}
 
 
 # ---------------------------------------------------------------- drawn by hand
@@ -108,7 +109,7 @@ def test_every_gpu_of_a_domain_is_counted_once() -> None:
         ("zb",): DomainGpus(16, 0, 0, 8, 0, 8),
         ("zb", "0"): DomainGpus(16, 0, 0, 8, 0, 8),
     }
-    assert [(each.nodes, each.cordoned, each.state) for each in rows(found.whole)] == [
+    assert [(each.nodes, each.cordoned_nodes, each.state) for each in rows(found.all)] == [
         (6, 2, None),
         (3, 1, None),
         (2, 0, None),
@@ -120,18 +121,16 @@ def test_every_gpu_of_a_domain_is_counted_once() -> None:
 
 def test_who_holds_a_domain_the_largest_first_and_the_rest_as_a_number() -> None:
     ledger = drawn()
-    holders = {
-        each.path: (each.holders, each.others) for each in rows(topology_report(ledger, KEYS, ["default"]).whole)
-    }
+    holders = {each.path: (each.holders, each.others) for each in rows(topology_report(ledger, KEYS, ["default"]).all)}
     firm = Holder("firm-1/g", "p", "NORMAL", GangState.ADMITTED, 4, 4)
-    assert holders["za", "0"] == ((firm, Holder("low-1/g", "p", "LOW", GangState.ADMITTED, 2, 4)), (0, 0))
+    assert holders["za", "0"] == ((firm, Holder("low-1/g", "p", "LOW", GangState.ADMITTED, 2, 4)), Others(0, 0))
     only = topology_report(ledger, KEYS, ["default"], TopologyQuestion(holders=1))
-    assert (only.whole.holders, only.whole.others) == (
+    assert (only.all.holders, only.all.others) == (
         (Holder("low-2/g", "p", "LOW", GangState.ADMITTED, 9, 9),),
-        (2, 10),
+        Others(2, 10),
     )
     none = topology_report(ledger, KEYS, ["default"], TopologyQuestion(holders=0))
-    assert (none.whole.holders, none.whole.others) == ((), (3, 19))
+    assert (none.all.holders, none.all.others) == ((), Others(3, 19))
 
 
 def test_a_node_that_lacks_a_label_stands_apart_with_what_it_lacks() -> None:
@@ -150,8 +149,8 @@ def test_a_node_that_lacks_a_label_stands_apart_with_what_it_lacks() -> None:
 def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
     states = {"n0": "Ready", "n1": "Ready", "n2": "NotReady", "n3": "Ready", "n4": "Tainted"}
     below = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(nodes=True))
-    assert {each.path[-1]: each.state for each in rows(below.whole) if each.state} == states
-    assert [each.path for each in rows(below.whole) if each.key is None] == [
+    assert {each.path[-1]: each.state for each in rows(below.all) if each.state} == states
+    assert [each.path for each in rows(below.all) if each.level is None] == [
         (),
         ("za", "0", "n0"),
         ("za", "0", "n1"),
@@ -160,17 +159,17 @@ def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
         ("zb", "0", "n4"),
     ]
     flat = topology_report(drawn(), (), ["default"])
-    assert {each.path[-1]: each.state for each in flat.whole.inside} == states | {"n5": "Ready"}
+    assert {each.path[-1]: each.state for each in flat.all.domains} == states | {"n5": "Ready"}
     assert (flat.levels, flat.apart) == ((), ())
     hosts = topology_report(drawn(), (RACK, TopologyKey("host", HOSTNAME)), ["default"], TopologyQuestion(nodes=True))
-    assert {each.key for each in rows(hosts.whole)} == {None, "rack", "host"}, (
+    assert {each.level for each in rows(hosts.all)} == {None, "rack", "host"}, (
         "a level of hosts shows the nodes already"
     )
 
 
 def test_levels_below_the_one_that_is_asked_for_are_not_shown_but_summed() -> None:
-    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(Size(8, 1), depth=1))
-    assert [each.path for each in rows(found.whole)] == [(), ("za",), ("zb",)]
+    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(GangSize(8, 1), depth=1))
+    assert [each.path for each in rows(found.all)] == [(), ("za",), ("zb",)]
     assert found.levels == (
         LevelReport("zone", "z", 2, GangsThatFit(1, 2, 4)),
         LevelReport("rack", "r", 3, GangsThatFit(1, 2, 4)),
@@ -182,8 +181,8 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
     ledger = ledger_of(node("n0", "a0", 5), node("n1", "a1", 5))
 
     def fit(pods: int, gpus: int = 1) -> list[int]:
-        found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(pods, gpus)))
-        parts: list[DomainReport | LevelReport] = [found.whole, *found.levels]
+        found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(pods, gpus)))
+        parts: list[DomainReport | LevelReport] = [found.all, *found.levels]
         return [each.gangs.now for each in parts if each.gangs]
 
     assert (fit(4), fit(6), fit(10), fit(11)) == ([2, 2, 2], [1, 1, 0], [1, 1, 0], [0, 0, 0])
@@ -192,8 +191,8 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
 
 def test_now_after_low_and_ever() -> None:
     """n2 is not ready and n4 repels: neither now, nor after LOW; n2 comes back some day, and n4 not by itself."""
-    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(Size(4, 1)))
-    assert {each.path: each.gangs for each in rows(found.whole)} == {
+    found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(GangSize(4, 1)))
+    assert {each.path: each.gangs for each in rows(found.all)} == {
         (): GangsThatFit(2, 6, 9),
         ("za",): GangsThatFit(2, 3, 6),
         ("za", "0"): GangsThatFit(2, 3, 4),
@@ -214,9 +213,9 @@ def test_a_gang_takes_one_flavor_and_gpus_are_told_by_flavor() -> None:
     ledger = ledger_of(*nodes, flavors=flavors)
     run(ledger, "w-1/g", NORMAL, {"n1": 2}, flavor="b200")
     run(ledger, "w-2/g", NORMAL, {"n3": 8}, flavor="other")
-    found = topology_report(ledger, KEYS, ["h100", "b200", "none"], TopologyQuestion(Size(5, 1)))
+    found = topology_report(ledger, KEYS, ["h100", "b200", "none"], TopologyQuestion(GangSize(5, 1)))
     assert found.flavors == ("b200", "h100")
-    assert {each.path: (each.flavors, each.gangs) for each in rows(found.whole)} == {
+    assert {each.path: (each.flavors, each.gangs) for each in rows(found.all)} == {
         (): ({"b200": DomainGpus(14, 12, 2, 0, 0, 0), "h100": DomainGpus(6, 6, 0, 0, 0, 0)}, GangsThatFit(3, 3, 3)),
         ("za",): (
             {"b200": DomainGpus(14, 12, 2, 0, 0, 0), "h100": DomainGpus(6, 6, 0, 0, 0, 0)},
@@ -229,8 +228,8 @@ def test_a_gang_takes_one_flavor_and_gpus_are_told_by_flavor() -> None:
         ("za", "1"): ({"b200": DomainGpus(8, 8, 0, 0, 0, 0)}, GangsThatFit(1, 1, 1)),
     }
     assert [each.domains for each in found.levels] == [1, 2]
-    assert [each.gang for each in found.whole.holders] == ["w-1/g"]
-    assert topology_report(ledger, KEYS, ["h100"]).whole.flavors == {}
+    assert [each.gang for each in found.all.holders] == ["w-1/g"]
+    assert topology_report(ledger, KEYS, ["h100"]).all.flavors == {}
 
 
 def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
@@ -242,7 +241,7 @@ def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
     ledger.apply(Queue(gang), 2.0)
     ledger.apply(Nominate("high-1/g", placed(gang, {"n0": 4}), ("low-1/g",)), 2.0)
     ledger.apply(Preempt("low-1/g", "high-1/g", Law.PRIORITY), 2.0)
-    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(4, 1), nodes=True))
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(4, 1), nodes=True))
     assert gpus_of(found) == {
         (): DomainGpus(16, 4, 0, 4, 8, 0),
         ("za",): DomainGpus(16, 4, 0, 4, 8, 0),
@@ -250,8 +249,8 @@ def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
         ("za", "0", "n0"): DomainGpus(8, 0, 0, 0, 8, 0),
         ("za", "0", "n1"): DomainGpus(8, 4, 0, 4, 0, 0),
     }
-    assert found.whole.gangs == GangsThatFit(1, 3, 4)
-    assert [(each.gang, each.state.value, each.gpus) for each in found.whole.holders] == [
+    assert found.all.gangs == GangsThatFit(1, 3, 4)
+    assert [(each.gang, each.state.value, each.gpus) for each in found.all.holders] == [
         ("low-1/g", "STOPPING", 8),
         ("high-1/g", "NOMINATED", 4),
         ("low-2/g", "ADMITTED", 4),
@@ -262,8 +261,8 @@ def test_what_stops_for_nobody_is_room_after_low() -> None:
     ledger = ledger_of(node("n0", "a0"))
     run(ledger, "firm-1/g", NORMAL, {"n0": 6})
     ledger.apply(Stop("firm-1/g", Status.FAILED), 2.0)
-    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(2, 1)))
-    assert (found.whole.gpus, found.whole.gangs) == (DomainGpus(8, 2, 0, 0, 6, 0), GangsThatFit(1, 4, 4))
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(2, 1)))
+    assert (found.all.gpus, found.all.gangs) == (DomainGpus(8, 2, 0, 0, 6, 0), GangsThatFit(1, 4, 4))
 
 
 @pytest.mark.parametrize(
@@ -284,8 +283,8 @@ def test_a_node_that_has_fewer_gpus_than_it_holds(
     run(ledger, "low-1/g", LOW, {"n0": low})
     changed = node("n0", "a0", left or 0)
     ledger.put_node(changed if left is not None else replace(changed, resources={"cpu": 1000}))
-    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(Size(1, 1)))
-    assert (found.whole.gpus, found.whole.gangs) == (gpus, fit)
+    found = topology_report(ledger, KEYS, ["default"], TopologyQuestion(GangSize(1, 1)))
+    assert (found.all.gpus, found.all.gangs) == (gpus, fit)
 
 
 def test_holders_of_as_many_gpus_stand_by_pods_and_then_by_name() -> None:
@@ -293,14 +292,14 @@ def test_holders_of_as_many_gpus_stand_by_pods_and_then_by_name() -> None:
     for name, pods, gpus in (("a-1/g", 1, 4), ("b-1/g", 2, 2), ("d-1/g", 4, 1), ("c-1/g", 4, 1)):
         run(ledger, name, NORMAL, {"n0": pods}, gpus=gpus)
     found = topology_report(ledger, KEYS, ["default"], TopologyQuestion())
-    assert [each.gang for each in found.whole.holders] == ["c-1/g", "d-1/g", "b-1/g", "a-1/g"]
+    assert [each.gang for each in found.all.holders] == ["c-1/g", "d-1/g", "b-1/g", "a-1/g"]
 
 
 def test_without_nodes_or_without_those_of_the_flavors_nothing_is_there() -> None:
     for ledger in (ledger_of(), ledger_of(node("n0", "a0"))):
-        found = topology_report(ledger, KEYS, ["b200"], TopologyQuestion(Size(1, 1), nodes=True))
-        assert found.whole == DomainReport(
-            None, (), None, 0, 0, DomainGpus(0, 0, 0, 0, 0, 0), {}, GangsThatFit(0, 0, 0), (), (0, 0), ()
+        found = topology_report(ledger, KEYS, ["b200"], TopologyQuestion(GangSize(1, 1), nodes=True))
+        assert found.all == DomainReport(
+            None, (), None, 0, 0, DomainGpus(0, 0, 0, 0, 0, 0), {}, GangsThatFit(0, 0, 0), (), Others(0, 0), ()
         )
         assert [(each.domains, each.gangs) for each in found.levels] == [(0, GangsThatFit(0, 0, 0))] * 2
         assert found.apart == ()
@@ -312,7 +311,7 @@ def test_a_survey_changes_nothing() -> None:
         world.submit(name, "p", priority, gpus=4)
         world.cycle()
     before = portrait(world.state)
-    topology_report(world.state.ledger, KEYS, ["default"], TopologyQuestion(Size(2, 2), nodes=True))
+    topology_report(world.state.ledger, KEYS, ["default"], TopologyQuestion(GangSize(2, 2), nodes=True))
     assert portrait(world.state) == before
 
 
@@ -359,7 +358,7 @@ def run_somewhere(draw: st.DrawFn, ledger: Ledger, at: int) -> None:
         run(ledger, f"w-{at}/g", draw(st.sampled_from([NORMAL, LOW])), on, gpus, flavor)
 
 
-def packed(bins: Sequence[int], size: Size) -> int:
+def packed(bins: Sequence[int], size: GangSize) -> int:
     """How many gangs go into nodes with so many free GPUs, pod by pod until one does not fit."""
     free, gangs = list(bins), 0
     while True:
@@ -371,7 +370,7 @@ def packed(bins: Sequence[int], size: Size) -> int:
         gangs += 1
 
 
-def brute(ledger: Ledger, nodes: Sequence[Node], size: Size) -> GangsThatFit:
+def brute(ledger: Ledger, nodes: Sequence[Node], size: GangSize) -> GangsThatFit:
     held: Counter[str] = Counter()
     stays: Counter[str] = Counter()
     for entry in ledger.entries.values():
@@ -393,8 +392,8 @@ def brute(ledger: Ledger, nodes: Sequence[Node], size: Size) -> GangsThatFit:
 
 
 @settings(max_examples=150, deadline=None)
-@given(clusters(), st.builds(Size, st.integers(1, 6), st.integers(1, 3)))
-def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: Size) -> None:
+@given(clusters(), st.builds(GangSize, st.integers(1, 6), st.integers(1, 3)))
+def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: GangSize) -> None:
     found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
     nodes = [room.node for room in ledger.nodes.by_name.values()]
     labelled = [each for each in nodes if {"z", "r"} <= set(each.labels)]
@@ -403,12 +402,14 @@ def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: Size) 
         by_path = sorted(labelled, key=lambda each: (each.labels["z"], each.labels["r"]))
         for path, inner in groupby(by_path, key=lambda each: (each.labels["z"], each.labels["r"])[:depth]):
             expected[path] = brute(ledger, list(inner), size)
-    assert {each.path: each.gangs for each in rows(found.whole)} == expected
+    assert {each.path: each.gangs for each in rows(found.all)} == expected
     for depth, level in enumerate(found.levels, start=1):
         of_level = [fit for path, fit in expected.items() if len(path) == depth]
         assert level.domains == len(of_level)
         assert (
-            level.gangs == GangsThatFit(*map(sum, zip(*of_level, strict=True))) if of_level else GangsThatFit(0, 0, 0)
+            level.gangs == GangsThatFit(*map(sum, zip(*map(astuple, of_level), strict=True)))
+            if of_level
+            else GangsThatFit(0, 0, 0)
         )
 
 
@@ -416,7 +417,7 @@ def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: Size) 
 @given(clusters())
 def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger: Ledger) -> None:
     found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(nodes=True, holders=99))
-    for view in (*rows(found.whole), *(each.node for each in found.apart)):
+    for view in (*rows(found.all), *(each.node for each in found.apart)):
         gpus = view.gpus
         assert gpus.total == gpus.free + gpus.firm + gpus.low + gpus.changing + gpus.cordoned
         by_state: Counter[str] = Counter()
@@ -425,9 +426,9 @@ def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger
             by_state[kind] += each.gpus
         assert (by_state["NORMAL"], by_state["LOW"], by_state["changing"]) == (gpus.firm, gpus.low, gpus.changing)
         assert list(view.holders) == sorted(view.holders, key=lambda each: (-each.gpus, -each.pods, each.gang))
-    for view in rows(found.whole):
+    for view in rows(found.all):
         outside = [each.node for each in found.apart] if not view.path else []
-        parts = [*view.inside, *outside]
+        parts = [*view.domains, *outside]
         if parts:
             assert view.nodes == sum(each.nodes for each in parts)
             assert view.gpus.free == sum(each.gpus.free for each in parts)
@@ -435,11 +436,11 @@ def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger
 
 
 @settings(max_examples=150, deadline=None)
-@given(clusters(), st.builds(Size, st.integers(1, 6), st.integers(1, 3)))
-def test_a_gang_fits_where_the_engine_finds_a_place_for_one(ledger: Ledger, size: Size) -> None:
+@given(clusters(), st.builds(GangSize, st.integers(1, 6), st.integers(1, 3)))
+def test_a_gang_fits_where_the_engine_finds_a_place_for_one(ledger: Ledger, size: GangSize) -> None:
     """Now without anybody stopping; after LOW with targets, as here all LOW is of the gang's own pool (law R1)."""
     found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
-    for key, fits in (("", found.whole.gangs), *((each.key, each.gangs) for each in found.levels)):
+    for key, fits in (("", found.all.gangs), *((each.key, each.gangs) for each in found.levels)):
         near = (Requirement(key),) if key else ()
         pods = PodSet("a", size.pods, requests_of({GPU: size.gpus}), topology=near)
         ledger.apply(Queue(Gang("new-1/g", "p", NORMAL, 9.0, (pods,))), 9.0)

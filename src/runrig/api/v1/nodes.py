@@ -6,15 +6,14 @@ from fastapi import APIRouter, Query
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers import topology as as_maps
 from runrig.api.v1.frame import User, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.shown.nodes import FlavorPage, Node, NodePage, NodesDrained, NodesMarked
+from runrig.domain.shown.topology import TopologyAnswer
 from runrig.service.queries.topology import MOST_HOLDERS, MapQuery, parse_size
 from runrig.wire import v1
-from runrig.wire.topology import TopologyAnswer
 
 router = APIRouter(route_class=Route, tags=["nodes"])
 
@@ -134,5 +133,4 @@ def get_topology(
     if nodes and level is not None:
         raise InvalidInput.one(_BOTH, "nodes")
     wanted = None if size is None else parse_size(size)
-    found = service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), visibility)
-    return as_maps.maps(found, wanted)
+    return service.topology.maps(MapQuery(pool, wanted, level, nodes, holders), visibility)

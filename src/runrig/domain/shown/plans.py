@@ -7,6 +7,7 @@ from runrig.domain.gangs import Law
 from runrig.domain.pools import PoolState
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import WorkflowDryRun
+from runrig.domain.shown.topology import Others
 from runrig.domain.value import Shown, at, example, shown_as
 
 
@@ -118,12 +119,8 @@ class PlanPool(Shown):
 shown_as(PlanPool("vision", example(PlanPoolRow), example(PlanPoolRow)))
 
 
-@dataclass(frozen=True, slots=True)
-class PlanUnseen(Shown):
+class PlanUnseen(Others):
     """Work that you do not see."""
-
-    gangs: int
-    gpus: int
 
 
 shown_as(PlanUnseen(2, 16))

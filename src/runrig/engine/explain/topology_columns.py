@@ -4,6 +4,7 @@ There is one row per node, in topology order, so a domain is a range of rows.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from runrig.domain.gangs import GangState
 from runrig.domain.quantities import GPU
-from runrig.engine.explain.topology_values import DomainGpus, DomainReport, GangsThatFit, Holder, TopologyQuestion
+from runrig.domain.shown.topology import DomainGpus, DomainReport, GangSize, GangsThatFit, Holder, Others
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.fit_counts import PodShape
@@ -23,7 +24,22 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 NOW = LAYERS
 """A gang that starts at once needs room in both layers: CHARGED is what is decided, REAL what is still running (law R4)."""
 
+MOST_HOLDERS = 5
+"""How many holders of a domain are named unless the question says otherwise."""
 NODES, CORDONED_NODES, _TOTAL, _FREE, _FIRM, _LOW, _CHANGING, _CORDONED = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyQuestion:
+    """The extent of a report.  *size* None: no gangs are counted.  *depth*: how many levels are shown; None: all.
+
+    *nodes*: True to show the nodes below the finest level.  *holders*: how many holders each domain names at most.
+    """
+
+    size: GangSize | None = None
+    depth: int | None = None
+    nodes: bool = False
+    holders: int = MOST_HOLDERS
 
 
 class NodeColumns:
@@ -157,27 +173,25 @@ class DomainTable:
         bounds = np.searchsorted(domains, np.arange(len(self.sums) + 1))
         return _Ranked(who[order].tolist(), pods[order].tolist(), gpus[order].tolist(), bounds.tolist())
 
-    def holders(self, index: int) -> tuple[tuple[Holder, ...], tuple[int, int]]:
-        """The named holders of domain *index*, and (number, GPUs) of the remaining ones."""
+    def holders(self, index: int) -> tuple[tuple[Holder, ...], Others]:
+        """The named holders of domain *index*, and the remaining ones."""
         ranked, gangs = self._ranked, self._work.gangs
         first, last = ranked.bounds[index : index + 2]
         named = min(last, first + self._work.most)
-        rows = zip(ranked.who[first:named], ranked.pods[first:named], ranked.gpus[first:named], strict=True)
-        return tuple(_holder(gangs[who], pods, gpus) for who, pods, gpus in rows), (
-            last - named,
-            sum(ranked.gpus[named:last]),
-        )
+        rows = zip(*(column[first:named] for column in ranked[:3]), strict=True)
+        others = Others(last - named, sum(ranked.held_gpus[named:last]))
+        return tuple(_holder(gangs[who], pods, gpus) for who, pods, gpus in rows), others
 
-    def view(self, index: int, key: str | None, path: tuple[str, ...], state: str | None = None) -> DomainReport:
+    def view(self, index: int, level: str | None, path: tuple[str, ...], state: str | None = None) -> DomainReport:
         """The report on domain *index*, without the domains inside it."""
         sums = self.sums[index].tolist()
         holders, others = self.holders(index)
         return DomainReport(
-            key=key,
+            level=level,
             path=path,
             state=state,
             nodes=sums[NODES],
-            cordoned=sums[CORDONED_NODES],
+            cordoned_nodes=sums[CORDONED_NODES],
             gpus=DomainGpus(*sums[_TOTAL:]),
             flavors={
                 name: DomainGpus(*flavor_sums[index].tolist()[_TOTAL:])
@@ -194,8 +208,8 @@ class _Ranked(NamedTuple):
     """Rows sorted by domain; *bounds*: the first row of each domain, and the end."""
 
     who: list[int]
-    pods: list[int]
-    gpus: list[int]
+    held_pods: list[int]
+    held_gpus: list[int]
     bounds: list[int]
 
 

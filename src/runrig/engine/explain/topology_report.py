@@ -10,14 +10,14 @@ import numpy as np
 
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, TopologyKey
-from runrig.engine.explain.topology_columns import CORDONED_NODES, NODES, DomainTable, NodeColumns, WorkColumns
-from runrig.engine.explain.topology_values import (
-    DomainReport,
-    GangsThatFit,
-    LevelReport,
+from runrig.domain.shown.topology import DomainReport, GangsThatFit, LevelReport, TopologyMap, UnlabelledNode
+from runrig.engine.explain.topology_columns import (
+    CORDONED_NODES,
+    NODES,
+    DomainTable,
+    NodeColumns,
     TopologyQuestion,
-    TopologyReport,
-    UnlabelledNode,
+    WorkColumns,
 )
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.nodes.topology import Domain, TopologyIndex
@@ -25,7 +25,7 @@ from runrig.engine.nodes.topology import Domain, TopologyIndex
 
 def topology_report(
     ledger: Ledger, keys: Sequence[TopologyKey], flavors: Collection[str], question: TopologyQuestion | None = None
-) -> TopologyReport:
+) -> TopologyMap:
     """The report on the nodes of *flavors* by the levels of *keys*, coarse to fine; without keys the nodes come right below the whole."""
     asked = question or TopologyQuestion()
     topology = ledger.nodes.topology(tuple(key.label for key in keys))
@@ -35,7 +35,14 @@ def topology_report(
         DomainTable(work, domain_of, starts) for domain_of, starts in zip(topology.of, topology.starts, strict=True)
     ]
     views = _Views(topology, keys, asked, work, tables)
-    return TopologyReport(tuple(keys), tuple(nodes.flavors), tuple(views.levels()), views.whole(), tuple(views.apart()))
+    return TopologyMap(
+        pools=(),
+        keys=tuple(keys),
+        flavors=tuple(nodes.flavors),
+        levels=tuple(views.levels()),
+        all=views.whole(),
+        apart=tuple(views.apart()),
+    )
 
 
 # ---------------------------------------------------------------- as a tree
@@ -75,7 +82,7 @@ class _Views:
         count = len(self._topology.nodes)
         domain_of, starts = np.zeros(count, dtype=np.int64), np.array([0, count], dtype=np.int64)
         report = DomainTable(self._work, domain_of, starts).view(0, None, ())
-        return replace(report, inside=tuple(self._below(self._topology.whole(labelled=True))))
+        return replace(report, domains=tuple(self._below(self._topology.whole(labelled=True))))
 
     def _below(self, domain: Domain) -> Iterator[DomainReport]:
         level = domain.level + 1
@@ -90,7 +97,7 @@ class _Views:
                     yield self._node(inner)
                 else:
                     report = self._tables[level].view(index, self._keys[level].key, self._topology.path(inner))
-                    yield replace(report, inside=tuple(self._below(inner)))
+                    yield replace(report, domains=tuple(self._below(inner)))
 
     def _node(self, domain: Domain) -> DomainReport:
         node = self._topology.nodes[domain.first].node

@@ -9,9 +9,9 @@ from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Nominate, Pree
 from runrig.domain.quantities import GPU, amount_in_words
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.records import Event
+from runrig.domain.shown.topology import DomainReport, Others, TopologyMap
 from runrig.domain.shown.why import GroupWhy
 from runrig.engine.explain.headlines import Headline
-from runrig.engine.explain.topology_values import DomainReport, TopologyReport
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.visibility import Visibility
 
@@ -160,11 +160,11 @@ def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- the map of nodes
 
 
-def survey(found: TopologyReport, sees: Callable[[str], bool], most: int) -> TopologyReport:
+def survey(found: TopologyMap, sees: Callable[[str], bool], most: int) -> TopologyMap:
     """*found* with at most *most* holders in each domain, all from pools that are seen; the rest count among the others."""
     return replace(
         found,
-        whole=_view(found.whole, sees, most),
+        all=_view(found.all, sees, most),
         apart=tuple(replace(each, node=_view(each.node, sees, most)) for each in found.apart),
     )
 
@@ -173,10 +173,10 @@ def _view(view: DomainReport, sees: Callable[[str], bool], most: int) -> DomainR
     shown = tuple(each for each in view.holders if sees(each.pool))[:most]
     named = {each.gang for each in shown}
     hidden = [holder for holder in view.holders if holder.gang not in named]
-    gangs, gpus = view.others
+    others = Others(view.others.gangs + len(hidden), view.others.gpus + sum(each.gpus for each in hidden))
     return replace(
         view,
         holders=shown,
-        others=(gangs + len(hidden), gpus + sum(each.gpus for each in hidden)),
-        inside=tuple(_view(each, sees, most) for each in view.inside),
+        others=others,
+        domains=tuple(_view(each, sees, most) for each in view.domains),
     )

@@ -2,54 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.pools import Pool, PoolState, TopologyKey
+from runrig.domain.shown.topology import GangSize, TopologyAnswer, TopologyMap
+from runrig.engine.explain.topology_columns import MOST_HOLDERS as MOST_HOLDERS
+from runrig.engine.explain.topology_columns import TopologyQuestion
 from runrig.engine.explain.topology_report import topology_report
-from runrig.engine.explain.topology_values import (
-    MOST_HOLDERS,
-    DomainGpus,
-    DomainReport,
-    GangsThatFit,
-    Holder,
-    LevelReport,
-    Size,
-    TopologyQuestion,
-    TopologyReport,
-    UnlabelledNode,
-)
 from runrig.engine.state.state import State
 from runrig.service.queries import redaction
 from runrig.service.queries.lookup import flavors_of, live_pool, settings_of
 from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Readable
 
-__all__ = [
-    "MOST_HOLDERS",
-    "DomainGpus",
-    "DomainReport",
-    "GangsThatFit",
-    "Holder",
-    "LevelReport",
-    "Map",
-    "MapQuery",
-    "Size",
-    "Topology",
-    "TopologyReport",
-    "UnlabelledNode",
-    "parse_size",
-]
-
 _SIZE = re.compile(r"([0-9]{1,9})(?:[xX×]([0-9]{1,9}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    """*report*: on the nodes that *pools* may use together; these have the same topology keys."""
-
-    pools: tuple[str, ...]
-    report: TopologyReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +24,7 @@ class MapQuery:
     """*pool* None: all.  *level*: the key of the finest level to show; None: all levels.  *nodes*: show nodes too."""
 
     pool: str | None = None
-    size: Size | None = None
+    size: GangSize | None = None
     level: str | None = None
     nodes: bool = False
     holders: int = MOST_HOLDERS
@@ -67,7 +34,7 @@ class Topology:
     def __init__(self, transactor: Readable) -> None:
         self._transactor = transactor
 
-    def maps(self, query: MapQuery, visibility: Visibility = ALL) -> tuple[Map, ...]:
+    def maps(self, query: MapQuery, visibility: Visibility = ALL) -> TopologyAnswer:
         """One map for each list of keys that pools have, pools without keys last; with *level* only lists that contain it.
 
         A pool that *visibility* does not reach is not named, nor are its gangs: they count among the others.
@@ -78,7 +45,8 @@ class Topology:
             by_keys = _by_keys(state, query.pool, visibility)
             if query.level is not None:
                 by_keys = _with_level(by_keys, query.level)
-            return tuple(_map(state, keys, pools, query, visibility) for keys, pools in by_keys)
+            maps = tuple(_map(state, keys, pools, query, visibility) for keys, pools in by_keys)
+        return TopologyAnswer(query.size, maps)
 
 
 Shared = tuple[tuple[TopologyKey, ...], list[Pool]]
@@ -108,7 +76,7 @@ def _names(keys: Sequence[TopologyKey]) -> list[str]:
 
 def _map(
     state: State, keys: tuple[TopologyKey, ...], pools: Sequence[Pool], query: MapQuery, visibility: Visibility
-) -> Map:
+) -> TopologyMap:
     flavors = {name for pool in pools for name in flavors_of(state, pool)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
     # Holders that are not named anyway must not push those that are out of the list.
@@ -116,13 +84,13 @@ def _map(
     shown = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
     if not visibility.whole:
         shown = redaction.survey(shown, visibility.sees, query.holders)
-    return Map(tuple(pool.name for pool in pools), shown)
+    return replace(shown, pools=tuple(pool.name for pool in pools))
 
 
-def parse_size(text: str) -> Size:
+def parse_size(text: str) -> GangSize:
     """``64`` is 64 pods of one GPU, ``8x4`` eight pods of four GPUs each.  Raises InvalidInput."""
     match = _SIZE.fullmatch(text.strip())
-    size = Size(int(match[1]), int(match[2] or 1)) if match else Size(0, 0)
+    size = GangSize(int(match[1]), int(match[2] or 1)) if match else GangSize(0, 0)
     if size.pods < 1 or size.gpus < 1:
         raise InvalidInput.one(
             f"invalid size {text!r:.80}. Use a number of 1-GPU pods (64) or PODSxGPUS (8x8), each from 1 to 999999999",

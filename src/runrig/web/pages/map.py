@@ -8,8 +8,9 @@ from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound
+from runrig.domain.shown.topology import GangsThatFit
 from runrig.service.queries.board import Board
-from runrig.service.queries.topology import GangsThatFit, MapQuery, parse_size
+from runrig.service.queries.topology import MapQuery, parse_size
 from runrig.service.queries.visibility import Visibility
 from runrig.web.domains import MapView, Path, domains_of, fits_of, outlined, path_named, places_in
 from runrig.web.pages.overview import colours_in
@@ -82,6 +83,6 @@ def _path(board: Board, text: str) -> Path:
 
 def _fits(views: Views, board: Board, size: str, visibility: Visibility) -> dict[Path, GangsThatFit]:
     """By domain; () is all nodes together.  Of pools with other keys than the map nothing is said."""
-    maps = views.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility)
-    reports = [each.report for each in maps if tuple(key.key for key in each.report.keys) == board.levels]
-    return fits_of(reports[0].whole) if reports else {}
+    maps = views.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility).maps
+    found = [each.all for each in maps if tuple(key.key for key in each.keys) == board.levels]
+    return fits_of(found[0]) if found else {}
