@@ -63,7 +63,7 @@ def test_we_decide_as_the_peer_does(case: Case) -> None:
 
 def test_the_systems_are_those_that_the_page_counts() -> None:
     assert [case["id"] for case in SYSTEMS] == [f"peer-{number:03d}" for number in range(1, len(SYSTEMS) + 1)]
-    assert re.findall(r"On (\d+) of (\d+) random systems", PAGE) == [
+    assert re.findall(r"We decide (\d+) of (\d+) random systems", PAGE) == [
         (str(len(SYSTEMS) - len(LISTED)), str(len(SYSTEMS)))
     ]
     assert len(SYSTEMS) - len(LISTED) >= LEAST_EQUAL * len(SYSTEMS)

@@ -64,7 +64,7 @@ def test_the_page_counts_the_rounds_and_the_decisions() -> None:
     }
     decisions = sum(len(case["did"]) for case in ROUNDS)
     told = decisions - sum(missed.values())
-    assert re.findall(r"(\d+) rounds, (\d+) of their (\d+) decisions", PAGE) == [
+    assert re.findall(r"(\d+) rounds, (\d+) of (\d+) decisions", PAGE) == [
         (str(len(ROUNDS)), str(told), str(decisions))
     ]
     assert told >= LEAST_PREDICTED * decisions

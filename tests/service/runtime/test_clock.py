@@ -75,8 +75,8 @@ def test_a_clock_that_is_put_forward_does_not_end_what_is_limited_to_an_hour(any
         assert status(service, id) == "RUNNING"
         why = service.workflow_queries.why(id).sentence
         assert why.endswith(
-            "the system clock is 90.0 minutes ahead of the server's time: limits count only what has passed until "
-            "`runrig admin accept-clock`"
+            "The system clock is 90.0 minutes ahead of the server's time. "
+            "Until `runrig admin accept-clock`, time limits count only measured time."
         )
         assert scraped(service.metrics.text().decode())["runrig_clock_difference_seconds"] == {(): 90 * MINUTE}
         machine.later(11 * MINUTE)
