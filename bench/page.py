@@ -28,9 +28,9 @@ from tests.worlds import seeded
 from bench.section import Cell, Rows, verdict
 from bench.store import FILE, STARTS_WITHIN_S, TOKEN
 from bench.submits import processor_s
-from runrig.api import connections
 from runrig.api.app import create_app
-from runrig.api.crowd import Crowd, Door
+from runrig.api.http import connections
+from runrig.api.http.crowd import Crowd, Door
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.access import role_named
 from runrig.service.service import Service

@@ -23,9 +23,9 @@ import uvicorn
 from tests import postgres
 
 from bench.timing import Times, timed
-from runrig.api import connections
 from runrig.api.app import create_app
-from runrig.api.crowd import Crowd, Door
+from runrig.api.http import connections
+from runrig.api.http.crowd import Crowd, Door
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor, Node

@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
-from runrig.api import connections
-from runrig.api.crowd import Crowd, Door
-from runrig.api.heads import LARGEST_HEAD
-from runrig.api.lingering import TOGETHER
+from runrig.api.http import connections
+from runrig.api.http.crowd import Crowd, Door
+from runrig.api.http.heads import LARGEST_HEAD
+from runrig.api.http.lingering import TOGETHER
 from tests.attack.wire import Wire, wire
 from tests.patience import until
 

@@ -14,10 +14,10 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from runrig.api import connections
 from runrig.api.app import create_app
-from runrig.api.crowd import Crowd, Door
-from runrig.api.pulse import Pulse
+from runrig.api.http import connections
+from runrig.api.http.crowd import Crowd, Door
+from runrig.api.http.pulse import Pulse
 from runrig.api.staying import STILL_S
 from runrig.domain.access import role_named
 from runrig.service.queries.visibility import ALL

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from runrig import __version__
 from runrig.api import document, failures, meta, metrics, permissions, sockets, v1
 from runrig.api.guard import Guard, own_names
+from runrig.api.http.pulse import Pulse
 from runrig.api.osmo import (
     accounts,
     apps,
@@ -21,7 +22,6 @@ from runrig.api.osmo import (
     tasks,
     workflows,
 )
-from runrig.api.pulse import Pulse
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1.following import Followers
 from runrig.service.service import Service

@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from runrig.api.absent import why_absent
+from runrig.api.http.short_way import UnknownParameter
 from runrig.api.problems import written
-from runrig.api.short_way import UnknownParameter
 from runrig.domain import statuses
 from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
 from runrig.service.runtime import logs

@@ -17,8 +17,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.api import browsers
-from runrig.api.crowd import Guest
 from runrig.api.failures import headers_of, status_of
+from runrig.api.http.crowd import Guest
+from runrig.api.http.upgrade import SOCKETS
 from runrig.api.problems import OURS, written
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
@@ -44,8 +45,6 @@ USER_HEADER = "x-osmo-user"
 """The header in which alone the reference client says who it is after `login --method dev`."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
 """How headers begin that proxies and browsers add, and the reference client does not."""
-SOCKETS = ("/api/v1/sessions/", "/api/router/")
-"""Where paths of WebSockets begin: at our door, and at that of the reference client; there are no others."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOO_LARGE = f"the request has more than {LARGEST_BODY // 1024 // 1024} MiB: send less"
 

@@ -13,7 +13,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from runrig.api.error_docs import Said, documented
-from runrig.api.short_way import ShortWay
+from runrig.api.http.short_way import ShortWay
 from runrig.domain.access import Identity
 from runrig.domain.errors import InvalidInput
 from runrig.domain.value import Shown, Tagged

@@ -19,7 +19,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from runrig.api import failures, problems
-from runrig.api.guard import SOCKETS
+from runrig.api.http.upgrade import SOCKETS
 from runrig.api.waiting import changes, soon
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
 from runrig.ports.backend import ERR, Passage, Size

@@ -16,8 +16,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from runrig.api.http.pulse import Pulse
 from runrig.api.permissions import Seeing, needs
-from runrig.api.pulse import Pulse
 from runrig.api.routing import Asked, Found, Route, Serving
 from runrig.api.staying import STILL_S, Staying, seeing_as_much
 from runrig.api.waiting import soon

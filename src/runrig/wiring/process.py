@@ -21,11 +21,11 @@ import uvicorn
 from anyio import to_thread
 
 from runrig import __version__
-from runrig.api import crowd
+from runrig.api.http import crowd
 from runrig.backends.clock import ServerClock
-from runrig.disk import is_full
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.disk import is_full
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.queries import would_start
 from runrig.service.runtime import template_queue

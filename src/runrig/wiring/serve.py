@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 from starlette.types import ASGIApp
 
-from runrig.api import connections
 from runrig.api.app import create_app
-from runrig.api.crowd import Crowd
+from runrig.api.http import connections
+from runrig.api.http.crowd import Crowd
 from runrig.api.standby import BROKEN, Standby, Standing
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runrig import wire
-from runrig.api import connections
 from runrig.api.app import create_app
+from runrig.api.http import connections
 from runrig.api.osmo.answers import workflows as as_answers
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend

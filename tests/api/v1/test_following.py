@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runrig.api.pulse import Pulse
+from runrig.api.http.pulse import Pulse
 from runrig.api.staying import STILL_S
 from runrig.api.v1 import events, following
 from runrig.api.v1.answers.events import cluster_event

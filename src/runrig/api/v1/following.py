@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 
-from runrig.api.pulse import Pulse
+from runrig.api.http.pulse import Pulse
 from runrig.api.staying import STILL_S
 from runrig.api.v1.answers.events import cluster_event
 from runrig.api.waiting import soon

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api.edits import check_promise
-from runrig.api.leaving import watch
+from runrig.api.http.leaving import watch
 from runrig.api.permissions import About, Asker, Asking, Sent, needs
 from runrig.api.routing import Asked, Route, Serving
 from runrig.api.v1.answers.declared import change

@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api import logs
-from runrig.api.leaving import leaving_of
+from runrig.api.http.leaving import leaving_of
 from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Asked, Route, Serving
 from runrig.api.staying import Staying, present, staying

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
+from runrig.api.http.short_way import UnknownParameter
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving
-from runrig.api.short_way import UnknownParameter
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.ports.past import Moment

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from runrig.api import logs
-from runrig.api.leaving import leaving_of
+from runrig.api.http.leaving import leaving_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving

@@ -5,8 +5,8 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from runrig.api.guard import SOCKETS
-
+SOCKETS = ("/api/v1/sessions/", "/api/router/")
+"""Where paths of WebSockets begin: at our door, and at that of the reference client; there are no others."""
 LARGEST_MESSAGE = 1024 * 1024
 """Bytes of one message."""
 _LINE = re.compile(rb"GET (?:" + "|".join(SOCKETS).encode() + rb")[^ ]* HTTP/1\.1\r\n")

@@ -1,0 +1,1 @@
+"""Bytes and connections: parsing requests, limiting and closing connections.  Independent of routes."""
