@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from runrig.disk import is_full
 from runrig.domain.errors import ServerFault
+from runrig.ports.disk import is_full
 from runrig.store.faults import full
 
 INHERITED_S = 5.0

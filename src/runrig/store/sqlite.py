@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
-from runrig.disk import identity, is_full, sync_folder
 from runrig.domain.errors import ServerFault, Unavailable
+from runrig.ports.disk import identity, is_full, sync_folder
 from runrig.store import stored_values
 from runrig.store.codec import loads
 from runrig.store.database import Database

@@ -25,7 +25,7 @@ from runrig.api.http import crowd
 from runrig.backends.clock import ServerClock
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.disk import is_full
+from runrig.ports.disk import is_full
 from runrig.ports.store import Store, WorkflowQuery
 from runrig.service.queries import would_start
 from runrig.service.runtime import template_queue

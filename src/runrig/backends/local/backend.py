@@ -23,11 +23,11 @@ from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
-from runrig.disk import identity
 from runrig.domain.errors import Conflict, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
+from runrig.ports.disk import identity
 
 _POLL_S = 0.5
 """How late the end of a task is seen at most if its supervisor could not ring."""

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from runrig.disk import sync_folder
 from runrig.domain.workflows import TaskKey
+from runrig.ports.disk import sync_folder
 
 
 class LiveFolder:

@@ -1,4 +1,4 @@
-"""What the store and the backends both do with a disk, who do not know each other."""
+"""Disk operations that the store and the backends share."""
 
 import errno
 import os
@@ -15,12 +15,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """True if *error* says that there is no room left on a disk, or no more of it for this user."""
+    """True if *error* means that the disk or this user's share of it is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Returns what tells a file or folder from another one of its name; None if it is not there."""
+    """Identifies a file or folder even if another one takes its name; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
