@@ -1,5 +1,7 @@
 // Keeps the page as it is now: the server says that something changed, and what stands in the sections is fetched anew.
 // A page that nobody looks at asks for nothing.  How long to pause between two questions is up to the server.
+import { fetched, swap } from "./sections.js";
+
 const PAUSE_MS = 2000;
 const mark = document.getElementById("pulse");
 let source = null;
@@ -11,38 +13,15 @@ let shown = told;
 // A page of an earlier time stays as it is.
 const past = () => "at" in document.body.dataset;
 
-// As a document: it is parsed without running anything, which the policy of the page would not allow otherwise.
-export function fetched(address, refreshes = false) {
-  return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open("GET", address);
-    request.responseType = "document";
-    request.setRequestHeader("Accept", "text/html");
-    if (refreshes) request.setRequestHeader("X-Page-Refresh", "1");
-    request.onload = () => {
-      const there = request.responseURL.includes("/login") ? 401 : request.status;
-      if (refreshes) pause = 1000 * request.getResponseHeader("X-Page-Pause") || pause;
-      if (there === 200 && request.response) resolve(request.response);
-      else reject(new Error(`${there}`));
-    };
-    request.onerror = () => reject(new Error("no response"));
-    request.send();
-  });
-}
-
-export function swap(id, from) {
-  const here = document.getElementById(id);
-  const there = from.getElementById(id);
-  if (here && there && here.outerHTML !== there.outerHTML && !here.contains(document.activeElement)) here.replaceWith(document.adoptNode(there));
-}
-
 async function refresh() {
   if (waiting || document.hidden || shown >= told) return;
   waiting = true;
   // Many tabs hear of a change at the same moment.
   if (pause > PAUSE_MS) await new Promise((resolve) => setTimeout(resolve, Math.random() * (pause - PAUSE_MS)));
   try {
-    const found = await fetched(location.pathname + location.search, true);
+    const found = await fetched(location.pathname + location.search, { "X-Page-Refresh": "1" }, (answer) => {
+      pause = 1000 * answer.getResponseHeader("X-Page-Pause") || pause;
+    });
     for (const each of document.querySelectorAll("[data-live]")) swap(each.id, found);
     shown = Number(found.body.dataset.revision || told);
     document.dispatchEvent(new Event("refreshed"));

@@ -1,5 +1,5 @@
 // A slider over all that is kept: the map and the lists follow it.  Without script the same is a field and links.
-import { fetched, swap } from "./live.js";
+import { fetched, swap } from "./sections.js";
 
 const MOST_POINTS = 200;
 const SVG = "http://www.w3.org/2000/svg";
