@@ -139,7 +139,7 @@ def test_tasks_are_handed_values_and_the_data_folder_keeps_none(tmp_path: Path) 
         assert [text for text in told if CANARY in text] == []
         it.runrig("credential", "delete", "two", "--yes")
         refused_ = it.runrig("workflow", "submit", str(tmp_path / "uses.yaml"))
-        assert (refused_.code, "has no credential 'two'" in refused_.err) == (1, True)
+        assert (refused_.code, "unknown credential 'two' of " in refused_.err) == (1, True)
         until(lambda: not (it.data / "tasks/uses-1/main/0/credentials/two").exists())
         with sqlite3.connect(it.data / "runrig.db") as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -35,7 +35,7 @@ def test_the_user_gets_in_by_name_with_its_own_roles(shared: Target) -> None:
     shared.ok("GET", "/api/v1/workflows/mine-1/wait?for=RUNNING&timeout=120")
     assert shared.ok("GET", "/api/workflow/mine-1")["submitted_by"] == "dev"
     assert "event=dev_login user=dev" in shared.log.read_text()
-    assert "can act as dev, without a token" in (shared.data.parent / "stderr").read_text()
+    assert "can act as dev without a token" in (shared.data.parent / "stderr").read_text()
 
 
 @pytest.mark.parametrize(

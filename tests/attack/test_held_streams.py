@@ -80,7 +80,7 @@ def ended(connection: Wire) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("way", "code", "said"), [("role", 2, "there is no workflow"), ("token", 4, "token")])
+@pytest.mark.parametrize(("way", "code", "said"), [("role", 2, "not found"), ("token", 4, "token")])
 def test_who_follows_on_a_command_line_is_told_that_it_did_not_end(
     target: Target, way: str, code: int, said: str
 ) -> None:

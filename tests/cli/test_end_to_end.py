@@ -183,7 +183,7 @@ def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
     (group,) = server.json("workflow", "why", waiter)["groups"]
     assert [(each["code"], each["law"]) for each in group["reasons"]] == [("OnHold", "W3")]
     user = server.json("workflow", "query", waiter)["held_by"]
-    assert f"held by {user}" in " ".join(server.runrig("workflow", "list", "-s", "PENDING").out.split())
+    assert f"on hold ({user})" in " ".join(server.runrig("workflow", "list", "-s", "PENDING").out.split())
     assert lines_with("On hold", server.runrig("workflow", "query", waiter).out)[0].split()[2:4] == ["by", user]
     assert f"{waiter} put on hold by {user} (rule W3)" in server.runrig("workflow", "events", waiter).out
     assert server.runrig("workflow", "cancel", holder).code == 0

@@ -40,6 +40,6 @@ def test_who_was_preempted_and_what_was_resized(tmp_path: Path) -> None:
         (resized,) = lines(server.runrig("events", "--kind", "resized").out)
         assert "resized pool sim: " in resized
         ghost = server.runrig("events", "--pool", "ghost")
-        assert (ghost.code, "no pool 'ghost': there are sim, team" in ghost.err) == (2, True)
+        assert (ghost.code, "unknown pool 'ghost' (pools: sim, team)" in ghost.err) == (2, True)
         assert server.runrig("events", "--until", "1h").out == "nothing happened of that kind, there and then\n"
         assert server.runrig("events", "--kind", "eaten").code == 2

@@ -208,4 +208,4 @@ def test_the_trail_of_a_real_server(tmp_path: Path) -> None:
         assert "State        ARCHIVED" in server.runrig("pool", "show", "team--a", "--at", printed).out
         early = server.runrig("pool", "show", "team", "--at", "2020-01-01")
         assert (early.code, early.out) == (2, "")
-        assert "there was no pool 'team' at 2020-01-01 00:00:00 UTC" in early.err
+        assert "pool 'team' did not exist at 2020-01-01 00:00:00 UTC" in early.err
