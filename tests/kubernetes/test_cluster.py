@@ -373,7 +373,7 @@ def test_no_line_of_a_broken_file_is_shown(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as told:
         connect(place)
     assert told.value.message == f"kubeconfig {place} cannot be used: not valid YAML (line 3)"
-    with pytest.raises(InvalidInput, match=f"^no kubeconfig at {tmp_path}/none: "):
+    with pytest.raises(InvalidInput, match=rf"^no kubeconfig at {tmp_path}/none\. "):
         connect(tmp_path / "none")
 
 

@@ -182,7 +182,7 @@ def test_the_traceback_of_a_pod_is_on_the_first_screen_of_logs_why_query_and_the
         last = told.partition("main wrote last:\n")[2].splitlines()
         assert [line.removeprefix("  ") for line in last[: len(SHOWN)]] == SHOWN
         assert len(told.splitlines()) < 30
-    assert f"{id} is FAILED; main failed: KeyError: 'state_dict' (exit code 1)" in " ".join(why.split())
+    assert f"{id} is FAILED. Task main failed: KeyError: 'state_dict' (exit code 1)" in " ".join(why.split())
     assert "Cause        KeyError: 'state_dict' (main)" in query.splitlines()
     assert "KeyError: 'state_dict' <small>main, exit code 1</small>" in unescape(card)
     assert card.count("<mark>") == 4

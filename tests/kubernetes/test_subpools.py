@@ -197,7 +197,7 @@ def test_two_servers_share_a_cluster_and_each_minds_its_own_business(world: Worl
         second.runs(two)
         with undisturbed(first):
             more = second.submit(one_task("more", 2), "team")
-            second.until(lambda: "no nodes have room" in second.why(more), "it is seen that there is no room")
+            second.until(lambda: "no node has room for its pod" in second.why(more), "it is seen that there is no room")
             second.say("pool", "subpool", "create", "team", "a", "--quota", "1")
             come_to_be(second, {"": 4, "---shared": 3, "--a": 1})
             second.say("pool", "subpool", "delete", "team", "a")

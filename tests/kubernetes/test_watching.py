@@ -247,7 +247,7 @@ def test_a_server_that_hangs_is_noticed_though_its_connections_stand(world: Worl
         server = world.plane.processes["kube-apiserver"]
         os.kill(server.pid, signal.SIGSTOP)
         try:
-            world.plane.until(lambda: "in time" in (seen.watch.trouble or ""), "it is noticed")
+            world.plane.until(lambda: "timed out" in (seen.watch.trouble or ""), "it is noticed")
         finally:
             os.kill(server.pid, signal.SIGCONT)
         seen.write("a", "1")
