@@ -124,7 +124,7 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
     with looking(mine, chromium) as watched:
         page = watched.goto("/workflow/waits-1")
         expect(page.locator(".sentence")).to_contain_text(
-            "waits-1 is waiting: mine has 0 of its quota", timeout=PATIENCE_MS
+            "waits-1 is waiting: needs 2 GPUs, but pool mine has no quota left", timeout=PATIENCE_MS
         )
         page = watched.goto("/pool/mine")
         page.get_by_role("link", name="Edit…").click()

@@ -121,7 +121,7 @@ def test_what_would_start_it_is_found_while_the_page_is_read(server: Lab, chromi
     with looking(server, chromium) as watched:
         page = watched.goto("/workflow/b-1")
         expect(page.locator(".sentence")).to_contain_text(
-            "b-1 is waiting: pool1 has 0 of its quota", timeout=PATIENCE_MS
+            "b-1 is waiting: needs 2 GPUs, but pool pool1 has no quota left", timeout=PATIENCE_MS
         )
         expect(page.locator("#would .dials")).to_contain_text("move it to pool pool2", timeout=PATIENCE_MS)
         watched.is_content()
