@@ -21,7 +21,7 @@ import pytest
 from bench import calibration
 from tests.worlds import warm
 
-BUDGETS = {"fast": 750, "slow": 1100}
+BUDGETS = {"fast": 750, "slow": 950}
 """Calibrated processor seconds of each tier, collecting and all processes included."""
 MOST = 1.3
 _LISTED = 20
