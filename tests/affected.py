@@ -34,8 +34,8 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def reached(text: str, known: Mapping[str, Path]) -> tuple[set[str], set[str]]:
-    """The modules that a module's *text* names, and the first parts of the paths that its strings may be."""
+def reached(text: str, package: str, known: Mapping[str, Path]) -> tuple[set[str], set[str]]:
+    """The modules that the *text* of a module in *package* names, and the first parts of the paths that its strings may be."""
     names: set[str] = set()
     paths: set[str] = set()
     for node in ast.walk(ast.parse(text)):
@@ -43,12 +43,19 @@ def reached(text: str, known: Mapping[str, Path]) -> tuple[set[str], set[str]]:
             node.value.value = ""  # words of a docstring reach nothing
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.update(f"{_origin(node, package)}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names.update(_NAMED.findall(node.value))
             paths.add(node.value.partition("/")[0])
     return {module for name in names for module in _known(name, known)}, paths
+
+
+def _origin(node: ast.ImportFrom, package: str) -> str:
+    """What *node* imports from, by its whole name: ``from ..a import b`` counts from *package* upwards."""
+    around = package.split(".")
+    above = around[: len(around) - node.level + 1] if node.level else []
+    return ".".join((*above, *filter(None, (node.module,))))
 
 
 def _known(name: str, known: Mapping[str, Path]) -> Iterator[str]:
@@ -72,7 +79,8 @@ def graph() -> Graph:
     edges, strings = {}, {}
     for name, file in known.items():
         text = (ROOT / file).read_text(encoding="utf-8")
-        edges[name], strings[name] = reached(text, known)
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        edges[name], strings[name] = reached(text, package, known)
         edges[name] |= _fixtures(name, text, known)
     return Graph(known, edges, strings)
 

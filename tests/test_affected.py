@@ -15,13 +15,24 @@ def names(*changed: str) -> set[str]:
         ("src/runrig/engine/quota/quota_node.py", "engine/quota/test_tree.py"),
         ("src/runrig/cli/commands/cohort.py", "cli/test_topology.py"),
         ("src/runrig/wiring/serve.py", "wiring/test_serve.py"),
+        ("src/runrig/wiring/up.py", "crash/test_kill_server.py"),
         ("tests/worlds/seeded.py", "bench/test_bench.py"),
         ("tests/store/contract/conftest.py", "store/contract/test_log.py"),
         ("tests/stores.py", "service/runtime/test_clock.py"),
         ("src/runrig/web/templates/overview.html", "web/test_pages.py"),
         ("examples/topology/01-cluster.yaml", "engine/placement/test_use_cases.py"),
     ],
-    ids=["an import", "a lazy table", "a process", "a world", "fixtures", "any_store", "a template", "data"],
+    ids=[
+        "an import",
+        "a lazy table",
+        "a process",
+        "a relative import",
+        "a world",
+        "fixtures",
+        "any_store",
+        "a template",
+        "data",
+    ],
 )
 def test_a_change_reaches_the_tests_that_use_it(changed: str, test: str) -> None:
     assert test in names(changed)

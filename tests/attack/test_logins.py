@@ -1,4 +1,4 @@
-"""Three thousand failed logins: most are not even listened to, a good token always is, and it costs the server next to nothing."""
+"""Ten thousand failed logins: most are not even listened to, a good token always is, and it costs the server next to nothing."""
 
 import http.client
 import threading
@@ -12,7 +12,7 @@ import pytest
 from tests.attack.target import Target, refused, serve
 from tests.patience import PATIENCE_S, crowding
 
-TRIES = 3_000
+TRIES = 10_000
 ATTACKERS = 10
 MOST_MEMORY = 60 * 1024 * 1024
 LISTENED_TO = 10
@@ -64,7 +64,7 @@ class _Attacker(threading.Thread):
 
 
 @pytest.mark.parametrize("way", [_token, _form])
-def test_three_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(
+def test_ten_thousand_failed_logins_are_stopped_and_a_good_token_gets_in(
     tmp_path: Path, way: Callable[[str], Attempt]
 ) -> None:
     with serve(tmp_path) as target, target.unharmed():

@@ -158,7 +158,7 @@ class Planner(Engine):
 @pytest.mark.explored
 def test_a_plan_is_what_then_happens() -> None:
     deterministic = settings(
-        max_examples=tries(30),
+        max_examples=tries(45),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

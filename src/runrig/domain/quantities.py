@@ -4,7 +4,7 @@ cpu in milli-cores, memory and storage in bytes, everything else (gpu first of a
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -104,6 +104,11 @@ def amount_in_words(resource: str, amount: int) -> str:
     if resource == CPU:
         return "1 CPU core" if amount == 1000 else f"{amount_in_a_sentence(resource, amount)} CPU cores"
     return f"{amount_in_a_sentence(resource, amount)} {resource}"
+
+
+def has_several_flavors(keys: Iterable[FlavorResource], resource: str) -> bool:
+    """True if more than one of *keys* is of *resource*, so that a sentence has to name the flavor."""
+    return sum(key.resource == resource for key in keys) > 1
 
 
 def amount_of_flavor(key: str, amount: int, *, named: bool) -> str:

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as it is spoken here: a request arrives whole, in time and readable in one way only, or its connection ends.
+"""HTTP/1.1 with limits: a request arrives whole, in time and with one possible reading, or its connection ends.
 
-The parser is written in C.  It gets one request at a time, of bytes that are counted out here and in `heads`: by itself it reads
-on as far as it can, sets no limit, and does not say where a request ended.
+The parser is written in C. It gets one request at a time, from bytes that this module and `heads` count out. On its own it
+would read as far as it can, without a limit, and would not report where a request ended.
 """
 
 import asyncio
@@ -279,7 +279,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._read()
 
     def _is_sending(self) -> bool:
-        """True if a client that is to be disconnected may still be sending."""
+        """True if a client whose connection is about to be closed may still be sending."""
         return self._refused or self._awaits is _Awaits.BODY
 
     def _hurry(self) -> None:

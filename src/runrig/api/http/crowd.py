@@ -1,8 +1,8 @@
-"""Who holds connections: strangers few per address and for seconds, users a share of all, and never more than there are descriptors.
+"""Limits on connections: unauthenticated ones get a few per address for some seconds, each user a share, within the file descriptors.
 
-A stranger is a connection that has not shown a valid token.  Where there is no room for a new connection, the oldest stranger has to
-go, first of all one of the same address: whoever says at once what it wants is served, however many hold connections idle.
-All of it happens in the event loop.
+A connection is a stranger until it shows a valid token. If there is no room for a new connection, the oldest stranger is
+closed, one from the same address first. So clients that send their request immediately are served, even if many others are idle.
+Everything runs in the event loop.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ BACKLOG = 100
 AT_ONCE = 16
 """Connections that wait to be accepted, and that are accepted in one go: then those that have come are heard first."""
 SPARE = 100
-"""Connections besides that are being ended."""
+"""Extra connections: those that are being closed."""
 FILES = 100
 """Descriptors for everything else."""
 _NOTE_EVERY_S = 60.0
@@ -35,7 +35,7 @@ _NOTE_EVERY_S = 60.0
 _log = logging.getLogger(__name__)
 
 End = Callable[[int, str], None]
-"""(status, message): says so, if it can, and hangs up."""
+"""Called with (status, message): sends the message if possible, and closes the connection."""
 
 
 class Guest:
@@ -45,7 +45,7 @@ class Guest:
         self.end = end
         self.address = address
         self.refusal: str | None = None
-        """Why it has to go as soon as it can be told."""
+        """Why it is closed, once the message can be sent; None if it is not."""
         self.is_leaving = False
         self._crowd = crowd
         self._user: str | None = None
@@ -69,7 +69,7 @@ class Guest:
         self._known()
 
     def answered(self) -> None:
-        """A request has been answered: a proxy is nobody's again."""
+        """A request was answered. The connection of a proxy belongs to no user until the next one."""
         if self._proxied:
             self._known()
 
@@ -208,7 +208,7 @@ class Arrived(socket.socket):
 
 
 class Door(socket.socket):
-    """A listening socket that lets in no more than *crowd* and the descriptors of this process allow."""
+    """A listening socket that accepts at most as many connections as *crowd* and the file descriptors of this process allow."""
 
     def __init__(self, crowd: Crowd, *kind: Any) -> None:
         super().__init__(*kind)

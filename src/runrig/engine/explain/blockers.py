@@ -11,6 +11,7 @@ from itertools import islice
 from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Placement
 from runrig.domain.pools import Queueing
+from runrig.domain.quantities import has_several_flavors
 from runrig.domain.reasons import Code, Concerned, Part, Reason
 from runrig.domain.steps import Steps
 from runrig.engine.explain.quota_reasons import MOST_CONCERNED, name_of, never_allowed, quota_reasons
@@ -119,8 +120,9 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
 def _worded(ledger: Ledger, entry: Entry, counts: tuple[int, ...], reason: Reason) -> Reason:
     """*reason* with what its sentence has to say: that the smallest size is judged, and which flavor, if there are several."""
     resource = reason.resource.partition("/")[2]
-    several = resource != "" and sum(key.resource == resource for key in ledger.tree.keys) > 1
-    return replace(reason, at_least=counts != entry.bucket.counts, named=several)
+    return replace(
+        reason, at_least=counts != entry.bucket.counts, named=has_several_flavors(ledger.tree.keys, resource)
+    )
 
 
 def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from runrig.domain.kueue import Policy, StopPolicy, Workload
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.quantities import has_several_flavors
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND
 from runrig.engine.kueue.scheduler_context import SchedulerContext
@@ -137,8 +138,7 @@ def _short(
 
 def _several(context: SchedulerContext, name: str) -> bool:
     """Whether several flavors have the resource of *name*, ``flavor/resource``."""
-    resource = name.partition("/")[2]
-    return sum(key.resource == resource for key in context.tree.keys) > 1
+    return has_several_flavors(context.tree.keys, name.partition("/")[2])
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:

@@ -11,7 +11,14 @@ from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
 from runrig.domain.plan import Action, Plan, Queue, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
-from runrig.domain.quantities import PODS, amount_in_a_sentence, amount_in_words, amount_of_flavor, listed
+from runrig.domain.quantities import (
+    PODS,
+    amount_in_a_sentence,
+    amount_in_words,
+    amount_of_flavor,
+    has_several_flavors,
+    listed,
+)
 from runrig.domain.reasons import Code, own_and_shared
 from runrig.domain.spans import format_duration
 from runrig.domain.workflow_status import UNNUMBERED
@@ -236,7 +243,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     assert broken is not None, "some choice breaks the promise"
     index, most, amount = broken
     key = state.ledger.tree.keys[index]
-    named = sum(each.resource == key.resource for each in state.ledger.tree.keys) > 1
+    named = has_several_flavors(state.ledger.tree.keys, key.resource)
     limit = amount_in_words(key.resource, max(0, most))
     leaf = state.ledger.leaf(entry)
     details = {"pool": entry.gang.pool, "resource": str(key), "asked": amount, "limit": most}

@@ -1,7 +1,5 @@
 // Keeps the page as it is now: the server says that something changed, and what stands in the sections is fetched anew.
 // A page that nobody looks at asks for nothing.  How long to pause between two questions is up to the server.
-import { fetched, swap } from "./sections.js";
-
 const PAUSE_MS = 2000;
 const mark = document.getElementById("pulse");
 let source = null;
@@ -12,6 +10,31 @@ let told = Number(document.body.dataset.revision || 0);
 let shown = told;
 // A page of an earlier time stays as it is.
 const past = () => "at" in document.body.dataset;
+
+// As a document: it is parsed without running anything, which the policy of the page would not allow otherwise.
+export function fetched(address, headers = {}, answered = () => {}) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", address);
+    request.responseType = "document";
+    request.setRequestHeader("Accept", "text/html");
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.onload = () => {
+      const there = request.responseURL.includes("/login") ? 401 : request.status;
+      answered(request);
+      if (there === 200 && request.response) resolve(request.response);
+      else reject(new Error(`${there}`));
+    };
+    request.onerror = () => reject(new Error("no response"));
+    request.send();
+  });
+}
+
+export function swap(id, from) {
+  const here = document.getElementById(id);
+  const there = from.getElementById(id);
+  if (here && there && here.outerHTML !== there.outerHTML && !here.contains(document.activeElement)) here.replaceWith(document.adoptNode(there));
+}
 
 async function refresh() {
   if (waiting || document.hidden || shown >= told) return;
@@ -85,6 +108,7 @@ document.addEventListener("visibilitychange", () => {
 });
 // The slider over earlier times is fetched when somebody wants it.
 const travel = document.getElementById("travel");
-if (travel?.open) import("./time.js");
-else travel?.addEventListener("toggle", () => import("./time.js"), { once: true });
+const slider = () => import("./time.js").then((time) => time.uses({ fetched, swap }));
+if (travel?.open) slider();
+else travel?.addEventListener("toggle", slider, { once: true });
 open();

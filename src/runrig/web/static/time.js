@@ -1,5 +1,4 @@
 // A slider over all that is kept: the map and the lists follow it.  Without script the same is a field and links.
-import { fetched, swap } from "./sections.js";
 
 const MOST_POINTS = 200;
 const SVG = "http://www.w3.org/2000/svg";
@@ -8,6 +7,8 @@ const bar = document.getElementById("time");
 const travel = document.getElementById("travel");
 const [first, last] = [Number(bar.dataset.first), Number(bar.dataset.last)];
 const slider = document.createElement("input");
+// How to fetch a page and put its sections in: live.js, which loads this module, hands both over.
+let fetched, swap;
 let wanted = null;
 let busy = false;
 
@@ -17,6 +18,10 @@ const address = (at) => {
   query.set("at", at);
   return `${location.pathname}?${query}`;
 };
+
+export function uses(page) {
+  ({ fetched, swap } = page);
+}
 
 // Everything that is fetched is of one revision; the page before it stays until it is there.
 async function go(where) {

@@ -1,5 +1,5 @@
 // Output as it is written, and what would start a workflow, which takes a moment to find.
-import { fetched, swap } from "./sections.js";
+import { fetched, swap } from "./live.js";
 
 const MOST = 400000;
 const output = document.getElementById("output");
