@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from bench.world import BRANCHES, FLAVORS, GPUS_PER_POOL, POOLS_PER_COHORT, UNIT
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Granted,
     Policies,
@@ -20,7 +20,6 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     System,
     Workload,
     WorkloadPodSet,

@@ -14,14 +14,14 @@ from time import perf_counter
 from typing import NamedTuple
 
 from bench.kueue import MODES
-from runrig.domain.kueue import (
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Policies,
     Policy,
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     System,
     Workload,
     WorkloadPodSet,

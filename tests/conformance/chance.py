@@ -7,7 +7,8 @@ every legal mix of policies.  One in four also has a second flavor and pod sets 
 from fractions import Fraction
 from random import Random
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue import Settings, Strategy
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Policies,
@@ -16,8 +17,6 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
-    Strategy,
     System,
     Workload,
     WorkloadPodSet,

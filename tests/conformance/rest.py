@@ -3,8 +3,9 @@
 from collections import deque
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import Settings, System
+from runrig.domain.kueue import Settings
 from runrig.domain.kueue_decisions import CycleReport
+from runrig.domain.kueue_objects import System
 from runrig.engine.kueue.simulator import Simulator
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -15,9 +15,7 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     StopPolicy,
-    Strategy,
     System,
     Workload,
     WorkloadPodSet,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue import System
+from runrig.domain.kueue_objects import System
 from runrig.spec.kueue import read_manifests
 from tests.conformance import manifests
 from tests.conformance.cases import Case, cases, parameters

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue import System, Workload
+from runrig.domain.kueue_objects import System, Workload
 from runrig.spec.kueue import Manifests, read_manifests
 
 QUEUES = "kueue.x-k8s.io/v1beta2"

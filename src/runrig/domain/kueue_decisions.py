@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runrig.domain.kueue import Granted
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.kueue_objects import Granted
 from runrig.domain.reasons import Reason
 
 
@@ -69,40 +68,3 @@ class CycleReport:
     preempted: tuple[Preemption, ...] = ()
     pending: tuple[Waiting, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
-
-
-class Balance(NamedTuple):
-    """The terms of laws Q3 and Q4 for one node and (flavor, resource).  *available* may be negative."""
-
-    nominal: int
-    subtree: int
-    local: int
-    usage: int
-    balance: int
-    available: int
-    potential: int
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A node's dominant share of what its parent could ever get, in per mille divided by its weight, rounded up.
-
-    *value* 2**63 - 1: it borrows with weight 0.  *resource*: the dominant one; empty if no resource is borrowed.
-    """
-
-    value: int
-    resource: str
-    borrowing: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Inactive:
-    """A queue or cohort in which nothing new starts.  *kind*: ClusterQueue or Cohort.
-
-    *usage*: what it holds, as in `Balance`, in a circle of cohorts, where there are no balances; None elsewhere.
-    """
-
-    name: str
-    kind: str
-    reason: str
-    usage: tuple[tuple[FlavorResource, int], ...] | None = None

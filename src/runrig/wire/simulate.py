@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import Warned
-from runrig.domain.kueue_decisions import Balance, Inactive, Share
+from runrig.domain.balances import Balance, Share
+from runrig.domain.kueue import Inactive, Warned
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.reasons import Reason
 

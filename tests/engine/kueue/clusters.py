@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -18,7 +19,6 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     Slices,
     System,
     Topology,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -23,9 +23,7 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     StopPolicy,
-    Strategy,
     System,
     Toleration,
     Workload,

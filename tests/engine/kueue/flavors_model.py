@@ -4,7 +4,9 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Granted,
     MatchExpression,
@@ -13,12 +15,10 @@ from runrig.domain.kueue import (
     Preference,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     Toleration,
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.nodes import Taint
 from runrig.domain.quantities import PODS, FlavorResource
 from tests.engine.kueue.preemption_model import Holder, Need, Target, targets, without

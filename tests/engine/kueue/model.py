@@ -6,17 +6,18 @@ The second opinion: the same values in and out as the engine, from the rules alo
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from runrig.domain.kueue import (
+from runrig.domain.balances import Balance, Share
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_decisions import Admission, CycleReport, PendingReason, Preemption, Waiting
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     LabelSelector,
     MatchExpression,
     Policy,
-    Settings,
     StopPolicy,
     System,
     Workload,
 )
-from runrig.domain.kueue_decisions import Admission, Balance, CycleReport, PendingReason, Preemption, Share, Waiting
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.flavors_model import (

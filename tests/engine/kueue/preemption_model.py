@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from runrig.domain.kueue import FAIR, Granted, Policies, Policy, Settings, Strategy, Workload
+from runrig.domain.kueue import FAIR, Settings, Strategy
 from runrig.domain.kueue_decisions import PreemptionReason
+from runrig.domain.kueue_objects import Granted, Policies, Policy, Workload
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.quota_model import COHORT, QUEUE, Amounts, Ledger, Node, Weighted
 

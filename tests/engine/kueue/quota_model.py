@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from runrig.domain.kueue import ClusterQueue, QueueCohort, ResourceGroup, StopPolicy, System
-from runrig.domain.kueue_decisions import Balance, Share
+from runrig.domain.balances import Balance, Share
+from runrig.domain.kueue_objects import ClusterQueue, QueueCohort, ResourceGroup, StopPolicy, System
 from runrig.domain.pools import Quota, Quotas
 from runrig.domain.quantities import FlavorResource
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -19,9 +19,7 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     StopPolicy,
-    Strategy,
     System,
     Toleration,
     Workload,

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue import Fungibility, Policies, Policy, QueueCohort, Settings, Workload
+from runrig.domain.kueue import Settings
 from runrig.domain.kueue_decisions import CycleReport, PendingReason
+from runrig.domain.kueue_objects import Fungibility, Policies, Policy, QueueCohort, Workload
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.simulator import Simulator

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, Policies, Policy, QueueCohort, Settings, Strategy, Workload
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.domain.kueue_objects import Policies, Policy, QueueCohort, Workload
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from tests.engine.kueue.clusters import TAKES_BACK, cluster, decided, pods, queue, runs, waits

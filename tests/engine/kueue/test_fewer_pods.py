@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue_objects import (
     Policies,
     Policy,
     ResourceFlavor,

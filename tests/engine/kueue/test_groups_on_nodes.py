@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import TopologyRequest
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import TopologyRequest
 from runrig.domain.reasons import Code, Reason
 from tests.engine.kueue.clusters import (
     ANYWHERE,

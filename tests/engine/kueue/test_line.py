@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import ClusterQueue, Workload, WorkloadPodSet
+from runrig.domain.kueue_objects import ClusterQueue, Workload, WorkloadPodSet
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.workload import WorkloadShape, WorkloadState
 from runrig.engine.quota.queue_tree import QueueTree

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue import NODE_NAME, MatchExpression, NodeChoice, Settings, TopologyMode, TopologyRequest
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_objects import NODE_NAME, MatchExpression, NodeChoice, TopologyMode, TopologyRequest
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from tests.engine.kueue.clusters import (

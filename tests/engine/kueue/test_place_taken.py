@@ -2,7 +2,8 @@
 
 import pytest
 
-from runrig.domain.kueue import NodeChoice, Policies, Settings
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_objects import NodeChoice, Policies
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from tests.engine.kueue.clusters import (

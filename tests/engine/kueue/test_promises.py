@@ -1,6 +1,7 @@
 """Law R5 in the Kueue dialect: a preemptor whose targets have gone is served first, and keeps what was freed for it."""
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue_decisions import CycleReport
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Granted,
     NodeChoice,
@@ -12,7 +13,6 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import CycleReport
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.simulator import Simulator

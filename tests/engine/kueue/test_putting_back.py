@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue_decisions import Preemption
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Granted,
     Policies,
@@ -16,12 +17,10 @@ from runrig.domain.kueue import (
     QueueCohort,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     System,
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import Preemption
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, GPU, FlavorResource, requests_of
 from runrig.engine.kueue.simulator import Simulator

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from runrig.domain.kueue import Policy
+from runrig.domain.kueue_objects import Policy
 from runrig.engine.kueue.at_once import at_once
 from runrig.engine.kueue.head_order import Nomination
 from runrig.engine.kueue.nomination import finder, nominate

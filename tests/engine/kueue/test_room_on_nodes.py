@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import FAIR, Policies, Policy, QueueCohort, Settings, Workload
+from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue_objects import Policies, Policy, QueueCohort, Workload
 from tests.engine.kueue.clusters import (
     LOWER,
     ONE_HOST,

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue import Settings
+from runrig.domain.kueue_decisions import CycleReport, PendingReason, Preemption, PreemptionReason, Waiting
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -21,12 +23,10 @@ from runrig.domain.kueue import (
     Policy,
     Preference,
     ResourceGroup,
-    Settings,
     System,
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import CycleReport, PendingReason, Preemption, PreemptionReason, Waiting
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import CPU, FlavorResource
 from runrig.engine.kueue.simulator import Simulator

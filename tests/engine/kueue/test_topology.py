@@ -7,15 +7,15 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.kueue import (
-    FAIR,
+from runrig.domain.kueue import FAIR, Settings
+from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Placed,
     Policies,
     Policy,
     ResourceFlavor,
     ResourceGroup,
-    Settings,
     Slices,
     System,
     Topology,
@@ -24,7 +24,6 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import PendingReason
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME, Quota
 from runrig.domain.quantities import FlavorResource

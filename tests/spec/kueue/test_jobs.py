@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runrig.domain.kueue import Workload, WorkloadPodSet
+from runrig.domain.kueue_objects import Workload, WorkloadPodSet
 from runrig.spec.kueue.jobs import Job, MpiJob, must_suspend, problem, started, suspended
 from tests.worlds.manifests import home, job, manifest, pod, read, warnings
 

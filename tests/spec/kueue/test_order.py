@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import Workload
+from runrig.domain.kueue_objects import Workload
 from tests.worlds.manifests import home, job, read, workload
 
 LATEST = "2026-04-01T12:00:00Z"

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.domain.kueue import MatchExpression, Topology, Warned, Workload
+from runrig.domain.kueue import Warned
+from runrig.domain.kueue_objects import MatchExpression, Topology, Workload
 from runrig.spec.kueue import Manifests, read_manifests
 from runrig.spec.kueue.jobs import Job, as_asked, must_suspend, problem, started, suspended
 from tests.worlds.manifests import group, home, job, manifest, pod, workload

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     LabelSelector,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import Placed, Slices, TopologyMode, TopologyRequest
+from runrig.domain.kueue_objects import Placed, Slices, TopologyMode, TopologyRequest
 from tests.worlds.manifests import home, job, manifest, only, pod, read, warnings, workload
 
 TREE = manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "host"}]})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import ClusterQueue, QueueCohort, Workload, WorkloadPodSet
+from runrig.domain.kueue_objects import ClusterQueue, QueueCohort, Workload, WorkloadPodSet
 from tests.worlds.manifests import group, home, job, manifest, pod, read, warnings, workload
 
 FLAVORS = (manifest("ResourceFlavor", "f"), manifest("ResourceFlavor", "g"))

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.kueue import NODE_NAME, Granted, MatchExpression, NodeChoice, Toleration, Workload, WorkloadPodSet
+from runrig.domain.kueue_objects import (
+    NODE_NAME,
+    Granted,
+    MatchExpression,
+    NodeChoice,
+    Toleration,
+    Workload,
+    WorkloadPodSet,
+)
 from tests.worlds.manifests import OLD, QUEUES, home, job, manifest, only, pod, read, system, workload
 
 T0 = 1767225600.0  # 2026-01-01T00:00:00Z

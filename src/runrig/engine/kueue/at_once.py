@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from runrig.domain.kueue import Policy, Preference
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import Policy, Preference
 from runrig.engine.kueue.candidates import nobody
 from runrig.engine.kueue.flavors import FindTargets, Searched
 from runrig.engine.kueue.scheduler_context import SchedulerContext

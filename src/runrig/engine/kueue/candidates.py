@@ -6,7 +6,7 @@ fair preemption share.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from runrig.domain.kueue import Policy
+from runrig.domain.kueue_objects import Policy
 from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
 from runrig.engine.kueue.node_tree import release, reserve
 from runrig.engine.kueue.scheduler_context import SchedulerContext

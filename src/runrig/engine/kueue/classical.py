@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
-from runrig.domain.kueue import Policy
 from runrig.domain.kueue_decisions import PreemptionReason
+from runrig.domain.kueue_objects import Policy
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
 from runrig.engine.kueue.cluster_queue import HolderEntry
 from runrig.engine.kueue.scheduler_context import Holders, SchedulerContext

@@ -7,8 +7,8 @@ from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Iterator
 from heapq import heapify, heappop, heappush, merge
 
-from runrig.domain.kueue import ClusterQueue, StopPolicy
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import ClusterQueue, StopPolicy
 from runrig.domain.pools import Queueing
 from runrig.engine.kueue.workload import QueueKey, TargetKey, WorkloadShape, WorkloadState
 from runrig.engine.quota.quota_node import QuotaLeaf, potential

@@ -11,8 +11,8 @@ A head that gets nothing goes back in line, or is parked.
 
 from collections.abc import Iterable
 
-from runrig.domain.kueue import ClusterQueue, Granted, Policy, Workload
 from runrig.domain.kueue_decisions import Admission, PendingReason, Preemption
+from runrig.domain.kueue_objects import ClusterQueue, Granted, Policy, Workload
 from runrig.engine.kueue.head_order import Nomination, in_classical_order, in_fair_order
 from runrig.engine.kueue.node_tree import Reservation, can_reserve, reserve
 from runrig.engine.kueue.nomination import nominate, nominate_again, nominate_promised

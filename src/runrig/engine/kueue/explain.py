@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from runrig.domain.kueue import Policy, StopPolicy, Workload
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import Policy, StopPolicy, Workload
 from runrig.domain.quantities import has_several_flavors
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import FLAVOR_NOT_FOUND

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 
-from runrig.domain.kueue import Policy, Strategy
+from runrig.domain.kueue import Strategy
 from runrig.domain.kueue_decisions import PreemptionReason
+from runrig.domain.kueue_objects import Policy
 from runrig.engine.kueue.candidates import CandidateSearch, nobody
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.scheduler_context import SchedulerContext

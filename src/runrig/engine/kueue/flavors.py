@@ -8,8 +8,8 @@ it looks further although it has found something.
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from runrig.domain.kueue import Fungibility, Policy, Preference
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import Fungibility, Policy, Preference
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.kueue.cluster_queue import QueueState
 from runrig.engine.kueue.scheduler_context import SchedulerContext, level_of

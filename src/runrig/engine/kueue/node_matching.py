@@ -5,7 +5,14 @@ Of a selector and an affinity only the keys count that the flavor itself carries
 
 from collections.abc import Mapping, Sequence
 
-from runrig.domain.kueue import NODE_NAME, LabelSelector, MatchExpression, NodeChoice, ResourceFlavor, Toleration
+from runrig.domain.kueue_objects import (
+    NODE_NAME,
+    LabelSelector,
+    MatchExpression,
+    NodeChoice,
+    ResourceFlavor,
+    Toleration,
+)
 from runrig.domain.nodes import REPELLING_EFFECTS, Taint
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runrig.domain.kueue import Granted, MatchExpression, NodeChoice, Placed, ResourceFlavor, Topology, Workload
+from runrig.domain.kueue_objects import Granted, MatchExpression, NodeChoice, Placed, ResourceFlavor, Topology, Workload
 from runrig.domain.nodes import Node
 from runrig.domain.pools import HOSTNAME
 from runrig.domain.quantities import UNLISTED_IS_UNCOUNTED, Requests, of_one_pod

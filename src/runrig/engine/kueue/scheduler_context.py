@@ -7,7 +7,8 @@ from heapq import merge
 from itertools import groupby, tee
 from operator import attrgetter
 
-from runrig.domain.kueue import Settings, Strategy, System
+from runrig.domain.kueue import Settings, Strategy
+from runrig.domain.kueue_objects import System
 from runrig.engine.kueue.cluster_queue import HolderEntry, QueueState
 from runrig.engine.kueue.node_tree import Reservation, release, reserve
 from runrig.engine.kueue.workload import WorkloadState

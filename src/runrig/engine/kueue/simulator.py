@@ -6,8 +6,10 @@ Deterministic and without a clock: the caller says what time it is.
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from runrig.domain.kueue import Granted, Placed, Settings, StopPolicy, System, Workload, WorkloadPodSet
-from runrig.domain.kueue_decisions import Balance, CycleReport, Inactive, PendingReason, Share, Waiting
+from runrig.domain.balances import Balance, Share
+from runrig.domain.kueue import Inactive, Settings
+from runrig.domain.kueue_decisions import CycleReport, PendingReason, Waiting
+from runrig.domain.kueue_objects import Granted, Placed, StopPolicy, System, Workload, WorkloadPodSet
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.at_once import ready
 from runrig.engine.kueue.cluster_queue import QueueState

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue_decisions import PendingReason, PreemptionReason
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Granted,
     NodeChoice,
@@ -15,7 +16,6 @@ from runrig.domain.kueue import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.kueue_decisions import PendingReason, PreemptionReason
 from runrig.domain.quantities import PODS, FlavorResource
 from runrig.domain.reasons import Reason
 from runrig.engine.kueue.node_matching import mismatch

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from runrig.domain.kueue import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
+from runrig.domain.kueue_objects import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
 from runrig.engine.kueue.node_tree import NO_WORK, NodeTree, Reservation, node_trees, release, reserve
 from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.kueue_fit import Misfit, Placing, place_pod_set

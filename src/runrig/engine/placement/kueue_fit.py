@@ -8,7 +8,7 @@ Between equals: fewer pods fit, then level values in order of text.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import TopologyMode
+from runrig.domain.kueue_objects import TopologyMode
 from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.balanced import balanced
 from runrig.engine.placement.podset_counts import DomainShare, PodSetCounts, PodSetRequest

@@ -6,7 +6,7 @@ For imported queues.  A leaf is a node of the topology; it may stand for several
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import NodeChoice, TopologyMode, TopologyRequest
+from runrig.domain.kueue_objects import NodeChoice, TopologyMode, TopologyRequest
 from runrig.domain.quantities import Requests, of_one_pod
 from runrig.engine.nodes.topology import TopologyIndex
 

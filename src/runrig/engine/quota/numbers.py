@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from operator import add, gt
 
-from runrig.domain.kueue_decisions import Balance
+from runrig.domain.balances import Balance
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
 
 

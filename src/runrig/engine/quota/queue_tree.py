@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from runrig.domain.kueue import ClusterQueue, QueueCohort, Workload
-from runrig.domain.kueue_decisions import Balance, Inactive
+from runrig.domain.balances import Balance
+from runrig.domain.kueue import Inactive
+from runrig.domain.kueue_objects import ClusterQueue, QueueCohort, Workload
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.numbers import balance_of
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode

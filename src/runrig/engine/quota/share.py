@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from runrig.domain.kueue_decisions import Share
+from runrig.domain.balances import Share
 from runrig.domain.quantities import LARGEST, FlavorResource
 from runrig.engine.quota.numbers import borrowed
 from runrig.engine.quota.quota_node import CHARGED, QuotaNode, potential

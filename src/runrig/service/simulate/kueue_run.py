@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from runrig.domain import kueue_decisions
-from runrig.domain.kueue import Granted, Settings, StopPolicy, System, Warned, Workload
+from runrig.domain.balances import Balance
+from runrig.domain.kueue import Settings, Warned
 from runrig.domain.kueue_decisions import CycleReport
+from runrig.domain.kueue_objects import Granted, StopPolicy, System, Workload
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.kueue.scheduler_context import GATES, PREEMPTORS_FIRST
 from runrig.engine.kueue.simulator import Simulator
@@ -187,7 +189,7 @@ def _moment(simulator: Simulator) -> Moment:
     return Moment(quotas, simulator.shares())
 
 
-def _numbers(balances: Mapping[FlavorResource, kueue_decisions.Balance]) -> Mapping[FlavorResource, Numbers]:
+def _numbers(balances: Mapping[FlavorResource, Balance]) -> Mapping[FlavorResource, Numbers]:
     return {key: Numbers(balance) for key, balance in balances.items()}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from runrig.domain.kueue import ResourceFlavor, Topology
+from runrig.domain.kueue_objects import ResourceFlavor, Topology
 from runrig.domain.nodes import Node
 from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.queues import LocalQueue, ReadCohort, ReadQueue

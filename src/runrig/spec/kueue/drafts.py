@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import Granted, WorkloadPodSet
+from runrig.domain.kueue_objects import Granted, WorkloadPodSet
 from runrig.spec.kueue.tree import Value
 
 WORKLOAD_CLASS = "WorkloadPriorityClass"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from runrig.domain.kueue import ClusterQueue, LabelSelector, StopPolicy, Workload, WorkloadPodSet
+from runrig.domain.kueue_objects import ClusterQueue, LabelSelector, StopPolicy, Workload, WorkloadPodSet
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
 from runrig.spec.kueue.kinds import NAMESPACE_LABEL, PriorityClass
 from runrig.spec.kueue.queues import LocalQueue

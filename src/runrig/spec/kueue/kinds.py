@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runrig.domain.kueue import ResourceFlavor, Topology
+from runrig.domain.kueue_objects import ResourceFlavor, Topology
 from runrig.spec.kueue.names import Manifest
 from runrig.spec.kueue.selectors import read_taints, read_tolerations
 from runrig.spec.kueue.tree import INT32

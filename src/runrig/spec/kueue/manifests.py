@@ -6,7 +6,8 @@ What is not understood or not supported is a warning; the errors of all files ar
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import ResourceFlavor, Settings, System, Topology, Warned
+from runrig.domain.kueue import Settings, Warned
+from runrig.domain.kueue_objects import ResourceFlavor, System, Topology
 from runrig.domain.nodes import Node
 from runrig.spec.kueue.checks import check_names, check_topologies
 from runrig.spec.kueue.cluster import read_node, with_room_taken

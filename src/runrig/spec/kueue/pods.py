@@ -6,7 +6,7 @@ Fields that only say what runs are passed over; those that bear on scheduling an
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from runrig.domain.kueue import NODE_NAME, MatchExpression, NodeChoice, TopologyRequest
+from runrig.domain.kueue_objects import NODE_NAME, MatchExpression, NodeChoice, TopologyRequest
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.marks import warn_of_annotations
 from runrig.spec.kueue.selectors import read_expression, read_tolerations

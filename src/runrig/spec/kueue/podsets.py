@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from runrig.domain.kueue import WorkloadPodSet
+from runrig.domain.kueue_objects import WorkloadPodSet
 from runrig.spec.kueue import marks
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
 from runrig.spec.kueue.names import Manifest

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from runrig.domain.kueue import (
+from runrig.domain.kueue_objects import (
     ClusterQueue,
     Fungibility,
     LabelSelector,

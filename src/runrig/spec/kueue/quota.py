@@ -6,7 +6,7 @@ What a webhook would refuse and arithmetic can still use is kept as written, wit
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runrig.domain.kueue import ResourceGroup
+from runrig.domain.kueue_objects import ResourceGroup
 from runrig.domain.pools import Quota
 from runrig.domain.quantities import FlavorResource
 from runrig.spec.fields import listed

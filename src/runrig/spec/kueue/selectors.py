@@ -2,7 +2,7 @@
 
 import re
 
-from runrig.domain.kueue import LabelSelector, MatchExpression, Toleration
+from runrig.domain.kueue_objects import LabelSelector, MatchExpression, Toleration
 from runrig.domain.nodes import TAINT_EFFECTS, Taint
 from runrig.spec.kueue.tree import Object, Value
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from runrig.domain.kueue import WorkloadPodSet
+from runrig.domain.kueue_objects import WorkloadPodSet
 from runrig.spec.kueue import marks
 from runrig.spec.kueue.drafts import Draft
 from runrig.spec.kueue.jobkinds import JOB_KINDS, MAIN, JobKind

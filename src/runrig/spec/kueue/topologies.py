@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
-from runrig.domain.kueue import Placed, Slices, TopologyMode, TopologyRequest
+from runrig.domain.kueue_objects import Placed, Slices, TopologyMode, TopologyRequest
 from runrig.spec.kueue.names import KUEUE
 from runrig.spec.kueue.tree import INT32, Object, Value
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from runrig.domain.kueue import Granted, WorkloadPodSet
 from runrig.domain.kueue_decisions import PendingReason
+from runrig.domain.kueue_objects import Granted, WorkloadPodSet
 from runrig.domain.quantities import LARGEST, PODS
 from runrig.spec.kueue.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft, Reservation
 from runrig.spec.kueue.manager import Manager
