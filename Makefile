@@ -59,9 +59,9 @@ attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, s
 
 # Without one test that takes time, which tracing doubles.
 coverage: .venv/.synced  ## how much of domain, engine and spec their own tests reach, line by line
-	$(BIN)/pytest -n 2 -m "not soak and not kubernetes" --cov=runrig.domain --cov=runrig.engine --cov=runrig.spec \
-		--cov-report=term:skip-covered --ignore tests/engine/kueue/test_second_opinion.py \
-		--deselect tests/spec/kueue/test_properties.py::test_half_a_megabyte_is_read_in_two_seconds tests/domain tests/engine tests/spec
+	$(BIN)/pytest -n 2 -m "not soak and not kubernetes" --cov=runrig.domain --cov=runrig.engine --cov=runrig.kueue --cov=runrig.spec \
+		--cov-report=term:skip-covered --ignore tests/kueue/engine/test_second_opinion.py \
+		--deselect tests/kueue/read/test_properties.py::test_half_a_megabyte_is_read_in_two_seconds tests/domain tests/engine tests/kueue tests/spec
 
 lint: .venv/.synced  ## format, style, types, allowed imports, prose, spelling, and subjects of commits
 	$(BIN)/ruff format --check .

@@ -20,7 +20,7 @@ ABOUT = f"a dump in JSON by its number of workloads; the goal for {SIZES[-1]:,} 
 
 _READ = """
 import json, resource, sys, time
-from runrig.spec.kueue import read_manifests
+from runrig.kueue.read import read_manifests
 data = open(sys.argv[1], "rb").read()
 used = time.process_time()
 found = read_manifests(data, "dump")

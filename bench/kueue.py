@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from bench.world import BRANCHES, FLAVORS, GPUS_PER_POOL, POOLS_PER_COHORT, UNIT
 from runrig.domain.kueue import FAIR, Settings
-from runrig.domain.kueue_objects import (
+from runrig.domain.pools import Quota
+from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
+from runrig.kueue.declared import (
     ClusterQueue,
     Granted,
     Policies,
@@ -24,10 +26,8 @@ from runrig.domain.kueue_objects import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.pools import Quota
-from runrig.domain.quantities import CPU, GPU, MEMORY, FlavorResource, requests_of
-from runrig.engine.kueue.cycle import Cycle
-from runrig.engine.kueue.simulator import Simulator
+from runrig.kueue.engine.cycle import Cycle
+from runrig.kueue.engine.simulator import Simulator
 
 CLASSICAL_SETTINGS = Settings()
 FAIR_SETTINGS = Settings(strategies=FAIR)

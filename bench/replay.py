@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from bench.kueue import MODES
 from runrig.domain.kueue import Settings
-from runrig.domain.kueue_objects import (
+from runrig.domain.pools import Quota
+from runrig.domain.quantities import CPU, FlavorResource
+from runrig.kueue.declared import (
     ClusterQueue,
     Policies,
     Policy,
@@ -26,9 +28,7 @@ from runrig.domain.kueue_objects import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.pools import Quota
-from runrig.domain.quantities import CPU, FlavorResource
-from runrig.engine.kueue.simulator import Simulator
+from runrig.kueue.engine.simulator import Simulator
 
 FLAVOR = "default"
 CORE = 1000

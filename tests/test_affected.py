@@ -39,7 +39,7 @@ def test_a_change_reaches_the_tests_that_use_it(changed: str, test: str) -> None
 
 
 def test_a_change_leaves_out_what_cannot_notice_it() -> None:
-    found = names("src/runrig/engine/kueue/cycle.py")
+    found = names("src/runrig/kueue/engine/cycle.py")
     assert "engine/quota/test_tree.py" not in found
     assert "domain/test_access.py" not in found
     assert names("LICENSE", "docs/pictures/overview.png").isdisjoint({"engine/quota/test_tree.py"})

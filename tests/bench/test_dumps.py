@@ -2,7 +2,7 @@
 
 from bench.dumps import dump
 
-from runrig.spec.kueue import read_manifests
+from runrig.kueue.read import read_manifests
 
 
 def test_a_dump_is_read_without_a_warning() -> None:

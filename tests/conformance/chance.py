@@ -8,7 +8,9 @@ from fractions import Fraction
 from random import Random
 
 from runrig.domain.kueue import Settings, Strategy
-from runrig.domain.kueue_objects import (
+from runrig.domain.pools import Queueing, Quota, Quotas
+from runrig.domain.quantities import FlavorResource
+from runrig.kueue.declared import (
     ClusterQueue,
     Fungibility,
     Policies,
@@ -21,8 +23,6 @@ from runrig.domain.kueue_objects import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.pools import Queueing, Quota, Quotas
-from runrig.domain.quantities import FlavorResource
 
 FINAL, INITIAL = Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE
 MODES = (None, (FINAL, INITIAL), (FINAL,), (INITIAL,))

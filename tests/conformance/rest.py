@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from runrig.domain.kueue import Settings
-from runrig.domain.kueue_decisions import CycleReport
-from runrig.domain.kueue_objects import System
-from runrig.engine.kueue.simulator import Simulator
+from runrig.kueue.decisions import CycleReport
+from runrig.kueue.declared import System
+from runrig.kueue.engine.simulator import Simulator
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 from runrig.domain.kueue import FAIR, Settings, Strategy
-from runrig.domain.kueue_objects import (
+from runrig.domain.pools import Queueing, Quota, Quotas
+from runrig.domain.quantities import FlavorResource
+from runrig.kueue.declared import (
     ClusterQueue,
     Fungibility,
     Granted,
@@ -20,8 +22,6 @@ from runrig.domain.kueue_objects import (
     Workload,
     WorkloadPodSet,
 )
-from runrig.domain.pools import Queueing, Quota, Quotas
-from runrig.domain.quantities import FlavorResource
 from tests.conformance.cases import Case
 from tests.conformance.manifests import full
 

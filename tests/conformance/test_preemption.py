@@ -3,9 +3,9 @@
 import pytest
 
 from runrig.domain.quantities import FlavorResource
-from runrig.engine.kueue.nomination import finder
-from runrig.engine.kueue.simulator import Simulator
 from runrig.engine.quota.quota_node import CHARGED, REAL
+from runrig.kueue.engine.nomination import finder
+from runrig.kueue.engine.simulator import Simulator
 from tests.conformance.cases import Case, parameters
 from tests.conformance.manifests import full
 from tests.conformance.outcomes import preempted

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from runrig.domain.kueue_objects import System
-from runrig.spec.kueue import read_manifests
+from runrig.kueue.declared import System
+from runrig.kueue.read import read_manifests
 from tests.conformance import manifests
 from tests.conformance.cases import Case, cases, parameters
 from tests.conformance.systems import system

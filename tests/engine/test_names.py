@@ -9,6 +9,7 @@ import runrig
 
 ROOT = Path(runrig.__file__).parent
 ENGINE = ROOT / "engine"
+IMPORTED = ROOT / "kueue" / "engine"
 
 MAY_HAVE_TWO_HOMES: frozenset[str] = frozenset()
 """Public classes and functions that two modules of the engine may define all the same."""
@@ -31,8 +32,8 @@ FORMER_NAMES = (
 """Functions, constants and attributes of the engine.  Those with a second meaning (`counts`, `room`, `over`) are not listed."""
 
 
-def _modules(package: Path) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(package.rglob("*.py")):
+def _modules(*packages: Path) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(path for package in packages for path in package.rglob("*.py")):
         yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
 
 
@@ -62,7 +63,7 @@ def _targets(body: list[ast.stmt]) -> Iterator[str]:
 
 def test_no_public_class_or_function_of_the_engine_is_defined_in_two_modules() -> None:
     homes = defaultdict(list)
-    for path, module in _modules(ENGINE):
+    for path, module in _modules(ENGINE, IMPORTED):
         for node in module.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 homes[node.name].append(path)
@@ -85,6 +86,6 @@ def test_no_module_has_a_name_that_was_given_up() -> None:
 
 def test_nothing_in_the_engine_has_a_name_that_was_given_up() -> None:
     former = {*FORMER_CLASSES.split(), *FORMER_NAMES.split()}
-    names = {path: {name.lstrip("_") for name in _names(module)} for path, module in _modules(ENGINE)}
-    assert {"SchedulerContext", "queues", "reach"} <= names["engine/kueue/scheduler_context.py"]
+    names = {path: {name.lstrip("_") for name in _names(module)} for path, module in _modules(ENGINE, IMPORTED)}
+    assert {"SchedulerContext", "queues", "reach"} <= names["kueue/engine/scheduler_context.py"]
     assert {path: sorted(found & former) for path, found in names.items() if found & former} == {}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from runrig.domain.errors import InvalidInput
-from runrig.domain.kueue_objects import System, Workload
-from runrig.spec.kueue import Manifests, read_manifests
+from runrig.kueue.declared import System, Workload
+from runrig.kueue.read import Manifests, read_manifests
 
 QUEUES = "kueue.x-k8s.io/v1beta2"
 OLD = "kueue.x-k8s.io/v1beta1"

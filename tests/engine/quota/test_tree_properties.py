@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from runrig.domain.pools import Cohort, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.engine.kueue.at_once import lacking
 from runrig.engine.quota.numbers import lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
@@ -30,6 +29,7 @@ from runrig.engine.quota.quota_node import (
     take,
 )
 from runrig.engine.quota.together import change_together
+from runrig.kueue.engine.at_once import lacking
 
 KEYS = (FlavorResource("a", "fpga"), FlavorResource("a", GPU))
 MOST_DEPTH = 5

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from runrig.kueue.read.jobkinds import JOB_KINDS
 from runrig.service.simulate.simulate import Options
-from runrig.spec.kueue.jobkinds import JOB_KINDS
 from tests.service.simulate.simulations import kueue, line, manifests
 from tests.worlds.manifests import group, job, read
 

@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.kueue import Settings
 from runrig.domain.pools import HOSTNAME
-from runrig.service.simulate.kueue_run import MOST_IDLE
+from runrig.kueue.run import MOST_IDLE
 from runrig.service.simulate.simulate import Options, outcome
 from runrig.wire.simulate import as_line
 from tests.service.simulate.simulations import kueue, line, manifests, pods, queue, workload

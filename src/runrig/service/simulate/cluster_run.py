@@ -26,7 +26,7 @@ from runrig.engine.quota.quota_node import REAL, QuotaNode
 from runrig.engine.quota.share import Shares
 from runrig.engine.scheduling.queue_order import waiting_in_order
 from runrig.engine.state.state import State
-from runrig.service.simulate.options import Options
+from runrig.kueue.options import Options
 from runrig.service.simulate.scenario import USER, Arrival, Scenario
 from runrig.wire.simulate import (
     COHORT,

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 import yaml
 
 from runrig.domain.errors import InvalidInput
-from runrig.service.simulate.options import GATES, Options, parse_gates, parse_strategies
+from runrig.kueue.options import GATES, Options, parse_gates, parse_strategies
 from runrig.service.simulate.scenario import ReadText
 from runrig.spec.yamltree import LARGEST_TEXT
 from runrig.wire.simulate import Outcome
 
 if TYPE_CHECKING:
-    from runrig.spec.kueue import Manifests
+    from runrig.kueue.read import Manifests
 
 __all__ = [
     "GATES", "Options", "Run", "is_kubernetes", "outcome", "parse_gates", "parse_strategies", "start", "start_together",
@@ -53,8 +53,8 @@ def outcome(data: bytes | str, name: str, options: Options | None = None, read: 
 
 def start_together(files: Iterable[tuple[str, bytes]], name: str, options: Options) -> Run:
     """Kubernetes manifests in several *files* (name, text) as one cluster.  Raises InvalidInput with all problems of the files."""
-    from runrig.service.simulate.kueue_run import KueueRun
-    from runrig.spec.kueue import File, read_all
+    from runrig.kueue.read import File, read_all
+    from runrig.kueue.run import KueueRun
 
     manifests = read_all(File(file, text) for file, text in files)
     _check_read(manifests)
@@ -67,8 +67,8 @@ def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run
     Raises InvalidInput with all problems of the file, and what a server would say to a cluster whose parts do not agree.
     """
     if is_kubernetes(data):
-        from runrig.service.simulate.kueue_run import KueueRun
-        from runrig.spec.kueue import read_manifests
+        from runrig.kueue.read import read_manifests
+        from runrig.kueue.run import KueueRun
 
         manifests = read_manifests(data, name)
         _check_read(manifests)

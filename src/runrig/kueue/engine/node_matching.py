@@ -1,0 +1,87 @@
+"""Which flavors the pods of a workload accept: taints, node selector, required node affinity; and label selectors.
+
+Of a selector and an affinity only the keys count that the flavor itself carries: the rest is for nodes to answer.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from runrig.domain.nodes import REPELLING_EFFECTS, Taint
+from runrig.kueue.declared import (
+    NODE_NAME,
+    LabelSelector,
+    MatchExpression,
+    NodeChoice,
+    ResourceFlavor,
+    Toleration,
+)
+
+
+def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
+    """Why pods with this *choice* cannot take *flavor*, or None if they can."""
+    for taint in flavor.taints:
+        if taint.effect in REPELLING_EFFECTS and not _tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
+            return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
+    for key, value in choice.selector:
+        if key in flavor.labels and flavor.labels[key] != value:
+            return f"node selector {key}={value} against label {key}={flavor.labels[key]}"
+    if choice.terms and not any(_term_holds(term, flavor.labels) for term in choice.terms):
+        return "no term of the node affinity matches its labels"
+    return None
+
+
+def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether *selector* takes what has *labels*; None takes nothing."""
+    if selector is None:
+        return False
+    if not selector.labels and not selector.expressions:
+        return True
+    return all(labels.get(key) == value for key, value in selector.labels) and all(
+        _holds(each, labels) for each in selector.expressions
+    )
+
+
+def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    """Whether *taint* keeps no pod with these *tolerations* away."""
+    return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
+
+
+def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether *expression* holds for the node *name*, whose *labels* are all known."""
+    return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
+
+
+def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return any(
+        each.effect in ("", taint.effect)
+        and (each.key == taint.key or (not each.key and each.operator == "Exists"))
+        and (each.operator == "Exists" or each.value == taint.value)
+        for each in tolerations
+    )
+
+
+def _term_holds(term: Sequence[MatchExpression], labels: Mapping[str, str]) -> bool:
+    return all(_holds(each, labels) for each in term if each.key in labels)
+
+
+def _holds(expression: MatchExpression, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression.key)
+    match expression.operator:
+        case "In":
+            return value in expression.values
+        case "NotIn":
+            return value not in expression.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(expression, value)
+    return False
+
+
+def _compares(expression: MatchExpression, value: str | None) -> bool:
+    try:
+        number, bound = int(value or ""), int(expression.values[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if expression.operator == "Gt" else number < bound

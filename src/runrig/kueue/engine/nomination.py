@@ -1,0 +1,238 @@
+"""Nomination: what a head could get as things stand at the start of the cycle (laws A1, A2).
+
+The full counts, now or by preemption; else, if its pod sets may be smaller, the largest counts that work either way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from runrig.domain.reasons import Code, Reason
+from runrig.engine.placement.partial import bisected, largest
+from runrig.engine.quota.quota_node import CHARGED, Request, fits
+from runrig.kueue.decisions import PendingReason
+from runrig.kueue.engine.at_once import at_once
+from runrig.kueue.engine.classical import find_classical
+from runrig.kueue.engine.fair import find_fair
+from runrig.kueue.engine.flavors import FindTargets, Searched, asked_on_nodes, assign
+from runrig.kueue.engine.head_order import Nomination
+from runrig.kueue.engine.kueue_fit import Misfit
+from runrig.kueue.engine.node_tree import can_reserve, release, reserve
+from runrig.kueue.engine.scheduler_context import DECIDED, SchedulerContext, level_of
+from runrig.kueue.engine.workload import (
+    FIT,
+    NO_CANDIDATES,
+    NOFIT,
+    FlavorAssignment,
+    FlavorOption,
+    WorkloadState,
+    WorkloadTarget,
+)
+from runrig.kueue.engine.workload_placement import NOWHERE, WorkloadPlacement
+
+
+def finder(context: SchedulerContext) -> FindTargets:
+    """The search for targets that the settings ask for."""
+    return find_classical if context.strategies is None else find_fair
+
+
+def nominate(
+    context: SchedulerContext,
+    workload: WorkloadState,
+    *,
+    after: tuple[int, ...] = (),
+    only: Sequence[FlavorOption | None] | None = None,
+) -> Nomination:
+    """The best for *workload* as CHARGED stands: `assigned` is FIT, or there are targets, or it says what stands in the way.
+
+    *after*, *only*: as in `assign`.
+    """
+    find, shape = finder(context), workload.shape
+    searched: Searched = {}
+    start = after[0] + 1 if after else 0
+    known = at_once(context, find, workload, start, searched) if only is None else None
+    if known is not None:
+        return Nomination(workload, known, _targets(context, find, workload, known, searched))
+
+    def attempt(counts: tuple[int, ...]) -> Nomination:
+        assigned = assign(context, find, workload, counts, searched, after=after, only=only)
+        if shape.placed and context.as_peer and assigned.mode > NOFIT:
+            _put_on_nodes(context, workload, assigned)
+        return Nomination(workload, assigned, _targets(context, find, workload, assigned, searched))
+
+    entry = latest = attempt(shape.counts)
+    if _works(entry) or not (shape.variable and context.gates["PartialAdmission"]):
+        return entry
+
+    def accepted(counts: tuple[int, ...]) -> Nomination | None:
+        nonlocal latest
+        latest = attempt(counts)
+        return latest if _works(latest) else None
+
+    # Quota is bisected, as Kueue does: what fits with more pods fits with fewer.  That is not so on nodes, where a smaller
+    # pod set may take the very domain that the next one needs.
+    smaller = largest(shape.ranges, accepted, shape.fills_slices) if shape.placed else bisected(shape.ranges, accepted)
+    if smaller is None and latest is not entry:  # the latest attempt was the smallest
+        entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
+    return smaller or entry
+
+
+def _put_on_nodes(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """As in Kueue: the flavors of *assigned* were chosen by quota, and only now are nodes looked at, in those flavors alone."""
+    found = placement_now(context, workload, assigned) if assigned.mode == FIT else None
+    if isinstance(found, WorkloadPlacement):
+        assigned.placement = found
+        return
+    ever = placement_now(context, workload, assigned, empty=True)
+    short = ever if isinstance(ever, Misfit) else found
+    if short is not None:
+        assigned.pending_reason = PendingReason.TOPOLOGY
+        flavors = {option.flavor for option in assigned.chosen if option is not None}
+        name = ", ".join(sorted(flavors))
+        assigned.short = (Reason(Code.NO_ROOM_ON_NODES, "T1", workload.queue, name, short.have, short.need),)
+    if isinstance(ever, Misfit):
+        assigned.mode = NOFIT
+        return
+    if assigned.mode == FIT:
+        assigned.mode = NO_CANDIDATES
+    assigned.contested |= asked_on_nodes(workload.shape, assigned)
+
+
+def _works(entry: Nomination) -> bool:
+    return entry.assigned.mode == FIT or bool(entry.targets)
+
+
+def _targets(
+    context: SchedulerContext,
+    find: FindTargets,
+    workload: WorkloadState,
+    assigned: FlavorAssignment,
+    searched: Searched,
+) -> tuple[WorkloadTarget, ...]:
+    if not NOFIT < assigned.mode < FIT:
+        return ()
+    if workload.shape.placed:
+        return _targets_with_placement(context, find, workload, assigned)
+    found = _known(context, workload, assigned, searched)
+    return tuple(find(context, workload, assigned.request, assigned.contested) if found is None else found)
+
+
+def _targets_with_placement(
+    context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
+) -> tuple[WorkloadTarget, ...]:
+    """The same for pods that need nodes.
+
+    Sets the placement of *assigned* to where they go once the targets are gone; without targets, to where they would go if no
+    work held any node: that is what it may hold back.
+    """
+
+    def found() -> WorkloadPlacement | Misfit:
+        return placement_now(context, workload, assigned)
+
+    targets = tuple(
+        find(context, workload, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement))
+    )
+    if targets:
+        for each in targets:
+            release(each.workload.reservations)
+        placement = found()
+        for each in targets:
+            reserve(each.workload.reservations)
+        assert isinstance(placement, WorkloadPlacement), "the search has seen that it has a place without its targets"
+        assigned.placement = placement
+    else:
+        alone = placement_now(context, workload, assigned, empty=True)
+        assigned.placement = NOWHERE if isinstance(alone, Misfit) else alone
+    return targets
+
+
+def placement_now(
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, *, empty: bool = False
+) -> WorkloadPlacement | Misfit:
+    """Where the pods of *workload* go as nodes stand now, in the flavors and counts of *assigned*; *empty*: as if none held any."""
+    placement = NOWHERE
+    for group_request, option in zip(workload.shape.group_requests, assigned.chosen, strict=True):
+        if option is not None:
+            members = workload.shape.members(group_request, assigned.counts)
+            found = context.nodes.place(option.flavor, members, placement, empty=empty)
+            if isinstance(found, Misfit):
+                return found
+            placement = placement.and_also(found)
+    return placement
+
+
+def _known(
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, searched: Searched
+) -> Sequence[WorkloadTarget] | None:
+    """The targets that the scan found, if one of its searches stands for the whole request; None if none does.
+
+    One does if nothing else is asked.  In classical preemption it also does if nothing else is contested and the request is
+    within the queue's own nominal: then the preemptor is entitled at every level, with the whole request as with that part.
+    """
+    if len(assigned.contested) > 1:
+        return None
+    (index,) = assigned.contested
+    if len(assigned.request) == 1:
+        return searched.get(assigned.request)
+    if context.strategies is not None:
+        return None
+    usage, nominal = workload.leaf.usage[CHARGED], workload.leaf.nominal
+    part: Request = ()
+    for each in assigned.request:
+        at, amount = each
+        if usage[at] + amount > nominal[at]:
+            return None
+        if at == index:
+            part = (each,)
+    return searched.get(part)
+
+
+def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
+    """Nominates *entry* again in the same flavors, as things stand now: its counts are searched for again."""
+    again = nominate(context, entry.workload, only=entry.assigned.chosen)
+    again.promised = entry.promised
+    return again
+
+
+def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadState]) -> list[Nomination]:
+    """Preemptors whose targets have gone: each keeps what was freed for it, or gets better, at nobody's cost (law R5).
+
+    While one is nominated, the others count with what they were promised, or now take instead.
+    """
+    counted = []
+    for workload in workloads:
+        assert workload.held is not None
+        counted.append(workload.held)
+        _count(context, workload, workload.held)
+    entries = []
+    for place, workload in enumerate(workloads):
+        held = counted[place]
+        _discount(context, workload, held)
+        entry = nominate(context, workload)
+        if (
+            entry.assigned.mode != FIT
+            and fits(workload.leaf, held.request)
+            and can_reserve(held.placement.reservations)
+        ):
+            entry = Nomination(workload, _as_fit(workload, held))
+        entry.promised = True
+        entries.append(entry)
+        counted[place] = entry.assigned if entry.assigned.mode == FIT else held
+        _count(context, workload, counted[place])
+    for workload, assigned in zip(workloads, counted, strict=True):
+        _discount(context, workload, assigned)
+    return entries
+
+
+def _count(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """*workload* counts in decisions as if it held *assigned*."""
+    context.hold(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
+
+
+def _discount(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
+    """The inverse of `_count`."""
+    context.give_back(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
+
+
+def _as_fit(workload: WorkloadState, held: FlavorAssignment) -> FlavorAssignment:
+    level = max((level_of(workload.leaf, index, amount)[0] for index, amount in held.request), default=0)
+    return FlavorAssignment(held.counts, FIT, level, held.chosen, held.request, placement=held.placement)

@@ -1,0 +1,390 @@
+"""Workloads as the cycle sees them: what a shape asks of which flavors, and what one workload holds and waits for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from runrig.domain.quantities import PODS, FlavorResource
+from runrig.domain.reasons import Reason
+from runrig.engine.placement.partial import least_counts
+from runrig.engine.quota.quota_node import QuotaLeaf, Request
+from runrig.kueue.decisions import PendingReason, PreemptionReason
+from runrig.kueue.declared import (
+    ClusterQueue,
+    Granted,
+    NodeChoice,
+    ResourceFlavor,
+    ResourceGroup,
+    TopologyRequest,
+    Workload,
+    WorkloadPodSet,
+)
+from runrig.kueue.engine.node_matching import mismatch
+from runrig.kueue.engine.node_tree import Reservation
+from runrig.kueue.engine.workload_placement import NOWHERE, WorkloadPlacement, WorkloadPlacer
+
+
+class FlavorOption(NamedTuple):
+    """A flavor that a group request may take.  *misfit*: why its pods cannot, None if they can.
+
+    *indices*: per resource of the request; -1: the queue has no quota of that resource in this flavor.
+    """
+
+    flavor: str
+    misfit: str | None
+    indices: tuple[int, ...]
+
+
+class GroupRequest(NamedTuple):
+    """What the pod sets *members* take from one flavor of a resource group.  *per_pod*: by member, then by resource."""
+
+    members: tuple[int, ...]
+    resources: tuple[str, ...]
+    per_pod: tuple[tuple[int, ...], ...]
+    options: tuple[FlavorOption, ...]
+
+    def amounts(self, counts: Sequence[int]) -> list[int]:
+        """Per resource, for *counts* pods per pod set."""
+        if len(self.members) == 1:
+            count = counts[self.members[0]]
+            return [amount * count for amount in self.per_pod[0]]
+        return [
+            sum(amounts[at] * counts[member] for member, amounts in zip(self.members, self.per_pod, strict=True))
+            for at in range(len(self.resources))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CountRange:
+    """How many pods of a pod set are enough.  *min_count* None: no fewer than *count*."""
+
+    count: int
+    min_count: int | None
+
+
+Likeness = tuple[tuple[WorkloadPodSet, ...], tuple[GroupRequest, ...], tuple[str, ...], tuple[bool, ...]]
+
+
+class WorkloadShape:
+    """What workloads of one queue with equal pod sets have in common: they get the same answer.
+
+    Queues for which it comes to the same share it, unless it asks for nodes (*short* is about one queue).
+
+    *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
+    asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
+    *unplaceable*: pod sets that need a place and request nothing, so that they get no flavor whose nodes could have them.
+    *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
+    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `at_once.ready`.
+    *nothing*: the assignment of who waits for quota in all flavors.
+    """
+
+    __slots__ = (
+        "counts",
+        "grants",
+        "group_requests",
+        "least",
+        "nothing",
+        "placed",
+        "pod_sets",
+        "ranges",
+        "ready",
+        "scanned",
+        "short",
+        "topology",
+        "uncovered",
+        "unplaceable",
+        "variable",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        pod_sets: tuple[WorkloadPodSet, ...],
+        group_requests: tuple[GroupRequest, ...],
+        uncovered: tuple[str, ...],
+        scanned: int,
+        topology: tuple[TopologyRequest | None, ...],
+        unplaceable: tuple[str, ...] = (),
+    ) -> None:
+        self.pod_sets = pod_sets
+        self.group_requests = group_requests
+        self.scanned = scanned
+        self.uncovered = uncovered
+        self.unplaceable = unplaceable
+        self.counts = tuple(each.count - each.reclaimable for each in pod_sets)
+        self.ranges = tuple(
+            CountRange(count, None if each.min_count is None else min(each.min_count, count))
+            for each, count in zip(pod_sets, self.counts, strict=True)
+        )
+        self.grants: dict[tuple[tuple[int, ...], tuple[str | None, ...]], tuple[Granted, ...]] = {}
+        self.whole = tuple(group_request.amounts(self.counts) for group_request in group_requests)
+        self.variable = any(each.min_count not in (None, each.count) for each in self.ranges)
+        self.topology = topology
+        self.placed = any(each is not None for each in topology)
+        self.short: tuple[Reason, ...] = ()
+        self.least = least_counts(self.ranges, self.fills_slices)
+        self.ready: tuple[tuple[Request, FlavorAssignment] | None, ...] = ()
+        waiting = PendingReason.WAITING_FOR_QUOTA
+        self.nothing = FlavorAssignment(self.counts, NOFIT, tried=(-1,), pending_reason=waiting)
+
+    @property
+    def likeness(self) -> Likeness:
+        """Equal for shapes that are alike in all but *short*."""
+        return self.pod_sets, self.group_requests, self.uncovered, tuple(each is None for each in self.ready)
+
+    def fills_slices(self, counts: Sequence[int]) -> bool:
+        """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
+
+        One pod of a group may be the leader, which has no slices.
+        """
+        return not any(
+            request is not None
+            and any(layer.size and count % layer.size for layer in request.slices[:1])
+            and not (count == 1 and pod_set.group is not None)
+            for pod_set, request, count in zip(self.pod_sets, self.topology, counts, strict=True)
+        )
+
+    def members(
+        self, group_request: GroupRequest, counts: Sequence[int]
+    ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
+        """The pod sets of *group_request* as `WorkloadPlacer.place` takes them."""
+        return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in group_request.members]
+
+
+def shape_of(
+    queue: ClusterQueue,
+    pod_sets: tuple[WorkloadPodSet, ...],
+    flavors: Mapping[str, ResourceFlavor],
+    index_of: Mapping[FlavorResource, int],
+    nodes: WorkloadPlacer,
+) -> WorkloadShape:
+    """Returns what *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
+    topology = nodes.requests(queue, pod_sets)
+    covered = {resource: group for group in queue.groups for resource in group.resources}
+    group_requests: list[GroupRequest] = []
+    uncovered: set[str] = set()
+    unplaceable: list[str] = []
+    scanned = 0
+    for members in _together(pod_sets):
+        asked = {resource: amount for member in members for resource, amount in pod_sets[member].requests}
+        uncovered |= {resource for resource, amount in asked.items() if amount and resource not in covered}
+        if PODS in covered:
+            asked[PODS] = 1
+        wanted = [
+            (group, resources)
+            for group in queue.groups
+            if (resources := tuple(each for each in sorted(group.resources) if each in asked))
+        ]
+        if not wanted:
+            unplaceable += [pod_sets[member].name for member in members if topology[member] is not None]
+        for group, resources in wanted:
+            group_request = _group_request(
+                group, members, resources, [pod_sets[member] for member in members], flavors, index_of
+            )
+            group_requests.append(
+                _on_nodes(group_request, nodes, [topology[member] for member in members], alone=len(wanted) == 1)
+            )
+        if not uncovered:
+            scanned = len(group_requests)
+    return WorkloadShape(
+        pod_sets, tuple(group_requests), tuple(sorted(uncovered)), scanned, topology, tuple(unplaceable)
+    )
+
+
+def _on_nodes(
+    group_request: GroupRequest, nodes: WorkloadPlacer, requests: Sequence[TopologyRequest | None], *, alone: bool
+) -> GroupRequest:
+    """*group_request* without the options that its topology rules out."""
+    options = tuple(
+        option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
+        for option in group_request.options
+    )
+    return group_request._replace(options=options)
+
+
+def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
+    """Pod sets that take the same flavors, in order of the first of them."""
+    seen: dict[str, list[int]] = {}
+    order: list[list[int]] = []
+    for at, each in enumerate(pod_sets):
+        if each.group is not None and each.group in seen:
+            seen[each.group].append(at)
+            continue
+        order.append([at])
+        if each.group is not None:
+            seen[each.group] = order[-1]
+    return (tuple(each) for each in order)
+
+
+def _group_request(
+    group: ResourceGroup,
+    members: tuple[int, ...],
+    resources: tuple[str, ...],
+    pod_sets: Sequence[WorkloadPodSet],
+    flavors: Mapping[str, ResourceFlavor],
+    index_of: Mapping[FlavorResource, int],
+) -> GroupRequest:
+    per_pod = tuple(
+        tuple(1 if resource == PODS else dict(each.requests).get(resource, 0) for resource in resources)
+        for each in pod_sets
+    )
+    options = tuple(
+        FlavorOption(
+            name,
+            _misfit(flavors.get(name), [each.nodes for each in pod_sets]),
+            tuple(index_of.get(FlavorResource(name, resource), -1) for resource in resources),
+        )
+        for name in group.flavors
+    )
+    return GroupRequest(members, resources, per_pod, options)
+
+
+def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str | None:
+    """Where no flavor is defined at all, every pod may take those that are named: they have neither labels nor taints."""
+    if flavor is None:
+        return None
+    return next((why for each in choices if (why := mismatch(flavor, each)) is not None), None)
+
+
+class WorkloadTarget(NamedTuple):
+    """A workload that has to stop, and by which right."""
+
+    workload: "WorkloadState"
+    reason: PreemptionReason
+
+
+NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
+"""How well an assignment does, worst first."""
+
+
+@dataclass
+class FlavorAssignment:
+    """Flavors for every pod set of a workload.  Once it is FIT without a placement it no longer changes: workloads may share it.
+
+    *mode*: the worst of its group requests.  *level*: how far up it borrows, 0: not at all.  *chosen*: the option of each group
+    request, None where nothing was found.  *contested*: indices that need preemption.  *tried*: per group request, the option
+    after which to go on; -1: from the first.  *pending_reason*: why it is not FIT.
+    *placement*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
+    *short*: what nodes lack.
+    """
+
+    counts: tuple[int, ...]
+    mode: int = FIT
+    level: int = 0
+    chosen: list[FlavorOption | None] = field(default_factory=list)
+    request: Request = ()
+    contested: frozenset[int] = frozenset()
+    tried: tuple[int, ...] = ()
+    pending_reason: PendingReason | None = None
+    placement: WorkloadPlacement = NOWHERE
+    short: tuple[Reason, ...] = ()
+
+    @cached_property
+    def indices(self) -> frozenset[int]:
+        """The (flavor, resource) pairs that it asks for, by index, even where the amount is 0.  Ask only once all are chosen."""
+        chosen = (option.indices for option in self.chosen if option is not None)
+        return frozenset(index for indices in chosen for index in indices if index >= 0)
+
+    @cached_property
+    def _grant(self) -> tuple[tuple[int, ...], tuple[str | None, ...]]:
+        """The key of what it grants."""
+        return self.counts, tuple(None if option is None else option.flavor for option in self.chosen)
+
+    def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
+        """Returns what each pod set gets, in the form that is recorded."""
+        known = shape.grants.get(self._grant)
+        if known is None:
+            known = shape.grants[self._grant] = self._granted(shape)
+        if self.placement.of:
+            of = self.placement.of
+            return tuple(replace(each, placement=of.get(at, ())) for at, each in enumerate(known))
+        return known
+
+    def _granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
+        flavors: list[dict[str, str]] = [{} for _ in shape.pod_sets]
+        usage: list[dict[str, int]] = [{} for _ in shape.pod_sets]
+        for group_request, option in zip(shape.group_requests, self.chosen, strict=True):
+            if option is None:
+                continue
+            for member, amounts in zip(group_request.members, group_request.per_pod, strict=True):
+                asked = {resource for resource, _ in shape.pod_sets[member].requests} | {PODS}
+                for resource, amount in zip(group_request.resources, amounts, strict=True):
+                    if resource in asked:
+                        flavors[member][resource] = option.flavor
+                        usage[member][resource] = amount * self.counts[member]
+        return tuple(
+            Granted(each.name, self.counts[at], tuple(sorted(flavors[at].items())), tuple(sorted(usage[at].items())))
+            for at, each in enumerate(shape.pod_sets)
+        )
+
+
+QueueKey = tuple[int, float, str, str]
+"""Place in a queue: minus the priority, the time it was queued, uid, name; lower comes first."""
+
+TargetKey = tuple[int, float, str, str]
+"""Place among candidates for preemption: priority, minus the time it got its quota, uid, name; lower goes first."""
+
+
+class WorkloadState:
+    """A workload in the engine.
+
+    *request*: what it holds of the tree, empty while it waits.  *granted*: the same, as recorded.  *indices*: of which it was
+    granted some, if only 0.
+    *reservations*: what it holds of nodes.
+    *barred*: why its queue can never start it, and whether it then leaves the line to others; None if the queue can.
+    *target_key*: of a holder of quota, set by its queue.
+    *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
+    *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
+    """
+
+    __slots__ = (
+        "barred",
+        "evicted",
+        "granted",
+        "held",
+        "indices",
+        "key",
+        "leaf",
+        "pending_reason",
+        "queue",
+        "request",
+        "reservations",
+        "reserved_at",
+        "shape",
+        "spec",
+        "target_key",
+        "tried",
+        "tried_in",
+        "waits_for",
+    )
+
+    def __init__(self, spec: Workload, queue: str, leaf: QuotaLeaf, shape: WorkloadShape) -> None:
+        self.spec = spec
+        self.queue = queue
+        self.leaf = leaf
+        self.shape = shape
+        self.barred: tuple[PendingReason, bool] | None = None
+        self.key: QueueKey = (-spec.priority, spec.queued_at, spec.uid, spec.name)
+        self.request: Request = ()
+        self.indices: frozenset[int] = frozenset()
+        self.granted: tuple[Granted, ...] = ()
+        self.reservations: tuple[Reservation, ...] = ()
+        self.reserved_at = 0.0
+        self.target_key: TargetKey = (0, 0.0, "", "")
+        self.evicted = False
+        self.tried: tuple[int, ...] = ()
+        self.tried_in: tuple[int, int] = (-1, -1)
+        self.held: FlavorAssignment | None = None
+        self.waits_for: tuple[str, ...] = ()
+        self.pending_reason: PendingReason | None = None
+
+    def holds(
+        self,
+        request: Request,
+        granted: tuple[Granted, ...],
+        reservations: tuple[Reservation, ...] = (),
+        indices: frozenset[int] = frozenset(),
+    ) -> None:
+        """Records what it holds from now on."""
+        self.request, self.granted, self.reservations, self.indices = request, granted, reservations, indices

@@ -1,0 +1,6 @@
+"""Kueue's manifests → values: what `simulate` reads, with a warning for everything that it does not honour."""
+
+from runrig.kueue.read.manifests import Manifests, read_all, read_manifests
+from runrig.kueue.read.texts import LARGEST_JSON, LARGEST_YAML, File
+
+__all__ = ["LARGEST_JSON", "LARGEST_YAML", "File", "Manifests", "read_all", "read_manifests"]

@@ -1,0 +1,182 @@
+"""batch/v1 Job and kubeflow.org/v2beta1 MPIJob with the queue-name label → the workload that they stand for."""
+
+from dataclasses import dataclass, replace
+
+from runrig.kueue.read import marks
+from runrig.kueue.read.drafts import Draft
+from runrig.kueue.read.jobs import (
+    LAUNCHER,
+    MAIN,
+    WORKER,
+    AnyJob,
+    Changes,
+    Job,
+    MpiJob,
+    as_asked,
+    must_suspend,
+    problem,
+    suspended,
+)
+from runrig.kueue.read.names import Manifest
+from runrig.kueue.read.parts import JOB_FIELDS, warn_if_elsewhere
+from runrig.kueue.read.pods import read_template
+from runrig.kueue.read.podsets import classes_of, draft_of, places_near, pod_set, queue_of, template_class
+from runrig.kueue.read.surroundings import Surroundings
+from runrig.kueue.read.tree import Object, Value
+
+_MPI = (
+    "mpiReplicaSpecs", "runPolicy", "slotsPerWorker", "runLauncherAsWorker", "sshAuthMountPath", "launcherCreationPolicy",
+    "mpiImplementation",
+)  # fmt: skip
+_REPLICAS = {"Launcher": LAUNCHER, "Worker": WORKER}
+_REPLICA = ("replicas", "template", "restartPolicy")
+_RUN = (
+    "suspend", "schedulingPolicy", "cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit",
+    "managedBy",
+)  # fmt: skip
+_GANG = ("minAvailable", "priorityClass", "queue", "minResources", "scheduleTimeoutSeconds")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJob:
+    """*job*: as it stands, with the counts that it runs with.  *draft*: its work if no Workload of the file says more.
+
+    *counts*: where its number of pods is said.  *marks*: where its least count and then its sync are said, None if absent.
+    """
+
+    job: AnyJob
+    draft: Draft
+    counts: Value
+    marks: tuple[Value | None, Value | None] = (None, None)
+
+    @property
+    def kind(self) -> str:
+        return "Job" if isinstance(self.job, Job) else "MPIJob"
+
+    def alone(self) -> Draft:
+        """The work of a job without a Workload; warns of annotations that are refused."""
+        self._check(self.job)
+        return self.draft
+
+    def behind(self, draft: Draft) -> tuple[AnyJob, Draft]:
+        """(the job as its owner wrote it, its Workload) where *draft* is its Workload.
+
+        A job that runs with other pods than were admitted is suspended and its Workload made anew, with a warning (KEP-420,
+        EquivalentToWorkload).
+        """
+        counts = {each.name: each.count for each in draft.pod_sets}
+        job = as_asked(replace(self.job, workload=draft.name), counts)
+        self._check(job)
+        held = draft.reservation
+        admitted = {each.pod_set: each.count for each in held.granted} if held else {}
+        if not must_suspend(self.job, admitted):
+            return job, draft
+        self.counts.warn(
+            f"{self.job.pods} pods run and {admitted[job.POD_SET]} were admitted: it is suspended"
+            f"{_given_back(suspended(job))}, and waits again with a new Workload for {job.pods}; "
+            "change the number of pods only while it is suspended"
+        )
+        return job, _anew(draft, job)
+
+    def _check(self, job: AnyJob) -> None:
+        least, sync = self.marks
+        if isinstance(job, Job):
+            refused = problem(job)
+            at = least if problem(replace(job, sync=None)) else sync
+            if refused and at:
+                at.warn(f"{refused}: such a job is refused")
+        elif least and job.min_available is not None and not 1 <= job.min_available <= job.workers + 1:
+            # All of them, or all and the launcher, is what a whole gang says.
+            least.warn(
+                f"{job.min_available} is not from 1 to {job.workers}, the number of workers: treated as all of them"
+            )
+
+
+def _anew(draft: Draft, job: AnyJob) -> Draft:
+    """The Workload that is made when *job* was suspended and the one of *draft* is gone: it holds nothing, and dates from now."""
+    pod_sets = tuple(
+        replace(each, count=job.pods, min_count=job.least, reclaimable=min(each.reclaimable, job.pods))
+        if each.name == job.POD_SET
+        else each
+        for each in draft.pod_sets
+    )
+    return replace(draft, pod_sets=pod_sets, created_at=None, queued_at=None, reservation=None)
+
+
+def _given_back(changes: Changes) -> str:
+    counts = ", ".join(f"{name}: {value}" for name, value in changes.items() if name != "suspend")
+    return f", gets {counts} back" if counts else ""
+
+
+def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
+    """None: it has ended, or has no label (a warning)."""
+    queue = queue_of(manifest, around)
+    spec = manifest.spec
+    if queue is None or manifest.says("Complete") or manifest.says("Failed"):
+        return None
+    spec.only(JOB_FIELDS)
+    warn_if_elsewhere(spec)
+    marks.warn_of_marks(manifest)
+    job = _job(manifest, spec)
+    pod = read_template(spec.object("template"), around, manifest.namespace)
+    pods = pod_set(MAIN, job.pods, job.least, pod, spec.at)
+    refused = problem(job) or pod.problem
+    draft = draft_of(manifest, queue, (pods,), classes_of(manifest, [template_class(spec, pod)]), refused)
+    draft = replace(draft, near=places_near([pod]), job=("Job", manifest.key), made=marks.made_for(manifest))
+    said = (_annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS))
+    return ReadJob(job, draft, spec.get("parallelism") or spec.at, said)
+
+
+def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
+    """None: it has ended, or has no label (a warning).  Its least number of workers is minAvailable."""
+    queue = queue_of(manifest, around)
+    if queue is None or manifest.says("Succeeded") or manifest.says("Failed"):
+        return None
+    spec = manifest.spec
+    spec.only(_MPI)
+    marks.warn_of_marks(manifest)
+    replicas = spec.object("mpiReplicaSpecs")
+    replicas.only(_REPLICAS)
+    counts = {name: replicas.object(name).whole("replicas", int(name == "Launcher")) for name in _REPLICAS}
+    run = spec.object("runPolicy")
+    run.only(_RUN)
+    warn_if_elsewhere(run)
+    gang = run.object("schedulingPolicy")
+    gang.only(_GANG)
+    least = gang.get("minAvailable")
+    job = MpiJob(manifest.key, counts["Worker"], least.whole() if least else None, run.flag("suspend", False))
+    pod_sets, classes, pods = [], [gang.get("priorityClass")], []
+    for name, role in _REPLICAS.items():
+        if replicas.has(name):
+            fields = replicas.object(name)
+            fields.only(_REPLICA)
+            pod = read_template(fields.object("template"), around, manifest.namespace)
+            pod_sets.append(pod_set(role, counts[name], job.least if name == "Worker" else None, pod, fields.at))
+            classes.append(template_class(fields, pod))
+            pods.append(pod)
+    if not pod_sets:
+        spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
+    refused = next(filter(None, (pod.problem for pod in pods)), "")
+    draft = draft_of(manifest, queue, tuple(pod_sets), classes_of(manifest, classes), refused)
+    workers = replicas.object("Worker").get("replicas") or replicas.at
+    draft = replace(draft, near=places_near(pods), job=("MPIJob", manifest.key), made=marks.made_for(manifest))
+    return ReadJob(job, draft, workers, (least, None))
+
+
+def _job(manifest: Manifest, spec: Object) -> Job:
+    completions, mode = spec.get("completions"), spec.get("completionMode")
+    modes = {"NonIndexed": False, "Indexed": True}
+    least, sync = _annotation(manifest, marks.MIN_PARALLELISM), _annotation(manifest, marks.SYNC_COMPLETIONS)
+    return Job(
+        workload=manifest.key,
+        parallelism=spec.whole("parallelism", 1),
+        completions=completions.whole() if completions else None,
+        indexed=mode.choice(modes, False, otherwise="treated as NonIndexed") if mode else False,
+        min_parallelism=least.text() if least else None,
+        sync=sync.text() if sync else None,
+        suspend=spec.flag("suspend", False),
+    )
+
+
+def _annotation(manifest: Manifest, name: str) -> Value | None:
+    return manifest.meta.object("annotations").get(name)

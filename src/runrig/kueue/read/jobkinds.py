@@ -1,0 +1,292 @@
+"""Kinds of jobs → the pod sets that each asks for: one table.
+
+Most kinds keep their pods in templates at fixed places, each with fields that multiply into its count (`Place`).  What a controller
+adds to that (a sidecar, a submitter), and the kinds that hold other kinds, are functions beside the table.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runrig.kueue.read.parts import JOB_FIELDS, Beside, Part, Parts, Place, at_places, below, parts_at
+from runrig.kueue.read.ray import CLUSTER_FIELDS, ray_cluster, ray_job
+from runrig.kueue.read.spark import FIELDS, spark_pods
+from runrig.kueue.read.tree import Object, Value
+from runrig.spec.yamltree import Node
+
+MAIN, LEADER, WORKER = "main", "leader", "worker"
+CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"
+TRAINER = "trainer.kubeflow.org"
+
+_NODE = "node"
+_JOB_SET = (
+    "replicatedJobs", "suspend", "network", "successPolicy", "failurePolicy", "startupPolicy", "coordinator",
+    "ttlSecondsAfterFinished", "volumeClaimPolicies", "managedBy",
+)  # fmt: skip
+_REPLICATED = ("name", "replicas", "template", "groupName", "dependsOn")
+_STEP = f"{TRAINER}/trainjob-ancestor-step"
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """*parts*: the pod sets of a spec.  *known*: fields of the spec that are read, or have no bearing on what it holds.
+
+    *unsupported*: fields that have one, and what is warned of them.  *ended*: conditions that say it is over; *phase*: a path in the
+    status that says so with one of *over*.  *copies*: the field that says how many workloads it is; empty: one.
+    *priority_class*: a path to a class that comes before those of its templates.
+    """
+
+    group: str
+    versions: tuple[str, ...]
+    parts: Parts
+    known: tuple[str, ...]
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    phase: str = ""
+    over: tuple[str, ...] = ()
+    copies: str = ""
+    priority_class: str = ""
+
+
+# ---------------------------------------------------------------- leader and workers
+
+
+def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
+    """One group of pods; a leader without a template of its own is one of the workers."""
+    group = spec.object("leaderWorkerTemplate")
+    group.only(("size", "leaderTemplate", "workerTemplate", "restartPolicy", "resizePolicy", "subGroupPolicy"))
+    size = group.whole("size", 1)
+    if not group.has("leaderTemplate"):
+        return [Part(MAIN, size, group, "workerTemplate")]
+    return [Part(LEADER, 1, group, "leaderTemplate"), Part(WORKER, max(0, size - 1), group, "workerTemplate")]
+
+
+# ---------------------------------------------------------------- kinds in other kinds
+
+
+def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
+    """The pod sets that each component declares, else those of its kind."""
+    found: list[Part] = []
+    for component in spec.objects("components"):
+        component.only(("template", "podSets", "declaredPodSets", "podSetInfos", "annotations"))
+        declared = component.get("podSets") or component.get("declaredPodSets")
+        template = component.object("template")
+        if declared is not None and declared.items():
+            found += [part for item in declared.items() if (part := _declared(template, item.object())) is not None]
+        else:
+            found += _inferred(template, beside)
+    return found
+
+
+def _declared(template: Object, pod_set: Object) -> Part | None:
+    """None, with a warning: there is nothing at its path."""
+    pod_set.only(("replicas", "path", "annotations"))
+    at: Value | None = template.at
+    steps = pod_set.need("path").replace("[", ".[").split(".")
+    for step in steps[1:-1]:
+        at = _step(at, step)
+    holder = at.object() if at is not None and isinstance(at.node.value, Mapping) else None
+    if len(steps) == 1 and steps[0] == "template":
+        return Part("", pod_set.whole("replicas", 1), template, "")
+    if steps[0] != "template" or holder is None or not holder.has(steps[-1]):
+        pod_set.at.warn("there is no template at this path: it asks for nothing")
+        return None
+    return Part("", pod_set.whole("replicas", 1), holder, steps[-1])
+
+
+def _step(at: Value | None, step: str) -> Value | None:
+    if at is None:
+        return None
+    if step.startswith("["):
+        items = at.items() if isinstance(at.node.value, tuple) else ()
+        index = step[1:-1]
+        return items[int(index)] if index.isdigit() and len(index) < 6 and int(index) < len(items) else None
+    return at.object().get(step) if isinstance(at.node.value, Mapping) else None
+
+
+def _inferred(template: Object, beside: Beside) -> Sequence[Part]:
+    """Of the kinds whose pods an AppWrapper knows by itself."""
+    inner = _INNER.get(template.text("kind"))
+    return () if inner is None else inner(template, beside)
+
+
+_INNER: Mapping[str, Parts] = {
+    "Pod": lambda template, _beside: [Part("", 1, template, "")],
+    "Job": at_places(Place("spec", "", job=".")),
+    "JobSet": at_places(Place("spec.replicatedJobs", "", "template.spec.template", ("replicas",), "template.spec")),
+    "PyTorchJob": at_places(
+        *(Place(f"spec.pytorchReplicaSpecs.{role}", "", times=("replicas",)) for role in ("Master", "Worker"))
+    ),
+    "RayCluster": at_places(Place("spec.headGroupSpec", ""), Place("spec.workerGroupSpecs", "", times=("replicas",))),
+    "RayJob": at_places(
+        Place("spec.rayClusterSpec.headGroupSpec", ""),
+        Place("spec.rayClusterSpec.workerGroupSpecs", "", times=("replicas",)),
+    ),
+    "Deployment": at_places(Place("spec", "", times=("replicas",))),
+    "StatefulSet": at_places(Place("spec", "", times=("replicas",))),
+}
+
+
+def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
+    """The jobs of its runtime, with the nodes and the resources that it says itself for those that train."""
+    ref = spec.object("runtimeRef")
+    ref.only(("apiGroup", "kind", "name"))
+    shared = ref.text("kind", CLUSTER_RUNTIME) == CLUSTER_RUNTIME
+    runtime = beside.runtimes.get(("" if shared else beside.namespace, ref.text("name")))
+    if runtime is None:
+        ref.at.warn(f"there is no such runtime in this file: it asks for nothing. Add {CLUSTER_RUNTIME}s to the file")
+        return ()
+    return list(_trained(spec.object("trainer"), runtime))
+
+
+def _trained(trainer: Object, runtime: Object) -> Iterator[Part]:
+    trainer.only(("image", "command", "args", "env", "numNodes", "resourcesPerNode", "numProcPerNode"))
+    trainer.object("resourcesPerNode").only(("requests", "limits"))
+    runtime.only(("mlPolicy", "podGroupPolicy", "template"))
+    policy = runtime.object("mlPolicy")
+    policy.only(("numNodes", "torch", "mpi", "jax", "plainML", "xgboost", "flux"))
+    mpi = policy.get("mpi")
+    nodes = trainer.whole("numNodes", policy.whole("numNodes", 1))
+    with_launcher = mpi is not None and mpi.object().flag("runLauncherAsNode", False)
+    jobs = below(runtime, "template.spec")
+    jobs.only(_JOB_SET)
+    for job in jobs.objects("replicatedJobs"):
+        name, template = job.text("name"), below(job, "template")
+        trains = template.object("metadata").object("labels").text(_STEP) == "trainer"
+        job.only(_REPLICATED)
+        inner = template.object("spec")
+        inner.only(JOB_FIELDS)
+        if trains or (with_launcher and name == _NODE):
+            inner = _with_resources(inner, trainer.object("resourcesPerNode"))
+        if mpi is not None:
+            count = max(nodes - with_launcher, 1) if name == _NODE else 1 if trains else inner.whole("parallelism", 1)
+        else:
+            count = nodes if trains else inner.whole("parallelism", 1)
+        yield Part(name.lower(), count * (1 if trains else job.whole("replicas", 1)), inner)
+
+
+def _with_resources(inner: Object, per_node: Object) -> Object:
+    """*inner*, the spec of a Job, with the requests and limits *per_node* in its container ``node``."""
+    template = inner.object("template")
+    spec = template.object("spec")
+    containers = []
+    for container in spec.objects("containers"):
+        resources = container.object("resources")
+        for kind in ("requests", "limits") if container.text("name") == _NODE else ():
+            found = resources.object(kind)
+            for name, at in per_node.object(kind).pairs():
+                found = found.having(name, at.node)
+            resources = resources.having(kind, found.at.node)
+        containers.append(container.having("resources", resources.at.node).at.node)
+    spec = spec.having("containers", Node(tuple(containers)))
+    return inner.having("template", template.having("spec", spec.at.node).at.node)
+
+
+# ---------------------------------------------------------------- the table
+
+_REPLICA = ("replicas", "template", "restartPolicy")
+_STOPS = ("Succeeded", "Failed")
+
+
+def _training(field_name: str, *roles: str) -> JobKind:
+    """A kind of the training operator: a map of replicas by role."""
+    places = [Place(f"{field_name}.{role}", role, times=("replicas",), known=_REPLICA) for role in roles]
+
+    def parts(spec: Object, _beside: Beside) -> list[Part]:
+        spec.object(field_name).only(roles)
+        return [part for place in places for part in parts_at(spec, place)]
+
+    known = (field_name, "runPolicy", "nprocPerNode", "successPolicy", "enableDynamicWorker")
+    elastic = {"elasticPolicy": "a job that grows and shrinks is not simulated: it has the replicas that it says"}
+    return JobKind(
+        "kubeflow.org",
+        ("v1",),
+        parts,
+        known,
+        elastic,
+        _STOPS,
+        priority_class="runPolicy.schedulingPolicy.priorityClass",
+    )
+
+
+JOB_KINDS: Mapping[str, JobKind] = {
+    "AppWrapper": JobKind(
+        "workload.codeflare.dev", ("v1beta2",), _app_wrapper, ("components", "suspend", "managedBy"), phase="phase", over=_STOPS
+    ),
+    "Deployment": JobKind(
+        "apps",
+        ("v1",),
+        at_places(Place("", MAIN)),
+        ("replicas", "template", "selector", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused",
+         "progressDeadlineSeconds"),
+        copies="replicas",
+    ),
+    "JAXJob": _training("jaxReplicaSpecs", "Worker"),
+    "JobSet": JobKind(
+        "jobset.x-k8s.io",
+        ("v1alpha2",),
+        at_places(Place("replicatedJobs", ".name", "template.spec.template", ("replicas",), "template.spec", _REPLICATED)),
+        _JOB_SET,
+        ended=("Completed", "Failed"),
+    ),
+    "LeaderWorkerSet": JobKind(
+        "leaderworkerset.x-k8s.io",
+        ("v1",),
+        _leader_worker_set,
+        ("replicas", "leaderWorkerTemplate", "rolloutStrategy", "startupPolicy", "networkConfig"),
+        copies="replicas",
+    ),
+    "PaddleJob": _training("paddleReplicaSpecs", "Master", "Worker"),
+    "PyTorchJob": _training("pytorchReplicaSpecs", "Master", "Worker"),
+    "RayCluster": JobKind(
+        "ray.io", ("v1",), ray_cluster, CLUSTER_FIELDS
+    ),
+    "RayJob": JobKind(
+        "ray.io",
+        ("v1",),
+        ray_job,
+        ("rayClusterSpec", "clusterSelector", "submissionMode", "submitterPodTemplate", "submitterConfig", "entrypoint",
+         "entrypointNumCpus", "entrypointNumGpus", "entrypointMemory", "entrypointResources", "jobId", "metadata", "runtimeEnvYAML",
+         "shutdownAfterJobFinishes", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "suspend",
+         "deletionPolicy", "deletionStrategy", "waitingTtlSeconds", "preRunningDeadlineSeconds", "managedBy"),
+        phase="jobDeploymentStatus",
+        over=("Complete", "Failed"),
+    ),
+    "RayService": JobKind(
+        "ray.io",
+        ("v1",),
+        lambda spec, beside: ray_cluster(spec.object("rayClusterConfig"), beside),
+        ("rayClusterConfig", "serveConfigV2", "serveService", "serviceUnhealthySecondThreshold", "excludeHeadPodFromServeSvc",
+         "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend", "managedBy"),
+        {"upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
+    ),
+    "SparkApplication": JobKind(
+        "sparkoperator.k8s.io",
+        ("v1beta2",),
+        spark_pods,
+        FIELDS,
+        phase="applicationState.state",
+        over=("COMPLETED", "FAILED", "SUBMISSION_FAILED"),
+    ),
+    "StatefulSet": JobKind(
+        "apps",
+        ("v1",),
+        at_places(Place("", MAIN, times=("replicas",))),
+        ("replicas", "template", "selector", "serviceName", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit",
+         "volumeClaimTemplates", "minReadySeconds", "persistentVolumeClaimRetentionPolicy", "ordinals"),
+    ),
+    "TFJob": _training("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator"),
+    "TrainJob": JobKind(
+        TRAINER,
+        ("v1alpha1",),
+        _train_job,
+        ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds", "managedBy"),
+        {
+            "podTemplateOverrides": "what it changes in the templates of its runtime is not read",
+            "podSpecOverrides": "what it changes in the templates of its runtime is not read",
+            "runtimePatches": "what it changes in the templates of its runtime is not read",
+        },
+        ("Complete", "Failed"),
+    ),
+    "XGBoostJob": _training("xgbReplicaSpecs", "Master", "Worker"),
+}  # fmt: skip
+"""Job and MPIJob, which may start with fewer pods, are read in `batch`."""

@@ -1,0 +1,103 @@
+"""The settings of the whole manager: kind Configuration, as a file or in the ConfigMap that Kueue is installed with."""
+
+from dataclasses import dataclass, field
+
+from runrig.domain.errors import InvalidInput
+from runrig.domain.kueue import FAIR, Settings, Strategy
+from runrig.kueue.read.names import Manifest
+from runrig.kueue.read.surroundings import Surroundings, read_excluded, read_transformations
+from runrig.kueue.read.tree import Object, Value
+from runrig.spec.yamltree import read_documents
+
+GROUP = "config.kueue.x-k8s.io"
+IN_CONFIG_MAP = "controller_manager_config.yaml"
+
+_LARGEST = 1024 * 1024
+_READ = ("apiVersion", "kind", "fairSharing", "featureGates", "resources", "waitForPodsReady")
+_NO_BEARING = (
+    "metadata", "namespace", "manageJobsWithoutQueueName", "internalCertManagement", "clientConnection", "webhook", "leaderElection",
+    "metrics", "health", "pprofBindAddress", "controller", "tls", "visibilityServer", "objectRetentionPolicies",
+    "queueVisibility", "cacheSyncTimeout", "gracefulShutDown",
+)  # fmt: skip
+_UNSUPPORTED = {
+    "managedJobsNamespaceSelector": "jobs of all namespaces are read",
+    "integrations": "all kinds of jobs are read, whether they are switched on there or not",
+    "multiKueue": "running on other clusters is out of scope: not read",
+    "admissionFairSharing": "fair sharing by usage between local queues is not supported: not read",
+}
+_RESOURCES = ("excludeResourcePrefixes", "transformations", "quotaCheckStrategy", "deviceClassMappings")
+_BLOCKS = "work is taken to be ready at once: nobody waits for it"
+_STRATEGIES = {strategy.value: strategy for strategy in Strategy}
+
+
+@dataclass(slots=True)
+class Manager:
+    """*by_creation*: who was evicted because its pods were not ready queues from its creation, not from its eviction.
+
+    *ignores_undeclared*: requests for resources that a queue does not cover count as none.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    by_creation: bool = False
+    ignores_undeclared: bool = False
+
+
+def in_config_map(manifest: Manifest) -> Object | None:
+    """The settings in a ConfigMap; None if it has none."""
+    at = manifest.body.object("data").get(IN_CONFIG_MAP)
+    if at is None:
+        return None
+    try:
+        (document,) = read_documents(at.text(), "configuration", _LARGEST)
+    except (InvalidInput, ValueError) as error:
+        at.error(f"not one document of YAML: {error}")
+        return None
+    return Value(document.node, at.path, at.origin, at.report).object() if document.node.value else None
+
+
+def read_manager(body: Object, around: Surroundings) -> Manager:
+    """Resources that do not count, or stand for others, go to *around*."""
+    body.only((*_READ, *_NO_BEARING, *_UNSUPPORTED))
+    body.unsupported(_UNSUPPORTED)
+    resources = body.object("resources")
+    resources.only(_RESOURCES)
+    resources.unsupported({"deviceClassMappings": "dynamic resources are not supported: they ask for nothing here"})
+    read_excluded(resources, around)
+    read_transformations(resources.objects("transformations"), around)
+    check = resources.get("quotaCheckStrategy")
+    ready = body.object("waitForPodsReady")
+    ready.only(("enable", "timeout", "blockAdmission", "requeuingStrategy", "recoveryTimeout"))
+    ready.unsupported({"blockAdmission": _BLOCKS})
+    if _is_old(body) and ready.flag("enable", False) and not ready.has("blockAdmission"):
+        ready.at.warn(f"in this version it blocks admission unless blockAdmission is false; {_BLOCKS}")
+    requeuing = ready.object("requeuingStrategy")
+    requeuing.only(("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds"))
+    timestamp = requeuing.get("timestamp")
+    gates = {name: at.flag() for name, at in body.object("featureGates").pairs()}
+    return Manager(
+        Settings(_strategies(body), dict(sorted(gates.items()))),
+        timestamp is not None
+        and timestamp.choice({"Eviction": False, "Creation": True}, False, otherwise="treated as Eviction"),
+        check is not None
+        and check.choice(
+            {"BlockUndeclared": False, "IgnoreUndeclared": True}, False, otherwise="treated as BlockUndeclared"
+        ),
+    )
+
+
+def _is_old(body: Object) -> bool:
+    return body.text("apiVersion").endswith("v1beta1")
+
+
+def _strategies(body: Object) -> tuple[Strategy, ...] | None:
+    """In the older version fair sharing has a switch of its own."""
+    at = body.get("fairSharing")
+    if at is None:
+        return None
+    fair = at.object()
+    fair.only(("enable", "preemptionStrategies"))
+    if _is_old(body) and not fair.flag("enable", False):
+        return None
+    none: Strategy | None = None
+    found = [each.choice(_STRATEGIES, none, otherwise="not read") for each in fair.items("preemptionStrategies")]
+    return tuple(each for each in found if each is not None) or FAIR

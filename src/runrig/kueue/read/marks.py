@@ -1,0 +1,74 @@
+"""Labels and annotations of the queue system on work: which are honoured, and warnings for the rest."""
+
+import re
+
+from runrig.kueue.read.names import KUEUE, Manifest
+from runrig.kueue.read.tree import INT32, Object, Value
+
+QUEUE = f"{KUEUE}/queue-name"
+CLASS = f"{KUEUE}/priority-class"
+BOOST = f"{KUEUE}/priority-boost"
+MIN_PARALLELISM = f"{KUEUE}/job-min-parallelism"
+SYNC_COMPLETIONS = f"{KUEUE}/job-completions-equal-parallelism"
+POD_SET = f"{KUEUE}/podset"
+WORKLOAD = f"{KUEUE}/workload"
+
+GROUP_NAME = f"{KUEUE}/pod-group-name"
+MADE = f"{KUEUE}/prebuilt-workload-name"
+GATED = f"{KUEUE}/admission-gated-by"
+
+_HONOURED = frozenset((QUEUE, CLASS, BOOST, MIN_PARALLELISM, SYNC_COMPLETIONS, GROUP_NAME, MADE, GATED))
+_NO_BEARING = frozenset(
+    f"{KUEUE}/{name}"
+    for name in (
+        "managed", "job-uid", "podset", "workload", "local-queue-name", "cluster-queue-name", "pod-group-total-count",
+        "pod-group-fast-admission", "pod-group-serving", "pod-suspending-parent", "role-hash", "retriable-in-group",
+        "pod-group-pod-index-label", "pod-group-pod-index", "component-workload-index", "job-owner-gvk", "job-owner-name",
+        "podset-required-topology", "podset-preferred-topology", "podset-unconstrained-topology", "podset-slice-required-topology",
+        "podset-slice-size", "podset-slice-required-topology-constraints", "podset-group-name", "raycluster-generation",
+    )
+)  # fmt: skip
+_BOOST = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+
+
+def warn_of_marks(manifest: Manifest) -> None:
+    """Warns of every label and annotation of the queue system that has no effect here."""
+    for field in ("labels", "annotations"):
+        warn_of_annotations(manifest.meta.object(field))
+
+
+def warn_of_annotations(fields: Object) -> None:
+    """The same of the labels or annotations *fields*."""
+    for name, at in fields.pairs():
+        if name.startswith(f"{KUEUE}/") and name not in _HONOURED and name not in _NO_BEARING:
+            at.warn("not supported: not read")
+
+
+def group_of(manifest: Manifest) -> str:
+    """The pod group that a pod belongs to; empty: none."""
+    return manifest.annotations.get(GROUP_NAME) or manifest.labels.get(GROUP_NAME, "")
+
+
+def made_for(manifest: Manifest) -> str:
+    """The name of a Workload that was made beforehand for this job; empty: none."""
+    return manifest.annotations.get(MADE) or manifest.labels.get(MADE, "")
+
+
+def waits_for(manifest: Manifest) -> str:
+    """Whose gate keeps it from being queued, as people are told; empty: nobody's."""
+    gate = manifest.meta.object("annotations").text(GATED)
+    return f"it waits for {gate} to open its gate" if gate else ""
+
+
+def boost_of(manifest: Manifest) -> int:
+    """The amount the annotation adds to the priority, if its feature gate is on."""
+    at = manifest.meta.object("annotations").get(BOOST)
+    return _boost(at) if at else 0
+
+
+def _boost(at: Value) -> int:
+    text = at.text()
+    if not _BOOST.fullmatch(text) or abs(int(text)) > INT32:
+        at.warn("not a whole number: not read")
+        return 0
+    return int(text)

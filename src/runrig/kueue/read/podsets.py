@@ -1,0 +1,90 @@
+"""What every kind of job has in common: its queue, its pod sets, its priority, and the draft of the workload behind it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from runrig.kueue.declared import WorkloadPodSet
+from runrig.kueue.read import marks
+from runrig.kueue.read.drafts import POD_CLASS, WORKLOAD_CLASS, ClassRef, Draft
+from runrig.kueue.read.names import Manifest
+from runrig.kueue.read.pods import Pod, check_total
+from runrig.kueue.read.surroundings import DEFAULT_QUEUE, Surroundings
+from runrig.kueue.read.topologies import check_count
+from runrig.kueue.read.tree import Object, Value
+
+MOST_POD_SETS = 18
+_NO_LABEL = f"not read: it has no label {marks.QUEUE}, and its namespace no LocalQueue {DEFAULT_QUEUE!r}"
+
+
+class Queue(NamedTuple):
+    """The LocalQueue of a job, and where it says so."""
+
+    name: str
+    at: Value
+
+
+def queue_of(manifest: Manifest, around: Surroundings) -> Queue | None:
+    """None, with a warning: it has none."""
+    found = manifest.meta.object("labels").get(marks.QUEUE)
+    if found is not None and found.node.value != "":
+        return Queue(found.text(), found)
+    if manifest.namespace in around.defaulted:
+        return Queue(DEFAULT_QUEUE, manifest.body.at)
+    manifest.body.at.warn(_NO_LABEL)
+    return None
+
+
+def pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> WorkloadPodSet:
+    check_total(pod, count, at)
+    check_count(pod.topology, count, pod.topology_at or at)
+    requests = tuple(sorted(pod.requests.items()))
+    return WorkloadPodSet(name, count, least, requests, pod.nodes, pod.group, topology=pod.topology)
+
+
+def places_near(pods: Iterable[Pod]) -> tuple[Value, ...]:
+    """Where they ask for a topology."""
+    return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
+
+
+def template_class(fields: Object, pod: Pod) -> Value | None:
+    """Where the template in *fields* names a priority class."""
+    return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
+
+
+def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[ClassRef, ...]:
+    """The classes that may give the priority; the first one counts."""
+    label = manifest.meta.object("labels").get(marks.CLASS)
+    refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
+    return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
+
+
+def _check_pod_sets(pod_sets: Sequence[WorkloadPodSet], at: Value) -> None:
+    names = [each.name for each in pod_sets]
+    if len(set(names)) < len(names):
+        at.warn(
+            f"two of its pod sets are called {next(name for name in names if names.count(name) > 1)}: such a job is refused"
+        )
+    if len(names) > MOST_POD_SETS:
+        at.warn(f"{len(names)} pod sets: such a job is refused, at most {MOST_POD_SETS} are accepted")
+
+
+def draft_of(
+    manifest: Manifest, queue: Queue, pod_sets: tuple[WorkloadPodSet, ...], classes: tuple[ClassRef, ...], refused: str
+) -> Draft:
+    _check_pod_sets(pod_sets, manifest.spec.at)
+    gate = marks.waits_for(manifest)
+    return Draft(
+        name=manifest.key,
+        namespace=manifest.namespace,
+        at=queue.at,
+        local_queue=queue.name,
+        pod_sets=pod_sets,
+        classes=classes,
+        defaulted=not any(ref.kind == WORKLOAD_CLASS for ref in classes),
+        boost=marks.boost_of(manifest),
+        created_at=manifest.created,
+        uid=manifest.meta.text("uid"),
+        held=gate,
+        gated=bool(gate),
+        problem=refused,
+    )

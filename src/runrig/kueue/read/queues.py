@@ -1,0 +1,258 @@
+"""ClusterQueue, Cohort and LocalQueue → values."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from runrig.domain.pools import Queueing
+from runrig.kueue.declared import (
+    ClusterQueue,
+    Fungibility,
+    LabelSelector,
+    Policies,
+    Policy,
+    Preference,
+    QueueCohort,
+    StopPolicy,
+)
+from runrig.kueue.read.amounts import weight_problem
+from runrig.kueue.read.names import Manifest, check_name
+from runrig.kueue.read.quota import Groups, read_groups
+from runrig.kueue.read.selectors import read_selector
+from runrig.kueue.read.tree import INT32, Object, Value
+
+V1BETA1 = "v1beta1"
+
+_QUEUE = (
+    "resourceGroups", "cohort", "cohortName", "queueingStrategy", "namespaceSelector", "flavorFungibility", "preemption",
+    "admissionChecks", "admissionChecksStrategy", "stopPolicy", "fairSharing", "admissionScope", "concurrentAdmissionPolicy",
+)  # fmt: skip
+_COHORT = ("parent", "parentName", "resourceGroups", "fairSharing")
+_LOCAL = ("clusterQueue", "stopPolicy", "fairSharing")
+_PREEMPTION = ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
+_BORROW = ("policy", "maxPriorityThreshold")
+_FUNGIBILITY = ("whenCanBorrow", "whenCanPreempt", "preference")
+
+_QUEUEINGS = {"BestEffortFIFO": Queueing.BEST_EFFORT_FIFO, "StrictFIFO": Queueing.STRICT_FIFO}
+_STOPS = {policy.value: policy for policy in StopPolicy}
+_WITHIN = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Policy.LOWER_OR_NEWER)}
+_RECLAIM = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Policy.ANY)}
+_BORROWING = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER)}
+_PREFERENCES = {preference.value: preference for preference in Preference}
+_NEXT = {"MayStopSearch": False, "TryNextFlavor": True}
+_GOING = "it is being deleted: nothing new starts there"
+_CHECKS = "admission checks never become ready here: its work gets quota, and does not start"
+_STATUS = (
+    "conditions", "flavorsReservation", "flavorsUsage", "flavorUsage", "flavors", "pendingWorkloads", "reservingWorkloads",
+    "admittedWorkloads", "fairSharing", "pendingWorkloadsStatus",
+)  # fmt: skip
+_FAIR_STATUS = ("weightedShare", "admissionFairSharingStatus")
+_TOLD_ELSEWHERE = ("Stopped", "FlavorNotFound", "CohortCycle", "Ready", "")
+"""Reasons why a queue is not active that the other objects tell too, which may have been changed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQueue:
+    queue: ClusterQueue
+    at: Value
+    groups: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCohort:
+    cohort: QueueCohort
+    at: Value
+    groups: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """*name* is namespace/name."""
+
+    name: str
+    cluster_queue: str
+    stop: StopPolicy
+    at: Value
+
+
+def read_cluster_queue(manifest: Manifest) -> ReadQueue:
+    spec = manifest.spec
+    spec.only(_QUEUE)
+    cohort = _reference(spec, *_renamed(manifest, "cohortName", "cohort"))
+    groups = read_groups(spec, "ClusterQueue", root=cohort is None)
+    _warn_of_unsupported(manifest, spec)
+    queueing = spec.get("queueingStrategy")
+    queue = ClusterQueue(
+        name=manifest.name,
+        groups=tuple(groups.groups),
+        quotas=groups.quotas,
+        cohort=cohort,
+        queueing=queueing.choice(_QUEUEINGS, Queueing.BEST_EFFORT_FIFO, otherwise="treated as BestEffortFIFO")
+        if queueing
+        else Queueing.BEST_EFFORT_FIFO,
+        policies=_policies(spec.object("preemption")),
+        fungibility=_fungibility(spec.object("flavorFungibility")),
+        weight=_weight(spec),
+        stop=_stop(spec),
+        namespaces=_namespaces(manifest, spec),
+        checks=tuple(_checks(spec)),
+        closed=_closed(manifest),
+    )
+    return ReadQueue(queue, manifest.body.at, groups)
+
+
+def read_cohort(manifest: Manifest) -> ReadCohort:
+    spec = manifest.spec
+    spec.only(_COHORT)
+    _check_status(manifest)
+    old = manifest.version == "v1alpha1"
+    names = ("parent", "parentName") if old else ("parentName", "parent")
+    parent = _reference(spec, *names)
+    groups = read_groups(spec, "Cohort", root=parent is None)
+    return ReadCohort(
+        QueueCohort(manifest.name, parent, groups.quotas, _weight(spec)),
+        (spec.get(names[0]) or spec.get(names[1]) or manifest.body.at),
+        groups,
+    )
+
+
+def read_local_queue(manifest: Manifest) -> LocalQueue:
+    spec = manifest.spec
+    spec.only(_LOCAL)
+    spec.object("fairSharing").only(("weight",))
+    _check_status(manifest)
+    spec.unsupported({"fairSharing": "fair sharing between local queues is not supported: not read"})
+    target = spec.get("clusterQueue")
+    if target is None:
+        spec.at.warn("clusterQueue is missing: this queue leads nowhere")
+    stop = _stop(spec)
+    if manifest.meta.has("deletionTimestamp"):
+        manifest.meta.at.warn(_GOING)
+        stop = StopPolicy.HOLD if stop is StopPolicy.NONE else stop
+    at = target or manifest.body.at
+    return LocalQueue(manifest.key, target.text() if target else "", stop, at)
+
+
+def _renamed(manifest: Manifest, now: str, before: str) -> tuple[str, str]:
+    """(the name of the field in this version, its other name)."""
+    return (before, now) if manifest.version == V1BETA1 else (now, before)
+
+
+def _reference(spec: Object, name: str, other: str) -> str | None:
+    found = spec.either(name, other)
+    text = found.text() if found else ""
+    if found is not None and text:
+        check_name(found, text)
+    return text or None
+
+
+def _policies(preemption: Object) -> Policies:
+    preemption.only(_PREEMPTION)
+    borrow = preemption.object("borrowWithinCohort")
+    borrow.only(_BORROW)
+    threshold = borrow.get("maxPriorityThreshold")
+    policies = Policies(
+        _policy(preemption.get("withinClusterQueue"), _WITHIN),
+        _policy(preemption.get("reclaimWithinCohort"), _RECLAIM),
+        _policy(borrow.get("policy"), _BORROWING),
+        threshold.whole(-INT32 - 1) if threshold else None,
+    )
+    if policies.reclaim is Policy.NEVER and policies.borrow is not Policy.NEVER:
+        borrow.at.warn("without reclaimWithinCohort this is refused there")
+    return policies
+
+
+def _policy(at: Value | None, options: dict[str, Policy]) -> Policy:
+    return at.choice(options, Policy.NEVER, otherwise="treated as Never") if at else Policy.NEVER
+
+
+def _fungibility(fields: Object) -> Fungibility:
+    fields.only(_FUNGIBILITY)
+    borrow, preempt, preference = (fields.get(name) for name in _FUNGIBILITY)
+    first = {**_NEXT, "Borrow": False}
+    second = {**_NEXT, "Preempt": False}
+    found = Fungibility(
+        borrow.choice(first, False, otherwise="treated as MayStopSearch") if borrow else False,
+        preempt.choice(second, True, otherwise="treated as TryNextFlavor") if preempt else True,
+        preference.choice(_PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="not read")
+        if preference
+        else Preference.BORROWING_OVER_PREEMPTION,
+    )
+    if preference is not None and not (found.next_if_borrows and found.next_if_preempts):
+        preference.warn("a preference is refused there unless whenCanBorrow and whenCanPreempt are TryNextFlavor")
+    return found
+
+
+def _weight(spec: Object) -> Fraction:
+    fair = spec.object("fairSharing")
+    fair.only(("weight",))
+    found = fair.get("weight")
+    weight = found.weight() if found else Fraction(1)
+    problem = weight_problem(weight)
+    if found is not None and problem:
+        found.warn(problem)
+    return weight
+
+
+def _stop(spec: Object) -> StopPolicy:
+    found = spec.get("stopPolicy")
+    return found.choice(_STOPS, StopPolicy.NONE, otherwise="treated as None") if found else StopPolicy.NONE
+
+
+def _namespaces(manifest: Manifest, spec: Object) -> LabelSelector | None:
+    found = spec.get("namespaceSelector")
+    if found is None:
+        manifest.body.at.warn(
+            "namespaceSelector is missing, which selects no namespace: this queue takes no work; {} selects all"
+        )
+        return None
+    return read_selector(found.object())
+
+
+def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
+    spec.unsupported(
+        {
+            "admissionChecks": _CHECKS,
+            "admissionChecksStrategy": _CHECKS,
+            "concurrentAdmissionPolicy": "concurrent admission is not supported: not read",
+        }
+    )
+    scope = spec.object("admissionScope")
+    scope.only(("admissionMode",))
+    mode = scope.get("admissionMode")
+    if mode is not None and mode.text() != "NoAdmissionFairSharing":
+        mode.warn("fair sharing by usage between local queues is not supported: not read")
+    _check_status(manifest)
+    if manifest.meta.has("deletionTimestamp"):
+        manifest.meta.at.warn(_GOING)
+
+
+def _check_status(manifest: Manifest) -> None:
+    """Of a queue or a cohort.  What it counts there is counted here too."""
+    manifest.status.only(_STATUS)
+    manifest.status.object("fairSharing").only(_FAIR_STATUS)
+
+
+def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(an admission check, the flavors for which it counts; none: for all)."""
+    for name in spec.texts("admissionChecks"):
+        yield name, ()
+    strategy = spec.object("admissionChecksStrategy")
+    strategy.only(("admissionChecks",))
+    for item in strategy.objects("admissionChecks"):
+        item.only(("name", "onFlavors"))
+        yield item.need("name"), item.texts("onFlavors")
+
+
+def _closed(manifest: Manifest) -> str:
+    """Why it starts nothing new, of what only its own status says; "" if it may."""
+    if manifest.meta.has("deletionTimestamp"):
+        return "Terminating"
+    active = manifest.condition("Active")
+    if active is None or active.status or active.reason in _TOLD_ELSEWHERE:
+        return ""
+    manifest.body.at.warn(
+        f"its status says that it is not active ({active.reason}): nothing new starts there; leave the condition out "
+        "to see what would"
+    )
+    return active.reason

@@ -1,0 +1,134 @@
+"""`resourceGroups` of a ClusterQueue or a Cohort: which flavors serve which resources, and how much of each.
+
+What a webhook would refuse and arithmetic can still use is kept as written, with a warning.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from runrig.domain.pools import Quota
+from runrig.domain.quantities import FlavorResource
+from runrig.kueue.declared import ResourceGroup
+from runrig.kueue.read.tree import Object, Value
+from runrig.spec.fields import listed
+
+MOST_GROUPS = 16
+MOST_IN_GROUP = 64
+MOST_IN_ALL = 256
+MOST_PAIRS = 512
+
+_GROUP = ("coveredResources", "flavors")
+_FLAVOR = ("name", "resources")
+_RESOURCE = ("name", "nominalQuota", "borrowingLimit", "lendingLimit")
+
+
+@dataclass(slots=True)
+class Groups:
+    """One object as read.  *root*: nothing is above it, so that limits have no effect.  *flavors*: where each was named."""
+
+    kind: str
+    root: bool
+    groups: list[ResourceGroup] = field(default_factory=list)
+    quotas: dict[FlavorResource, Quota] = field(default_factory=dict)
+    flavors: dict[str, Value] = field(default_factory=dict)
+    resources: set[str] = field(default_factory=set)
+
+
+def read_groups(spec: Object, kind: str, *, root: bool) -> Groups:
+    """All groups of *spec*.  *kind*: ClusterQueue or Cohort, whose lending limit may exceed its nominal quota."""
+    found = Groups(kind, root)
+    for item in spec.items("resourceGroups"):
+        _read_group(item.object(), found)
+    at = spec.get("resourceGroups")
+    if at is not None:
+        _check_sizes(at, found)
+    return found
+
+
+def _read_group(group: Object, found: Groups) -> None:
+    group.only(_GROUP)
+    covered = group.texts("coveredResources")
+    _check_covered(group, covered, found)
+    names = []
+    for flavor in group.objects("flavors"):
+        flavor.only(_FLAVOR)
+        name = flavor.need("name")
+        names.append(name)
+        if name in found.flavors:
+            flavor.at.warn(f"flavor {name!r} is in this {found.kind} twice: a flavor belongs to one group, once")
+        found.flavors.setdefault(name, flavor.at)
+        _read_flavor(flavor, name, covered, found)
+    found.groups.append(ResourceGroup(covered, tuple(names)))
+
+
+def _check_covered(group: Object, covered: Sequence[str], found: Groups) -> None:
+    at = group.get("coveredResources") or group.at
+    if not covered:
+        at.warn("a group covers at least one resource: this one serves nothing")
+    for resource in covered:
+        if resource in found.resources:
+            at.warn(f"resource {resource!r} is covered twice: a resource belongs to one group, once")
+        found.resources.add(resource)
+
+
+def _read_flavor(flavor: Object, name: str, covered: Sequence[str], found: Groups) -> None:
+    listed_resources = []
+    for resource in flavor.objects("resources"):
+        resource.only(_RESOURCE)
+        key = FlavorResource(name, resource.need("name"))
+        quota = _quota(resource, key.resource, found)
+        listed_resources.append(key.resource)
+        if key in found.quotas:
+            resource.at.warn(f"the quota of {key} is here twice: this one is not read")
+        found.quotas.setdefault(key, quota)
+    at = flavor.get("resources") or flavor.at
+    if sorted(listed_resources) != sorted(covered):
+        at.warn(
+            f"flavor {name!r} lists {listed(listed_resources) or 'nothing'}, its group covers "
+            f"{listed(covered) or 'nothing'}: the two must be equal; what is missing has no quota here"
+        )
+    elif listed_resources != list(covered):
+        at.warn(
+            "the resources are in another order than in coveredResources, which is refused there: order has no effect here"
+        )
+
+
+def _quota(resource: Object, name: str, found: Groups) -> Quota:
+    nominal = resource.get("nominalQuota")
+    if nominal is None:
+        resource.at.warn("nominalQuota is missing: counts as 0")
+    amount = nominal.amount(name) if nominal else 0
+    lending = _limit(resource, "lendingLimit", name, found)
+    if lending is not None and lending > amount and found.kind == "ClusterQueue":
+        (resource.get("lendingLimit") or resource.at).warn(
+            "more than nominalQuota: a ClusterQueue cannot lend more than it has"
+        )
+    return Quota(amount, _limit(resource, "borrowingLimit", name, found), lending)
+
+
+def _limit(resource: Object, name: str, of: str, found: Groups) -> int | None:
+    at = resource.get(name)
+    if at is None:
+        return None
+    amount = at.amount(of)
+    # A Cohort at the top may say what KEP-79 demands of it: that it borrows nothing.
+    said_anyway = found.kind == "Cohort" and name == "borrowingLimit" and amount == 0
+    if found.root and not said_anyway:
+        above = "cohort" if found.kind == "ClusterQueue" else "parent"
+        at.warn(f"a {found.kind} without a {above} has no {name}: there is nobody to borrow from or lend to")
+    return amount
+
+
+def _check_sizes(at: Value, found: Groups) -> None:
+    groups = found.groups
+    sizes = (
+        (len(groups), MOST_GROUPS, "resource groups"),
+        (max((len(group.flavors) for group in groups), default=0), MOST_IN_GROUP, "flavors in one group"),
+        (max((len(group.resources) for group in groups), default=0), MOST_IN_GROUP, "resources in one group"),
+        (sum(len(group.flavors) for group in groups), MOST_IN_ALL, "flavors"),
+        (sum(len(group.resources) for group in groups), MOST_IN_ALL, "resources"),
+        (max((len(g.flavors) * len(g.resources) for g in groups), default=0), MOST_PAIRS, "quotas in one group"),
+    )
+    for size, most, what in sizes:
+        if size > most:
+            at.warn(f"{size} {what}: at most {most} are accepted there")

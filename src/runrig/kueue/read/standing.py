@@ -1,0 +1,154 @@
+"""Jobs of the kinds in the table, and pods that queue by themselves → drafts of the workloads that they stand for."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from runrig.kueue.declared import WorkloadPodSet
+from runrig.kueue.read import marks
+from runrig.kueue.read.drafts import Draft
+from runrig.kueue.read.jobkinds import JOB_KINDS, MAIN, JobKind
+from runrig.kueue.read.names import KUEUE, Manifest
+from runrig.kueue.read.parts import Beside, Part, warn_if_elsewhere
+from runrig.kueue.read.pods import Pod, read_template
+from runrig.kueue.read.podsets import Queue, classes_of, draft_of, places_near, pod_set, queue_of
+from runrig.kueue.read.surroundings import Surroundings
+from runrig.kueue.read.tree import Object, Value
+
+_COPIES = 10_000
+_TOTAL = f"{KUEUE}/pod-group-total-count"
+_FAST = f"{KUEUE}/pod-group-fast-admission"
+_ROLE = f"{KUEUE}/role-hash"
+
+
+def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tuple[str, str], Object]) -> list[Draft]:
+    """The workloads of a job of a kind in the table; none if it has ended, has no queue (a warning) or no pods of its own."""
+    kind = JOB_KINDS[manifest.kind]
+    queue = None if _is_over(manifest, kind) else queue_of(manifest, around)
+    if queue is None:
+        return []
+    spec = manifest.spec
+    spec.only((*kind.known, *kind.unsupported))
+    spec.unsupported(kind.unsupported)
+    warn_if_elsewhere(spec, spec.object("runPolicy"))
+    marks.warn_of_marks(manifest)
+    parts = list(kind.parts(spec, Beside(manifest.namespace, manifest.annotations, runtimes)))
+    if not parts:
+        spec.at.warn("it has no pods of its own: nothing of it queues")
+        return []
+    draft = _draft(manifest, kind, queue, parts, around)
+    if not kind.copies:
+        return [draft] if any(part.count for part in parts) else []
+    copies = range(spec.whole(kind.copies, 1, most=_COPIES))
+    return [replace(draft, name=f"{draft.name}-{at}", uid=f"{draft.uid}-{at}" if draft.uid else "") for at in copies]
+
+
+def _is_over(manifest: Manifest, kind: JobKind) -> bool:
+    phase = _at(manifest.status, kind.phase)
+    return any(manifest.says(name) for name in kind.ended) or (phase is not None and phase.node.value in kind.over)
+
+
+def _draft(manifest: Manifest, kind: JobKind, queue: Queue, parts: Sequence[Part], around: Surroundings) -> Draft:
+    pods = [read_template(part.template, around, manifest.namespace, part.more) for part in parts]
+    pod_sets = tuple(
+        pod_set(part.name or f"{manifest.name}-{at}", part.count, None, pod, part.holder.at)
+        for at, (part, pod) in enumerate(zip(parts, pods, strict=True))
+    )
+    classes = [_at(manifest.spec, kind.priority_class), *(_class(part.template) for part in parts)]
+    refused = next(filter(None, (pod.problem for pod in pods)), "")
+    draft = draft_of(manifest, queue, pod_sets, classes_of(manifest, classes), refused)
+    return replace(draft, near=places_near(pods), job=(manifest.kind, manifest.key), made=marks.made_for(manifest))
+
+
+def _at(fields: Object, path: str) -> Value | None:
+    """What stands at *path*; None at an empty one."""
+    *steps, last = path.split(".")
+    for name in steps:
+        fields = fields.object(name)
+    return fields.get(last)
+
+
+def _class(template: Object) -> Value | None:
+    at = template.object("spec").get("priorityClassName")
+    return at if at is not None and at.node.value != "" else None
+
+
+# ---------------------------------------------------------------- pods
+
+
+def read_pods(pods: Iterable[tuple[int, Manifest]], around: Surroundings) -> Iterator[tuple[int, Draft]]:
+    """The workloads of *pods* that queue by themselves, one of each group, at the place of its first pod."""
+    groups: dict[tuple[str, str], list[Manifest]] = {}
+    places: dict[tuple[str, str], int] = {}
+    for place, manifest in pods:
+        name = marks.group_of(manifest)
+        key = manifest.namespace, f"group {name}" if name else manifest.name
+        groups.setdefault(key, []).append(manifest)
+        places.setdefault(key, place)
+    for key, members in groups.items():
+        queue = queue_of(members[0], around)
+        if queue is not None:
+            yield places[key], _of_pods(members, queue, around)
+
+
+def _of_pods(members: Sequence[Manifest], queue: Queue, around: Surroundings) -> Draft:
+    first, group = members[0], marks.group_of(members[0])
+    marks.warn_of_marks(first)
+    if not group:
+        draft = _of_roles(first, queue, {MAIN: (1, _pod(first, around))})
+        return replace(draft, job=("Pod", first.key), made=marks.made_for(first))
+    roles = _roles(members, around)
+    draft = _of_roles(first, queue, roles)
+    draft = replace(draft, name=f"{first.namespace}/{group}", job=("Pod", first.key), made=marks.made_for(first))
+    problem = _incomplete(first, len(members))
+    return replace(draft, problem=draft.problem or problem)
+
+
+def _pod(manifest: Manifest, around: Surroundings) -> Pod:
+    """Its annotations are those of a template."""
+    return read_template(manifest.body, around, manifest.namespace)
+
+
+def _roles(members: Sequence[Manifest], around: Surroundings) -> dict[str, tuple[int, Pod]]:
+    """Pods that are alike are one pod set; by the role that Kueue noted, else in the order of the file."""
+    first = members[0].meta.object("annotations")
+    if first.text(_FAST) == "true":
+        return {"role-0": (_total(first) or len(members), _pod(members[0], around))}
+    found: dict[str, tuple[int, Pod]] = {}
+    for member in members:
+        pod = _pod(member, around)
+        known = (name for name, (_, other) in found.items() if replace(other, topology_at=pod.topology_at) == pod)
+        name = member.annotations.get(_ROLE) or next(known, f"role-{len(found)}")
+        count, kept = found.get(name, (0, pod))
+        found[name] = count + 1, kept
+    return dict(sorted(found.items()))
+
+
+def _of_roles(manifest: Manifest, queue: Queue, roles: Mapping[str, tuple[int, Pod]]) -> Draft:
+    pods = [pod for _, pod in roles.values()]
+    sets: tuple[WorkloadPodSet, ...] = tuple(
+        pod_set(name, count, None, pod, manifest.body.at) for name, (count, pod) in roles.items()
+    )
+    refused = next(filter(None, (pod.problem for pod in pods)), "")
+    draft = draft_of(manifest, queue, sets, classes_of(manifest, [_class(manifest.body)]), refused)
+    return replace(draft, near=places_near(pods))
+
+
+def _total(annotations: Object) -> int | None:
+    """None, with a warning: it does not say how many pods the group has."""
+    at = annotations.get(_TOTAL)
+    text = at.text() if at else ""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) <= _COPIES):
+        (at or annotations.at).warn(f"{_TOTAL} must be a whole number from 1 to {_COPIES:,}: such a group never queues")
+        return None
+    return int(text)
+
+
+def _incomplete(first: Manifest, members: int) -> str:
+    """Why the group makes no workload yet; "" if it does."""
+    annotations = first.meta.object("annotations")
+    total = _total(annotations)
+    if total is None:
+        return f"its pods do not say how many they are ({_TOTAL})"
+    if members < total and annotations.text(_FAST) != "true":
+        return f"{members} of the {total} pods of its group are in this file"
+    return ""

@@ -1,0 +1,334 @@
+"""Reading a manifest field by field: what is wrong is an error of the file, what is not understood a warning.
+
+Both name the document and the path.  A reader that reported an error answers with a harmless value and goes on, as the file
+is refused in the end, with all of its errors.
+"""
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TypeVar
+
+from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.kueue import Warned
+from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
+from runrig.spec.fields import closest
+from runrig.spec.yamltree import Document, Entry, Node
+
+T = TypeVar("T")
+MOST_SHOWN = 20
+INT32 = 2**31 - 1
+
+
+_INDEX = re.compile(r"\[\d+\]")
+_IN_LIST = re.compile(r"(items\[\d+\]\.?)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an object stands.  *document*: its number in the file, from 1.  *file*: empty if there is only one.  *kind*: once known."""
+
+    document: int
+    file: str = ""
+    kind: str = ""
+
+
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(slots=True)
+class Report:
+    """The objects found in the files so far.  *latest*: the latest time in them, None without any.
+
+    *first*, *times*: what was warned of, where first and how often.  The same message at the same field counts once a kind.
+    """
+
+    errors: dict[Problem, None] = field(default_factory=dict)
+    first: dict[_Key, Warned] = field(default_factory=dict)
+    times: Counter[_Key] = field(default_factory=Counter)
+    latest: float | None = None
+
+    def warn(self, origin: Origin, path: str, message: str) -> None:
+        key = (
+            origin.file,
+            origin.kind or str(origin.document),
+            _INDEX.sub("", _IN_LIST.sub("", path, count=1)),
+            message,
+        )
+        if key not in self.first:
+            self.first[key] = Warned(origin.document, _one_line(path), _one_line(message), origin.file)
+        self.times[key] += 1
+
+    def warnings(self) -> tuple[Warned, ...]:
+        """In the order of the files; of one that stands in several places the first place, and their number."""
+        found = [_counted(warned, self.times[key] - 1) for key, warned in self.first.items()]
+        return tuple(sorted(found, key=lambda warned: (warned.file, warned.document)))
+
+    def note(self, time: float) -> None:
+        self.latest = time if self.latest is None else max(time, self.latest)
+
+    def raise_if_any(self) -> None:
+        """Raises InvalidInput with all errors in the order of the file; of very many the first ones and their number."""
+        found = sorted(self.errors, key=lambda problem: (problem.line or 0, problem.column or 0))
+        if len(found) > MOST_SHOWN:
+            found = [*found[:MOST_SHOWN], Problem(f"and {len(found) - MOST_SHOWN} more problems")]
+        if found:
+            raise InvalidInput(tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, the path that leads to it within its document, and where its problems go."""
+
+    node: Node
+    path: str
+    origin: Origin
+    report: Report
+
+    def of_kind(self, kind: str) -> "Value":
+        """The same, known to be an object of *kind*."""
+        return replace(self, origin=replace(self.origin, kind=kind))
+
+    def error(self, message: str) -> None:
+        path = _one_line(self.path)
+        where = f"{self.origin.file}, " if self.origin.file else ""
+        where += f"document {self.origin.document}" + (f", {path}" if path else "")
+        problem = Problem(f"{where}: {_one_line(message)}", path, *(self.node.place or (None, None)))
+        self.report.errors[problem] = None
+
+    def warn(self, message: str) -> None:
+        self.report.warn(self.origin, self.path, message)
+
+    def expected(self, what: str) -> None:
+        self.error(f"expected {what}, got {self._shown()}")
+
+    def text(self) -> str:
+        if isinstance(self.node.value, str):
+            return self.node.value
+        hint = ": put it in quotes" if isinstance(self.node.value, int | float) else ""
+        self.error(f"expected text, got {self._shown()}{hint}")
+        return ""
+
+    def whole(self, least: int = 0, most: int = INT32) -> int:
+        value = self.node.value
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.expected("a whole number")
+        elif value < least:
+            why = "negative" if value < 0 <= least else "too small"
+            self.error(f"{shortened(str(value))[1:-1]} is {why}: at least {least}")
+        elif value > most:
+            self.error(f"{shortened(str(value))[1:-1]} is too large: at most {most}")
+        else:
+            return value
+        return max(least, 0)
+
+    def flag(self) -> bool:
+        if isinstance(self.node.value, bool):
+            return self.node.value
+        self.expected("true or false")
+        return False
+
+    def amount(self, resource: str) -> int:
+        """A quantity in the unit of *resource*."""
+        return self._number(lambda text: parse_amount(resource, text), 0)
+
+    def weight(self) -> Fraction:
+        return self._number(parse_weight, Fraction(1))
+
+    def factor(self) -> Fraction:
+        """A quantity that may be negative."""
+        return self._number(parse_factor, Fraction(0))
+
+    def time(self, *, note: bool = True) -> float:
+        """Seconds since 1970; the latest of the files is their now, but for a time that lies ahead (*note* False)."""
+        text = self.text()
+        if not isinstance(self.node.value, str):
+            return 0.0
+        try:
+            found = parse_time(text)
+        except ValueError as problem:
+            self.error(str(problem))
+            return 0.0
+        if note:
+            self.report.note(found)
+        return found
+
+    def note_time(self) -> None:
+        """Notes the time that stands here, if it is one."""
+        if isinstance(self.node.value, str):
+            with contextlib.suppress(ValueError):
+                self.report.note(parse_time(self.node.value))
+
+    def choice(self, options: Mapping[str, T], default: T, *, otherwise: str) -> T:
+        """One of *options*.  Anything else is not understood: a warning that ends in *otherwise*, and *default*."""
+        text = self.text()
+        if text in options or not isinstance(self.node.value, str):
+            return options.get(text, default)
+        self.warn(f"{shortened(text)} is not one of {', '.join(options)}: {otherwise}")
+        return default
+
+    def items(self) -> tuple["Value", ...]:
+        if isinstance(self.node.value, tuple):
+            return tuple(
+                Value(item, f"{self.path}[{i}]", self.origin, self.report) for i, item in enumerate(self.node.value)
+            )
+        self.expected("a list")
+        return ()
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(item.text() for item in self.items())
+
+    def object(self) -> "Object":
+        if isinstance(self.node.value, Mapping):
+            return Object(self, self.node.value)
+        self.expected("a mapping")
+        return Object(self, {})
+
+    def _number(self, parse: Callable[[str], T], default: T) -> T:
+        value = self.node.value
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self.expected("a quantity")
+            return default
+        text = str(value) if isinstance(value, int) and len(self.node.text) <= 100 else self.node.text
+        try:
+            return parse(text)
+        except ValueError as problem:
+            self.error(str(problem))
+            return default
+
+    def _shown(self) -> str:
+        value = self.node.value
+        if isinstance(value, Mapping):
+            return "a mapping"
+        if isinstance(value, tuple):
+            return "a list"
+        if value is None:
+            return "nothing"
+        return f"text {shortened(value)}" if isinstance(value, str) else shortened(self.node.text)[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A mapping.  A field whose value is null counts as absent, as in Kubernetes."""
+
+    at: Value
+    entries: Mapping[str, Entry]
+
+    def get(self, name: str) -> Value | None:
+        entry = self.entries.get(name)
+        if entry is None or entry.node.value is None:
+            return None
+        path = f"{self.at.path}.{name}" if self.at.path else name
+        return Value(entry.node, path, self.at.origin, self.at.report)
+
+    def has(self, name: str) -> bool:
+        entry = self.entries.get(name)
+        return entry is not None and entry.node.value is not None
+
+    def pairs(self) -> Iterator[tuple[str, Value]]:
+        for name in self.entries:
+            found = self.get(name)
+            if found is not None:
+                yield name, found
+
+    def text(self, name: str, default: str = "") -> str:
+        found = self.get(name)
+        return found.text() if found else default
+
+    def whole(self, name: str, default: int, least: int = 0, most: int = INT32) -> int:
+        found = self.get(name)
+        return found.whole(least, most) if found else default
+
+    def flag(self, name: str, default: bool) -> bool:
+        found = self.get(name)
+        return found.flag() if found else default
+
+    def items(self, name: str) -> tuple[Value, ...]:
+        found = self.get(name)
+        return found.items() if found else ()
+
+    def objects(self, name: str) -> tuple["Object", ...]:
+        return tuple(item.object() for item in self.items(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        found = self.get(name)
+        return found.texts() if found else ()
+
+    def object(self, name: str) -> "Object":
+        """The mapping *name*; an empty one if it is absent."""
+        return (self.get(name) or self._absent(name)).object()
+
+    def strings(self, name: str) -> dict[str, str]:
+        """A mapping of texts, such as labels; absent keys have no value."""
+        return {key: value.text() for key, value in self.object(name).pairs()}
+
+    def need(self, name: str) -> str:
+        """A text that must be there."""
+        found = self.get(name)
+        if found is None:
+            if isinstance(self.at.node.value, Mapping):
+                self.at.error(f"{name} is missing")
+            return ""
+        return found.text()
+
+    def either(self, name: str, other: str) -> Value | None:
+        """The field *name* of this version, else *other*, which is what another version calls it."""
+        found = self.get(other)
+        if found is None:
+            return self.get(name)
+        if self.has(name):
+            found.warn(f"{name} says it too: this one is not read")
+            return self.get(name)
+        found.warn(f"this version calls it {name}: read as such")
+        return found
+
+    def only(self, known: Collection[str]) -> None:
+        """Warns of every field that is not *known*, if it says something."""
+        for name, value in self.pairs():
+            if name not in known:
+                value.warn(f"not a field that is known here, and not read: {closest(name, known)}")
+
+    def having(self, name: str, node: Node) -> "Object":
+        """The same mapping, but with *node* as its field *name*."""
+        entries = {**self.entries, name: Entry(None, node)}
+        return Object(replace(self.at, node=replace(self.at.node, value=entries)), entries)
+
+    def unsupported(self, fields: Mapping[str, str]) -> None:
+        """Warns of each of *fields* that says something, with the sentence that it has there."""
+        for name, sentence in fields.items():
+            found = self.get(name)
+            if found is not None and found.node.value not in ((), {}, False, ""):
+                found.warn(sentence)
+
+    def _absent(self, name: str) -> Value:
+        return Value(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name, self.at.origin, self.at.report)
+
+
+_NOTHING = Node({})
+
+
+def _one_line(text: str) -> str:
+    """*text* without characters that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _counted(warned: Warned, more: int) -> Warned:
+    if not more:
+        return warned
+    return replace(warned, message=f"{warned.message} (and in {more:,} more place{'s' if more > 1 else ''})")
+
+
+def values(documents: Iterable[Document], report: Report, file: str = "") -> Iterator[Value]:
+    """The documents that are not empty; problems of their text go to *report*.  *file*: its name, if there are several."""
+    where = f"{file}, " if file else ""
+    for number, document in enumerate(documents, start=1):
+        for problem in document.problems:
+            message = f"{where}document {number}: {problem.message}"
+            report.errors[Problem(message, problem.path, problem.line, problem.column)] = None
+        if document.node.value is not None:
+            yield Value(document.node, "", Origin(number, file), report)

@@ -1,0 +1,211 @@
+"""Kueue manifests, run cycle by cycle: one head per cluster queue each time, as Kueue does."""
+
+from collections.abc import Iterator, Mapping
+
+from runrig.domain.balances import Balance
+from runrig.domain.kueue import Settings, Warned
+from runrig.domain.quantities import FlavorResource
+from runrig.kueue import decisions
+from runrig.kueue.decisions import CycleReport
+from runrig.kueue.declared import Granted, StopPolicy, System, Workload
+from runrig.kueue.engine.scheduler_context import GATES, PREEMPTORS_FIRST
+from runrig.kueue.engine.simulator import Simulator
+from runrig.kueue.options import GATES as KNOWN_GATES
+from runrig.kueue.options import Options
+from runrig.kueue.read import Manifests
+from runrig.kueue.read.jobs import Changes, started, suspended
+from runrig.wire.simulate import (
+    COHORT,
+    Admitted,
+    Cycle,
+    Moment,
+    Numbers,
+    Outcome,
+    Pending,
+    PodSetStarted,
+    Preempted,
+    TreeNode,
+)
+
+QUEUE = "ClusterQueue"
+_ALWAYS_ON = ("HierarchicalCohorts",)
+MOST_IDLE = 250
+"""A run to the end stops after so many cycles in a row in which nobody starts or stops."""
+
+
+def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
+    """Gates of *settings* that change nothing here; they belong to no document.  *said*: as options."""
+    known = {*GATES, PREEMPTORS_FIRST} if settings.as_peer else set(GATES)
+    for gate in sorted(set(settings.gates) - known):
+        path = "--feature-gates" if gate in said.gates else "Configuration, featureGates"
+        if gate in _ALWAYS_ON:
+            if not settings.gates[gate]:
+                yield Warned(0, path, f"{gate} cannot be turned off: the simulation always uses hierarchical cohorts")
+            continue
+        yield Warned(0, path, f"{gate} is ignored: the feature is not simulated")
+
+
+def _together(said: Settings, found: Settings) -> Settings:
+    """What the options say, then what the manager's configuration in the files says of what bears on admission."""
+    gates = {name: on for name, on in found.gates.items() if name in KNOWN_GATES}
+    strategies = found.strategies if said.strategies is None else said.strategies
+    return Settings(strategies, {**gates, **said.gates}, said.as_peer)
+
+
+class KueueRun:
+    """Cycle k is at T0 + k seconds; what a cycle preempts is gone before the next one, and not before."""
+
+    def __init__(self, name: str, manifests: Manifests, options: Options) -> None:
+        self._name = name
+        self._manifests = manifests
+        self._most = options.cycles
+        self._said = options.settings
+        self._settings = _together(options.settings, manifests.settings)
+        self._gates = {**GATES, **self._settings.gates}
+        self._world = Simulator(manifests.system, self._settings)
+        self._workloads = {each.name: each for each in manifests.system.workloads}
+        self._jobs = {each.workload: each for each in manifests.jobs}
+        self._cycles: list[Cycle] = []
+        self._circle = 0
+        self._turns = False  # somebody was preempted and may take the room back: what happened may come back
+        self._before = _moment(self._world)
+
+    def steps(self) -> Iterator[int]:
+        """Runs; after each cycle, how many there were so far."""
+        seen, idle = {self._state(): 0}, 0
+        while True:
+            done = len(self._cycles) + 1
+            report = self._world.cycle(self._manifests.system.now + done)
+            self._cycles.append(self._told(report))
+            yield done
+            if done == self._most:
+                return
+            gone = self._world.carry_out()
+            if self._most:
+                continue
+            idle = 0 if report.admitted or report.preempted or gone else idle + 1
+            self._turns |= self._settings.as_peer and bool(report.preempted)
+            if not idle and not self._turns:
+                seen.clear()  # what happened does not come back
+            state = self._state()
+            if state in seen or idle > MOST_IDLE:
+                since = seen.get(state, done)
+                if any(each.admitted or each.preempted for each in self._cycles[since:]):
+                    self._circle = since + 1
+                return
+            seen[state] = done
+
+    def _state(self) -> int:
+        """A hash.  Equal after two cycles: the run repeats itself from the first of them on."""
+        return hash((self._world.queued(), self._world.held() if self._turns else None))
+
+    def outcome(self) -> Outcome:
+        """As far as it has run."""
+        return Outcome(
+            scenario=self._name,
+            tree=tuple(_tree(self._manifests.system)),
+            before=self._before,
+            after=_moment(self._world),
+            cycles=tuple(self._cycles),
+            inactive=self._world.inactive(),
+            warnings=(*self._manifests.warnings, *_without_effect(self._settings, self._said), *self._told_circle()),
+        )
+
+    # ------------------------------------------------------------ what is told
+
+    def _told_circle(self) -> Iterator[Warned]:
+        if self._circle:
+            last = len(self._cycles)
+            yield Warned(
+                0, "--as-peer", f"cycles {self._circle} to {last} repeat forever: work is evicted and admitted in turn"
+            )
+
+    def _told(self, report: CycleReport) -> Cycle:
+        return Cycle(
+            admitted=tuple(self._admitted(each) for each in report.admitted),
+            preempted=tuple(self._preempted(each) for each in report.preempted),
+            pending=tuple(_pending(each, self._workloads[each.workload], self._gates) for each in report.pending),
+            skipped=report.skipped,
+        )
+
+    def _admitted(self, admission: decisions.Admission) -> Admitted:
+        workload = self._workloads[admission.workload]
+        pod_sets = tuple(_started(workload, each) for each in admission.granted)
+        return Admitted(admission.workload, admission.queue, pod_sets, admission.reserved_only, self._job(admission))
+
+    def _job(self, admission: decisions.Admission) -> Changes | None:
+        """What is written into the job behind it; nothing while checks are open: it stays suspended."""
+        job = self._jobs.get(admission.workload)
+        if job is None or admission.reserved_only:
+            return None
+        return started(job, {each.pod_set: each.count for each in admission.granted})
+
+    def _preempted(self, preemption: decisions.Preemption) -> Preempted:
+        job = self._jobs.get(preemption.workload)
+        restored = None if job is None else suspended(job)
+        return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
+
+
+def _started(workload: Workload, granted: Granted) -> PodSetStarted:
+    asked = next(each.count for each in workload.pod_sets if each.name == granted.pod_set)
+    return PodSetStarted(
+        granted.pod_set,
+        granted.count,
+        asked,
+        granted.flavors,
+        nodes=tuple((each.domain[-1], each.count) for each in granted.placement),
+        placement=tuple((each.domain, each.count) for each in granted.placement),
+    )
+
+
+def _pending(waiting: decisions.Waiting, workload: Workload, gates: Mapping[str, bool]) -> Pending:
+    return Pending(
+        workload=waiting.workload,
+        queue=waiting.queue,
+        considered=waiting.considered,
+        parked=waiting.parked,
+        reason=None if waiting.pending_reason is None else waiting.pending_reason.value,
+        reasons=waiting.reasons,
+        note=_held_back(workload, gates),
+    )
+
+
+def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
+    """Why no cycle will look at it; "" if one may."""
+    if workload.problem:
+        return workload.problem
+    if not workload.active:
+        return "it is not active"
+    if workload.held and (gates["AdmissionGatedBy"] or not workload.gated):
+        return workload.held
+    return "" if workload.stop is StopPolicy.NONE else f"its local queue is stopped ({workload.stop.value})"
+
+
+# ---------------------------------------------------------------- the tree
+
+
+def _moment(simulator: Simulator) -> Moment:
+    quotas = {node: _numbers(balances) for node, balances in simulator.quotas().items()}
+    return Moment(quotas, simulator.shares())
+
+
+def _numbers(balances: Mapping[FlavorResource, Balance]) -> Mapping[FlavorResource, Numbers]:
+    return {key: Numbers(balance) for key, balance in balances.items()}
+
+
+def _tree(system: System) -> Iterator[TreeNode]:
+    """Cohorts, those that are only named too, then queues; each by name."""
+    parents = {each.name: each.parent for each in system.cohorts}
+    named = [*parents.values(), *(each.cohort for each in system.queues)]
+    for name in named:
+        if name is not None:
+            parents.setdefault(name, None)
+    queues = {each.name: each for each in system.queues}
+
+    def key(cohort: str | None) -> str | None:
+        return f"cohort/{cohort}" if cohort in queues else cohort
+
+    for name, parent in sorted(parents.items()):
+        yield TreeNode(key(name) or name, name, COHORT, key(parent))
+    for name, queue in sorted(queues.items()):
+        yield TreeNode(name, name, QUEUE, key(queue.cohort))

@@ -1,0 +1,191 @@
+"""Fewer pods than asked for: how many start on nodes, and what is said of work that waits for its smallest size (laws A1, T1, T5)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.nodes import Node
+from runrig.domain.pools import HOSTNAME
+from runrig.kueue.declared import (
+    Policies,
+    Policy,
+    ResourceFlavor,
+    Slices,
+    System,
+    TopologyMode,
+    TopologyRequest,
+    Workload,
+    WorkloadPodSet,
+)
+from runrig.kueue.engine.simulator import Simulator
+from tests.exploring import tries
+from tests.kueue.engine.test_topology import RACK, node, queue, world
+
+OF_FOUR = TopologyRequest(TopologyMode.UNCONSTRAINED, "", (Slices(HOSTNAME, 4),))
+
+
+def pods(
+    name: str, count: int, least: int | None, topology: TopologyRequest | None, gpus: int = 1, group: str | None = None
+) -> WorkloadPodSet:
+    return WorkloadPodSet(name, count, least, (("gpu", gpus),), group=group, topology=topology)
+
+
+def job(*pod_sets: WorkloadPodSet, name: str = "w", priority: int = 0) -> Workload:
+    return Workload(name, "q", pod_sets, priority=priority, created_at=9, queued_at=9)
+
+
+def counts(made: Simulator, cycle: int = 9) -> tuple[int, ...] | None:
+    """Pods per pod set of the one workload that a cycle admits; None if it admits none."""
+    admitted = made.cycle(float(cycle)).admitted
+    return tuple(each.count for each in admitted[0].granted) if admitted else None
+
+
+def said(made: Simulator, name: str = "w") -> list[str]:
+    (waiting,) = (each for each in made.cycle(9.0).pending if each.workload == name)
+    return [str(reason) for reason in waiting.reasons]
+
+
+def hosts(number: int, gpus: int) -> list[Node]:
+    return [node(f"n{at}", f"r{at}", gpus) for at in range(number)]
+
+
+# ---------------------------------------------------------------- how many start
+
+
+def test_counts_that_leave_a_slice_unfilled_do_not_hide_those_that_fit() -> None:
+    """Only 16, 12 and 8 of 16 to 5 pods fill slices of 4, and quota allows 12."""
+    for least in (4, 5, 12):
+        made = world(hosts(4, 4), job(pods("main", 16, least, OF_FOUR)), queues=[queue(quota=12)])
+        assert counts(made) == (12,)
+
+
+def test_with_many_counts_those_that_fill_slices_are_tried_too() -> None:
+    made = world(hosts(51, 4), job(pods("main", 400, 3, OF_FOUR)), queues=[queue(quota=999)])
+    assert counts(made) == (204,)
+
+
+def test_every_count_is_tried_since_fewer_pods_may_take_the_rack_that_the_next_pod_set_needs() -> None:
+    """5 workers go into the rack of small nodes.  4 would take the one large node, which the second pod set needs."""
+    nodes = [node("big", "r0", 4), *(node(f"n{at}", "r1", 1) for at in range(5))]
+    made = world(nodes, job(pods("workers", 8, 4, RACK), pods("server", 1, None, RACK, gpus=4)))
+    assert counts(made) == (5, 1)
+
+
+def test_a_leader_needs_no_slice() -> None:
+    workers, leader = pods("workers", 16, 5, OF_FOUR, group="g"), pods("leader", 1, None, OF_FOUR, group="g")
+    made = world([*hosts(2, 4), node("n9", "r9", 5)], job(workers, leader))
+    assert counts(made) == (12, 1)
+
+
+# ---------------------------------------------------------------- against brute force
+
+topologies = st.builds(
+    lambda mode, level, slices: TopologyRequest(
+        TopologyMode.UNCONSTRAINED if mode is TopologyMode.SLICES and not slices else mode,
+        level if mode in (TopologyMode.REQUIRED, TopologyMode.PREFERRED) else "",
+        slices,
+    ),
+    st.sampled_from(TopologyMode),
+    st.sampled_from(("rack", HOSTNAME)),
+    st.sampled_from(((), (Slices(HOSTNAME, 2),), (Slices(HOSTNAME, 3),), (Slices("rack", 4),))),
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Workload:
+    made: list[WorkloadPodSet] = []
+    for name in ("main", "rest")[: draw(st.sampled_from((1, 1, 2)))]:
+        count = draw(st.sampled_from((1, 2, 4, 6, 8, 9, 12)))
+        least = draw(st.sampled_from((1, max(1, count // 3), None) if made else (1, max(1, count // 3))))
+        group = draw(st.sampled_from((None, None, "g")))
+        made.append(pods(name, count, least, draw(topologies), draw(st.sampled_from((1, 1, 1, 2))), group))
+    return job(*made, priority=1)
+
+
+class Scene(NamedTuple):
+    """Nodes of uneven size, work of lower priority that holds some of them, and a queue that may or may not preempt it."""
+
+    nodes: Sequence[Node]
+    held: Sequence[Workload]
+    quota: int
+    policies: Policies
+
+    def outcome(self, workload: Workload) -> tuple[list[tuple[int, ...]], list[str]]:
+        """The counts with which *workload* starts, now or in the next cycle, and whom it preempts for that."""
+        made = world(self.nodes, *self.held, queues=[queue(quota=self.quota, policies=self.policies)])
+        for cycle in range(len(self.held)):
+            made.cycle(float(cycle))
+        made.submit(workload)
+        report = made.cycle(10.0)
+        preempted = sorted(each.workload for each in report.preempted)
+        if preempted:
+            made.carry_out()
+            report = made.cycle(11.0)
+        started = [each.granted for each in report.admitted if each.workload == workload.name]
+        return [tuple(each.count for each in granted) for granted in started], preempted
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    sizes = draw(st.lists(st.sampled_from((1, 1, 2, 3, 4, 5)), min_size=2, max_size=7))
+    per_rack = draw(st.sampled_from((1, 2, 3)))
+    nodes = [node(f"n{at}", f"r{at // per_rack}", size) for at, size in enumerate(sizes)]
+    held = [
+        job(
+            pods("main", draw(st.integers(1, 3)), None, TopologyRequest(), draw(st.sampled_from((1, 2)))), name=f"x{at}"
+        )
+        for at in range(draw(st.integers(0, 3)))
+    ]
+    policies = draw(st.sampled_from((Policies(), Policies(Policy.LOWER, Policy.ANY))))
+    return Scene(nodes, held, draw(st.sampled_from((4, 6, 8, 10, 24))), policies)
+
+
+def sizes_of(workload: Workload) -> list[tuple[int, ...]]:
+    """Every size, the largest first, by the rule of the specification: each pod set loses the same part of its range."""
+    full = [pod_set.count for pod_set in workload.pod_sets]
+    ranges = [0 if each.min_count is None else each.count - each.min_count for each in workload.pod_sets]
+    steps = sum(ranges)
+    return [
+        tuple(count - part * step // max(steps, 1) for count, part in zip(full, ranges, strict=True))
+        for step in range(steps + 1)
+    ]
+
+
+@pytest.mark.explored
+@settings(max_examples=tries(60))
+@given(scenes(), jobs())
+def test_the_largest_size_of_all_that_work_alone_is_taken(scene: Scene, workload: Workload) -> None:
+    """A1, by brute force: each size as a workload of its own that accepts no less."""
+    expected: tuple[list[tuple[int, ...]], list[str]] = ([], [])
+    for size in sizes_of(workload):
+        fixed = [replace(each, count=n, min_count=None) for each, n in zip(workload.pod_sets, size, strict=True)]
+        expected = scene.outcome(replace(workload, pod_sets=tuple(fixed)))
+        if expected != ([], []):
+            break
+    found = scene.outcome(workload)
+    event("nothing" if not any(expected) else "whole" if expected[0] == sizes_of(workload)[:1] else "fewer")
+    assert found == expected
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def test_work_that_accepts_fewer_pods_is_told_what_the_fewest_need() -> None:
+    """8 are more than the queue can ever have; 3 start as soon as the other work ends."""
+    holds, waits = job(pods("main", 3, None, None), name="h", priority=1), job(pods("main", 8, 3, None))
+    made = Simulator(
+        System(
+            queues=(queue(quota=5),),
+            flavors=(ResourceFlavor("a"),),
+            workloads=(holds, waits),
+            namespaces={"default": {}},
+        )
+    )
+    assert counts(made, 1) == (3,)
+    assert said(made) == ["needs at least 3 GPUs, but queue q has only 2 GPUs left of its quota"]
+    made.finish("h")
+    assert counts(made, 10) == (5,)

@@ -1,0 +1,440 @@
+"""The engine of the Kueue dialect against a second one, written from the rules alone, and against brute force.
+
+From the second preemption on the two may differ: the peer preempts for ever, law R5 does not.  So a run of several cycles
+is compared up to the first cycle that preempts, that one included.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from runrig.domain.kueue import Settings
+from runrig.domain.pools import Quota
+from runrig.domain.quantities import CPU, FlavorResource
+from runrig.kueue.decisions import CycleReport, PendingReason, Preemption, PreemptionReason, Waiting
+from runrig.kueue.declared import (
+    ClusterQueue,
+    Fungibility,
+    Granted,
+    Policies,
+    Policy,
+    Preference,
+    ResourceGroup,
+    System,
+    Workload,
+    WorkloadPodSet,
+)
+from runrig.kueue.engine.simulator import Simulator
+from tests.exploring import tries
+from tests.kueue.engine.flavors_model import Nomination, full_counts, nominate, ranges, reduced, totals
+from tests.kueue.engine.model import Model, shape
+from tests.kueue.engine.preemption_model import Holder, Need, Search, allows, amounts_of, without
+from tests.kueue.engine.quota_model import COHORT, QUEUE, Ledger, Node, Tree, plus
+from tests.kueue.engine.strategies import FLAVORS, GPU, Bias, manager_settings, systems, workloads
+
+pytestmark = pytest.mark.explored
+FEW = settings(max_examples=tries(60), suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=tries(100), suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=5_000, suppress_health_check=list(HealthCheck))
+MOST_CANDIDATES = 12
+
+VALID = Bias()
+OVER = Bias(valid=False)
+CLASSICAL = Bias(fair=False)
+FAIR_SHARING = Bias(fair=True)
+QUOTA_ALONE = Bias(preempting=False, plain=True, reducing=True, most_pending=1, most_running=6)
+
+
+# ---------------------------------------------------------------- the same cycle
+
+
+def plain(report: CycleReport) -> tuple[object, ...]:
+    """What both decide; the order of lists and the engine's own reasons left out."""
+    pending = [replace(w, reasons=()) for w in report.pending]
+    return (
+        sorted(report.admitted, key=lambda a: a.workload),
+        sorted((p.workload, p.queue, p.by, p.reason.value) for p in report.preempted),
+        sorted(map(without_guess, pending), key=lambda w: w.workload),
+        {queue: count for queue, count in sorted(report.skipped.items()) if count},
+    )
+
+
+def without_guess(waiting: Waiting) -> Waiting:
+    """Only who was looked at has a word of its own."""
+    return waiting if waiting.considered else replace(waiting, pending_reason=None)
+
+
+def agree(world: Simulator, model: Model) -> None:
+    inactive = {entry.name for entry in world.inactive()}
+    assert {(e.kind, e.name) for e in world.inactive()} == {
+        *(("ClusterQueue", name) for name, queue in model.tree.queues.items() if not model.active(queue)),
+        *(("Cohort", name) for name in model.tree.cohorts if model.tree.in_cycle(Node(COHORT, name))),
+    }
+    ours = {name: numbers for name, numbers in model.quotas().items() if name not in inactive}
+    assert {name: numbers for name, numbers in world.quotas().items() if name not in inactive} == ours
+    shares = {name: share for name, share in world.shares().items() if name not in inactive}
+    assert shares == {name: share for name, share in model.shares().items() if name not in inactive}
+
+
+def same_cycle(world: Simulator, model: Model, now: float) -> CycleReport:
+    theirs, ours = world.cycle(now), model.cycle(now)
+    assert plain(theirs) == plain(ours)
+    agree(world, model)
+    return theirs
+
+
+def first_cycles(system: System, manager: Settings) -> None:
+    """As long as nothing is preempted both do the same, whatever ends in between."""
+    world, model = Simulator(system, manager), Model(system, manager)
+    agree(world, model)
+    for at in range(4):
+        report = same_cycle(world, model, system.now + at)
+        event(f"admits {min(len(report.admitted), 3)}, preempts {min(len(report.preempted), 3)}")
+        if report.preempted or waits_for_evicted(model):
+            return
+        running = sorted(name for name, w in model.workloads.items() if w.granted is not None)
+        if at % 2 and running:
+            world.finish(running[0])
+            model.finish(running[0])
+            agree(world, model)
+
+
+def waits_for_evicted(model: Model) -> bool:
+    return bool(model.sticky)
+
+
+@FEW
+@given(systems(CLASSICAL), manager_settings(CLASSICAL))
+def test_a_classical_cycle_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+    first_cycles(system, manager)
+
+
+@FEW
+@given(systems(FAIR_SHARING), manager_settings(FAIR_SHARING))
+def test_a_fair_cycle_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+    first_cycles(system, manager)
+
+
+@FEW
+@given(systems(OVER), manager_settings(OVER))
+def test_a_cycle_on_an_over_committed_tree_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+    first_cycles(system, manager)
+
+
+@FEW
+@given(systems(), manager_settings(), st.data())
+def test_what_is_submitted_later_is_treated_alike(system: System, manager: Settings, data: st.DataObject) -> None:
+    world, model = Simulator(system, manager), Model(system, manager)
+    for at in range(3):
+        if same_cycle(world, model, system.now + at).preempted or model.sticky:
+            return
+        queue = data.draw(st.sampled_from(system.queues))
+        late = data.draw(workloads(f"late{at}", queue, VALID))
+        world.submit(late)
+        model.submit(late)
+        # The engine may park it at once beside a parked one of its shape, a cycle before the other does: both look again.
+        alike = any(shape(late) == shape(model.workloads[name]) for name in model.parked)
+        if alike or data.draw(st.booleans()):
+            world.wake()
+            model.wake()
+
+
+# ---------------------------------------------------------------- law Q3 by brute force
+
+
+def every_fr(tree: Tree) -> list[FlavorResource]:
+    return sorted({fr for node in tree.nodes for fr in tree.quotas(node)})
+
+
+@SOME
+@given(systems(QUOTA_ALONE), manager_settings())
+def test_one_workload_is_admitted_if_and_only_if_every_balance_of_the_tree_holds(
+    system: System, manager: Settings
+) -> None:
+    """Q3 at all nodes, straight from its definition, for every choice of flavors and every step of counts."""
+    model = Model(system, manager)
+    (workload,) = [w for w in system.workloads if w.granted is None]
+    report = Simulator(system, manager).cycle(system.now)
+    queue = model.tree.queues[workload.queue]
+    if not model.active(queue):
+        assert report.admitted == ()
+        return
+    full = full_counts(workload, manager)
+    spans = ranges(workload, full) if manager.gates.get("PartialAdmission", True) else (0,)
+    wanted = next((counts for counts in steps(full, spans) if somewhere(model, workload, counts)), None)
+    event("nothing" if wanted is None else "whole" if wanted == full else "fewer")
+    assert [tuple(g.count for g in a.granted) for a in report.admitted] == ([] if wanted is None else [wanted])
+
+
+def steps(full: tuple[int, ...], spans: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [reduced(full, spans, step) for step in range(sum(spans) + 1)] if sum(spans) else [full]
+
+
+def somewhere(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool:
+    """Each group of resources has a flavor with which all balances hold (one pod set)."""
+    (pod_set,) = workload.pod_sets
+    queue = model.tree.queues[workload.queue]
+    asked = totals(queue, pod_set, counts[0])
+    return all(
+        any(
+            all(holds_after(model, queue.name, FlavorResource(f, r), asked[r]) for r in group.resources if r in asked)
+            for f in group.flavors
+            if f != "b"  # its taint is tolerated by nobody here
+        )
+        for group in queue.groups
+        if any(resource in asked for resource in group.resources)
+    )
+
+
+def holds_after(model: Model, queue: str, fr: FlavorResource, amount: int) -> bool:
+    return Ledger(model.tree, plus(model.usage(), queue, {fr: amount})).valid(fr)
+
+
+@FEW
+@given(systems(), manager_settings())
+def test_from_a_valid_start_every_balance_holds_once_the_targets_are_gone(system: System, manager: Settings) -> None:
+    world, model = Simulator(system, manager), Model(system, manager)
+    ledger = model.ledger()
+    report = world.cycle(system.now)
+    targets = {p.workload for p in report.preempted}
+    for admission in report.admitted:
+        ledger = ledger.plus(admission.queue, amounts_of(admission.granted))
+    after = without(ledger, [holder for holder in model.holders() if holder.name in targets])
+    assert [key for key in every_fr(model.tree) if not after.valid(key)] == []
+    gone = set(world.carry_out())
+    assert targets <= gone
+    assert gone - targets <= {workload.name for workload in system.workloads if workload.evicted}
+    ledger = without(ledger, [holder for holder in model.holders() if holder.name in gone])
+    for node in model.tree.nodes:
+        for key, numbers in world.quotas().get(model.label(node), {}).items():
+            assert numbers == ledger.numbers(node, key)
+
+
+@SOME
+@given(systems(OVER))
+def test_what_is_available_in_an_over_committed_tree_is_what_a_count_from_scratch_says(system: System) -> None:
+    world, model = Simulator(system), Model(system)
+    event("negative" if any(n.available < 0 for ns in model.quotas().values() for n in ns.values()) else "positive")
+    agree(world, model)
+
+
+# ---------------------------------------------------------------- targets
+
+
+def single_preemption(system: System, manager: Settings) -> tuple[Model, Nomination, set[str], CycleReport] | None:
+    """The only preemptor of a first cycle, and whom the engine takes for it.
+
+    With several of them targets may be chosen after those of an earlier one are gone.
+    """
+    report = Simulator(system, manager).cycle(system.now)
+    if len(preemptors := {p.by for p in report.preempted}) != 1:
+        return None
+    model = Model(system, manager)
+    nomination = nominate(model.situation(), model.workloads[preemptors.pop()], {})
+    return model, nomination, {p.workload for p in report.preempted}, report
+
+
+def legal(model: Model, nomination: Nomination, holder: Holder, reason: PreemptionReason) -> bool:
+    """Allowed by policy and by position."""
+    incoming, ledger = nomination.workload, model.ledger()
+    policies = model.tree.queues[incoming.queue].policies
+    contested = nomination.assignment.contested
+    if not any(fr in holder.amounts for fr in contested) or not model.same_tree(holder.queue, incoming.queue):
+        return False
+    if holder.queue == incoming.queue:
+        return reason is PreemptionReason.IN_QUEUE and allows(policies.within_queue, incoming, holder.workload)
+    if not ledger.borrows_any(Node(QUEUE, holder.queue), contested):
+        return False
+    if reason is PreemptionReason.RECLAIM_WHILE_BORROWING:
+        limit, priority = policies.borrow_max_priority, holder.workload.priority
+        if policies.borrow is Policy.NEVER or priority >= incoming.priority or (limit is not None and priority > limit):
+            return False
+    fair = model.settings.strategies is not None
+    reasons = (
+        PreemptionReason.RECLAIM,
+        PreemptionReason.FAIR_SHARING if fair else PreemptionReason.RECLAIM_WHILE_BORROWING,
+    )
+    return reason in reasons and allows(policies.reclaim, incoming, holder.workload)
+
+
+def irreducible(model: Model, nomination: Nomination, taken: set[str]) -> bool:
+    """The request fits without them, and with any one of them back it does not; both with borrowing or both without."""
+    search = searcher(model, nomination)
+    held = [(holder, PreemptionReason.IN_QUEUE) for holder in model.holders() if holder.name in taken]
+    return any(
+        search.fits(held, borrowing=borrowing)
+        and not any(search.fits([other for other in held if other is not one], borrowing=borrowing) for one in held)
+        for borrowing in (True, False)
+    )
+
+
+def searcher(model: Model, nomination: Nomination) -> Search:
+    assignment = nomination.assignment
+    need = Need(nomination.workload, assignment.amounts, assignment.contested)
+    return Search(model.ledger(), list(model.holders()), need)
+
+
+def gap(model: Model, nomination: Nomination, taken: set[str]) -> int | None:
+    """How many targets fewer would do, all legal sets tried; None: too many candidates to try."""
+    search = searcher(model, nomination)
+    reasons = (PreemptionReason.IN_QUEUE, PreemptionReason.RECLAIM, PreemptionReason.FAIR_SHARING)
+    candidates = [h for h in model.holders() if any(legal(model, nomination, h, reason) for reason in reasons)]
+    if len(candidates) > MOST_CANDIDATES:
+        return None
+    for size in range(1, len(taken)):
+        for some in combinations(candidates, size):
+            if search.fits([(holder, PreemptionReason.IN_QUEUE) for holder in some]):
+                return len(taken) - size
+    return 0
+
+
+def check_targets(system: System, manager: Settings, gaps: Counter[str]) -> None:
+    found = single_preemption(system, manager)
+    if found is None:
+        event("no single preemptor")
+        return
+    model, nomination, taken, report = found
+    held = {holder.name: holder for holder in model.holders()}
+    illegal = [p for p in report.preempted if not legal(model, nomination, held[p.workload], p.reason)]
+    assert illegal == []
+    assert irreducible(model, nomination, taken)
+    more = gap(model, nomination, taken)
+    event(f"targets more than the fewest: {more}")
+    gaps[f"{len(taken)} targets, {more} more than the fewest"] += 1
+
+
+CROWDED = Bias(most_running=12, most_pending=2)
+
+
+@FEW
+@given(systems(CROWDED), manager_settings())
+def test_targets_are_legal_and_none_of_them_can_be_put_back(system: System, manager: Settings) -> None:
+    check_targets(system, manager, Counter())
+
+
+# ---------------------------------------------------------------- counts
+
+REDUCING = Bias(most_pending=1, most_running=6, reducing=True)
+
+
+@FEW
+@given(systems(REDUCING), manager_settings())
+def test_counts_are_those_of_an_exhaustive_search_where_acceptance_is_monotone(
+    system: System, manager: Settings
+) -> None:
+    check_counts(system, manager)
+
+
+def check_counts(system: System, manager: Settings) -> None:
+    model = Model(system, manager)
+    heads = model.heads()
+    report = Simulator(system, manager).cycle(system.now)
+    if not heads or not manager.gates.get("PartialAdmission", True):
+        return
+    (workload,) = heads
+    if not model.welcome(workload) or not model.active(model.tree.queues[workload.queue]):
+        return
+    full = full_counts(workload, manager)
+    tried = [accepted(model, workload, counts) for counts in steps(full, ranges(workload, full))]
+    if tried != sorted(tried):
+        event("not monotone")
+        return
+    wanted = next((c for c, yes in zip(steps(full, ranges(workload, full)), tried, strict=True) if yes), None)
+    started = [tuple(g.count for g in a.granted) for a in report.admitted]
+    event("nothing" if wanted is None else "whole" if wanted == full else "fewer")
+    assert bool(started or report.preempted) is (wanted is not None)
+    assert started in ([], [wanted])
+
+
+def accepted(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool:
+    fixed = tuple(
+        replace(pod_set, count=count, min_count=None, reclaimable=0)
+        for pod_set, count in zip(workload.pod_sets, counts, strict=True)
+    )
+    return nominate(model.situation(), replace(workload, pod_sets=fixed), {}).accepted
+
+
+# ---------------------------------------------------------------- found by the tests above
+
+
+def fr(resource: str) -> FlavorResource:
+    return FlavorResource("a", resource)
+
+
+def waiting(name: str, queue: str, asked: dict[str, int], **fields: Any) -> Workload:
+    return Workload(f"ns/{name}", queue, (WorkloadPodSet(requests=tuple(asked.items())),), **fields)
+
+
+def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preempts() -> None:
+    """The flavor is ranked by the resource that borrows; the workload's way in is by preemption all the same."""
+    groups = (ResourceGroup((CPU, GPU), ("a",)),)
+    prefers = Fungibility(True, True, Preference.PREEMPTION_OVER_BORROWING)
+    quotas = {fr(CPU): Quota(3), fr(GPU): Quota()}
+    owner = ClusterQueue("q0", groups, quotas, "c0", policies=Policies(Policy.LOWER), fungibility=prefers)
+    lender = ClusterQueue("q1", groups, {fr(CPU): Quota(), fr(GPU): Quota(4)}, "c0")
+    held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 3),)),)
+    running = waiting("r", "q0", {CPU: 3}, granted=held)
+    system = System(
+        queues=(owner, lender),
+        flavors=FLAVORS,
+        workloads=(running, waiting("w", "q0", {CPU: 2, GPU: 4}, priority=1)),
+    )
+    report = Simulator(system).cycle(0.0)
+    assert report.preempted == (Preemption("ns/r", "q0", "ns/w", PreemptionReason.IN_QUEUE),)
+    assert [(w.workload, w.pending_reason, w.parked) for w in report.pending] == [
+        ("ns/w", PendingReason.WAITING_FOR_TARGETS, False)
+    ]
+
+
+def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_only_short() -> None:
+    groups = (ResourceGroup((CPU, GPU), ("a",)),)
+    queue = ClusterQueue("q0", groups, {fr(CPU): Quota(6), fr(GPU): Quota(2)})
+    held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 4),)),)
+    running = waiting("r", "q0", {CPU: 4}, granted=held)
+    system = System(queues=(queue,), flavors=FLAVORS, workloads=(running, waiting("w", "q0", {CPU: 4, GPU: 4})))
+    (pending,) = Simulator(system).cycle(0.0).pending
+    assert pending.pending_reason is PendingReason.EXCEEDS_MAX_QUOTA
+
+
+# ---------------------------------------------------------------- more of it
+
+
+@pytest.mark.soak
+@MANY
+@given(systems(), manager_settings())
+def test_many_cycles_are_those_of_the_second_engine(system: System, manager: Settings) -> None:
+    first_cycles(system, manager)
+
+
+@pytest.mark.soak
+@MANY
+@given(systems(OVER), manager_settings(OVER))
+def test_many_over_committed_cycles_are_those_of_the_second_engine(system: System, manager: Settings) -> None:
+    first_cycles(system, manager)
+
+
+@pytest.mark.soak
+@MANY
+@given(systems(REDUCING), manager_settings())
+def test_many_counts_are_those_of_an_exhaustive_search(system: System, manager: Settings) -> None:
+    check_counts(system, manager)
+
+
+@pytest.mark.soak
+def test_how_far_the_targets_are_from_the_fewest() -> None:
+    gaps: Counter[str] = Counter()
+
+    @MANY
+    @given(systems(CROWDED), manager_settings())
+    def look(system: System, manager: Settings) -> None:
+        check_targets(system, manager, gaps)
+
+    look()
+    for line, count in sorted(gaps.items()):
+        print(f"{count:7} systems: {line}")
+    assert gaps

@@ -1,0 +1,129 @@
+"""What is asked of a topology, and where running work stands, in all the forms in which files say it."""
+
+from typing import Any
+
+import pytest
+
+from runrig.kueue.declared import Placed, Slices, TopologyMode, TopologyRequest
+from tests.worlds.manifests import home, job, manifest, only, pod, read, warnings, workload
+
+TREE = manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "host"}]})
+
+
+def asked(request: object, count: int = 4) -> TopologyRequest | None:
+    found = read(
+        *home(), TREE, workload("w", {"podSets": [{"count": count, "template": pod(), "topologyRequest": request}]})
+    )
+    return only(found).pod_sets[0].topology
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"required": "rack"}, TopologyRequest(TopologyMode.REQUIRED, "rack")),
+        ({"preferred": "rack"}, TopologyRequest(TopologyMode.PREFERRED, "rack")),
+        ({"unconstrained": True}, TopologyRequest()),
+        ({"unconstrained": False}, None),
+        ({"podSetGroupName": "g"}, None),
+        (
+            {"podSetSliceRequiredTopology": "host", "podSetSliceSize": 2},
+            TopologyRequest(TopologyMode.SLICES, "", (Slices("host", 2),)),
+        ),
+        (
+            {"required": "rack", "podsetSliceRequiredTopologyConstraints": [{"topology": "host", "size": 4}, {"topology": "x", "size": 2}]},
+            TopologyRequest(TopologyMode.REQUIRED, "rack", (Slices("host", 4), Slices("x", 2))),
+        ),
+    ],
+)  # fmt: skip
+def test_the_field_of_a_pod_set(request_: object, expected: TopologyRequest | None) -> None:
+    assert asked(request_) == expected
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ({"required-topology": "rack"}, TopologyRequest(TopologyMode.REQUIRED, "rack")),
+        ({"unconstrained-topology": "true"}, TopologyRequest()),
+        ({"unconstrained-topology": "false"}, None),
+        (
+            {"preferred-topology": "rack", "slice-required-topology": "host", "slice-size": "2"},
+            TopologyRequest(TopologyMode.PREFERRED, "rack", (Slices("host", 2),)),
+        ),
+        (
+            {"slice-required-topology-constraints": '[{"topology": "host", "size": 2}]'},
+            TopologyRequest(TopologyMode.SLICES, "", (Slices("host", 2),)),
+        ),
+    ],
+)
+def test_annotations_of_a_template(marks: dict[str, str], expected: TopologyRequest | None) -> None:
+    annotations = {f"kueue.x-k8s.io/podset-{key}": value for key, value in marks.items()}
+    template = {"metadata": {"annotations": annotations}, **pod()}
+    found = read(*home(), TREE, job("j", {"parallelism": 4, "completions": 4, "template": template}))
+    assert only(found).pod_sets[0].topology == expected
+
+
+DOMAINS = {"levels": ["rack", "host"], "domains": [{"values": ["r", "a1"], "count": 2}, {"values": ["r", "a2"]}]}
+SLICES: dict[str, Any] = {
+    "levels": ["rack", "host"],
+    "slices": [
+        {
+            "domainCount": 2,
+            "valuesPerLevel": [{"universal": "r"}, {"individual": {"prefix": "a", "roots": ["1", "2"]}}],
+            "podCounts": {"individual": [2, 1]},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("assignment", [DOMAINS, SLICES], ids=["v1beta1", "v1beta2"])
+def test_where_running_work_stands(assignment: object) -> None:
+    granted = {"name": "main", "count": 3, "flavors": {"cpu": "f"}, "topologyAssignment": assignment}
+    status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
+    found = only(read(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)))
+    assert found.granted is not None
+    assert found.granted[0].placement == (Placed(("r", "a1"), 2), Placed(("r", "a2"), 1))
+
+
+PATH = "spec.podSets[0].topologyRequest"
+SEVERAL = "a pod set has at most one of required, preferred and unconstrained: this one is not read"
+NO_SIZE = "slices without a size: such a pod set is never placed, unless it is the leader of a group"
+UNEVEN = "4 pods are no whole number of slices of 3: such a pod set is never placed"
+CROOKED = "slices of 3 do not divide slices of 4: such a pod set is never placed"
+LAYERS = [{"topology": "a", "size": 4}, {"topology": "b", "size": 3}]
+WRONG = [
+    ({"required": "a", "preferred": "b"}, (f"{PATH}.preferred", SEVERAL)),
+    ({"podSetSliceRequiredTopology": "a"}, (f"{PATH}.podSetSliceRequiredTopology", NO_SIZE)),
+    ({"podSetSliceRequiredTopology": "a", "podSetSliceSize": 3}, ("spec.podSets[0]", UNEVEN)),
+    ({"podsetSliceRequiredTopologyConstraints": LAYERS}, (PATH, CROOKED)),
+]
+
+
+@pytest.mark.parametrize(("request_", "expected"), WRONG)
+def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]) -> None:
+    found = warnings(
+        *home(), TREE, workload("w", {"podSets": [{"count": 4, "template": pod(), "topologyRequest": request_}]})
+    )
+    assert [(path, message) for _, path, message in found] == [expected]
+
+
+@pytest.mark.parametrize("text", ["[", "5", "[1]", '[{"topology": 1, "size": 1}]', '[{"topology": "a", "size": 0}]'])
+def test_of_layers_that_are_not_a_list_of_them(text: str) -> None:
+    template = {
+        "metadata": {"annotations": {"kueue.x-k8s.io/podset-slice-required-topology-constraints": text}},
+        **pod(),
+    }
+    found = warnings(*home(), TREE, job("j", {"template": template}))
+    assert [message for _, _, message in found] == [
+        'not a list such as [{"topology": "rack", "size": 4}]: such a pod set is never placed'
+    ]
+
+
+def test_of_an_assignment_that_does_not_add_up() -> None:
+    for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):
+        granted = {
+            "name": "main",
+            "flavors": {"cpu": "f"},
+            "topologyAssignment": {"levels": ["rack", "host"], "slices": slices},
+        }
+        status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
+        assert warnings(*home(), workload("w", status=status))
