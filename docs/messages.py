@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from runrig.domain import errors
+from runrig.domain.laws import titled
 from runrig.domain.reasons import Code, Reason
 from runrig.domain.statuses import STATUSES
 
@@ -176,5 +177,5 @@ def reason_rows() -> Iterator[str]:
     rows = ["| code | rule | example | cause | way out |", "|---|---|---|---|---|"]
     for code in Code:
         shown, cause, way_out = REASONS[code]
-        rows.append(f"| `{code.value}` | {shown.law} | {shown} | {cause} | {way_out} |")
+        rows.append(f"| `{code.value}` | {titled(shown.law)} | {shown} | {cause} | {way_out} |")
     yield "\n".join(rows)

@@ -252,7 +252,7 @@ def test_a_workflow_that_was_preempted_says_by_whom_even_when_it_has_ended(tmp_p
                             "at": answer["groups"][0]["preempted"][0]["at"],
                             "by": "b-1",
                             "law": "RECLAIM",
-                            "sentence": "was preempted by b-1, whose pool reclaimed borrowed quota (rule R2)",
+                            "sentence": "was preempted by b-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)",
                         }
                     ],
                 }

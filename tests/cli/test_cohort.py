@@ -64,7 +64,7 @@ def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None
     assert shown[-3:] == [
         "",
         "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: running workflows continue, "
-        "and new ones wait until enough have finished (rule Q4)",
+        "and new ones wait until enough have finished (Headroom, rule Q4)",
         "quotas exceed capacity by 3 of default/gpu",
     ]
 
@@ -74,7 +74,7 @@ def test_a_circle_of_cohorts_is_listed_and_said() -> None:
     shown = listed(tree(*(node(*pair, active=False) for pair in (("a", "b"), ("b", "a"), ("c", "c")))))
     assert [line.split()[:4] for line in shown[3:6]] == [[name, "cohort", "(in", "a"] for name in "abc"]
     assert shown[-1] == (
-        "the parents of cohort c form a cycle; nothing in it can start until the cycle is broken (rule Q5)"
+        "the parents of cohort c form a cycle; nothing in it can start until the cycle is broken (No cycles, rule Q5)"
     )
 
 
@@ -91,7 +91,7 @@ def test_a_cohort_is_shown_with_all_its_numbers() -> None:
     done = answered({"GET /api/v1/cohorts/lab": node("lab", "org", declared=False)}, "cohort", "show", "lab")
     assert lines(done.out) == [
         "Cohort    lab",
-        "Declared  no: only named by others (rule Q6)",
+        "Declared  no: only named by others (Implicit cohorts, rule Q6)",
         "Parent    org",
         "Children  batch, vision",
         "Weight    1",

@@ -185,7 +185,7 @@ def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
     user = server.json("workflow", "query", waiter)["held_by"]
     assert f"on hold ({user})" in " ".join(server.runrig("workflow", "list", "-s", "PENDING").out.split())
     assert lines_with("On hold", server.runrig("workflow", "query", waiter).out)[0].split()[2:4] == ["by", user]
-    assert f"{waiter} put on hold by {user} (rule W3)" in server.runrig("workflow", "events", waiter).out
+    assert f"{waiter} put on hold by {user} (Hold, rule W3)" in server.runrig("workflow", "events", waiter).out
     assert server.runrig("workflow", "cancel", holder).code == 0
     assert server.runrig("workflow", "wait", holder, "--timeout", "30").code == 1
     assert server.json("workflow", "query", waiter)["status"] == "PENDING"

@@ -25,7 +25,7 @@ def test_who_was_preempted_and_what_was_resized(tmp_path: Path) -> None:
         firm = submitted(server, one_task("firm", gpus=2, duration=3600), "--pool", "team")
         assert server.runrig("workflow", "wait", firm, "--for", "RUNNING", "--timeout", "60").code == 0
         (told,) = lines(server.runrig("events", "--since", "1h", "--kind", "preempted").out)
-        words = "was preempted by firm-1/main-group, which has higher priority in the same pool (rule R1)"
+        words = "was preempted by firm-1/main-group, which has higher priority in the same pool (Preempt by priority, rule R1)"
         assert told.endswith(f"low-1/main-group {words}")
         whole = server.json("events")
         assert [each["kind"] for each in server.json("events", "--kind", "preempted", "--kind", "submitted")] == [

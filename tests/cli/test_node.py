@@ -42,7 +42,7 @@ def test_a_node_is_drained_cared_for_and_opened(tmp_path: Path) -> None:
         assert server.runrig("node", "drain").code == 2
     with up(data, "--cluster", cluster) as server:
         assert server.json("resource", "info", "n0")["resources"][0]["conditions"] == ["NotReady", "Cordoned"]
-        assert "is being drained (rule N2)" in server.runrig("workflow", "events", low).out
+        assert "is being drained (Drain, rule N2)" in server.runrig("workflow", "events", low).out
         assert lines(server.runrig("node", "uncordon", "n0", "n0").out) == ["node n0 is open"]
         assert lines(server.runrig("node", "uncordon", "n0").out) == ["node n0 was not cordoned"]
         assert server.runrig("workflow", "wait", low, "--for", "RUNNING", "--timeout", "60").code == 0

@@ -74,7 +74,7 @@ Cycle 3, at 10 s: 1 preempted, 1 pending
 
 Preempted         Queue  By                 Reason
 ----------------  -----  -----------------  ---------------------------------------------------
-low-2/main-group  batch  high-1/main-group  RECLAIM: its pool reclaims borrowed quota (rule R2)
+low-2/main-group  batch  high-1/main-group  its pool reclaims borrowed quota (Reclaim, rule R2)
 
 Pending            Queue   State       Reason
 -----------------  ------  ----------  -------------------------------------------------

@@ -107,7 +107,7 @@ def test_a_refusal_says_the_rule_and_its_numbers() -> None:
     with serving(answers) as server:
         text = at(server, "workflow", "submit", "-", "-p", "p", stdin=FILE)
         json = at(server, "workflow", "submit", "-", "-p", "p", "-t", "json", stdin=FILE)
-    assert (text.code, text.err) == (1, "Error: train-1/main-group asks 9 GPUs; pool p has quota 8\n")
+    assert (text.code, text.err) == (1, "Error: train-1/main-group asks 9 GPUs; pool p has quota 8 (Gate, rule P3)\n")
     assert json.json == {
         "message": "train-1/main-group asks 9 GPUs; pool p has quota 8",
         "code": "RESOURCE",
@@ -193,7 +193,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
     assert (refused_here.code, refused_here.err) == (
         1,
         "Error: train needs 3 GPUs at the same time, but pool a has a quota of 2 GPUs. "
-        "Request less or submit with priority LOW to borrow\n",
+        "Request less or submit with priority LOW to borrow (Gate, rule P3)\n",
     )
     assert validated(tmp_path, gpus(8), "-p", "a", "--priority", "low").code == 0
     assert validated(tmp_path, gpus(3), "-p", "b", "--priority", "LOW").code == 0
@@ -507,13 +507,13 @@ def test_why_tells_the_sentence_then_the_laws_then_the_past() -> None:
         "quota; in use by train-1. Position 2 in pool vision.",
         "",
         "SCHEDULING  position 2 in its pool, 4 ahead in all pools",
-        "  order      ok  12 gangs submitted later started first; STRICT_FIFO would",
-        "                 prevent that",
-        "  quota      P2  needs 4 GPUs, but pool vision has only 2 GPUs left of its",
-        "                 quota; in use by train-1",
+        "  order      ok: 12 gangs submitted later started first; STRICT_FIFO would",
+        "             prevent that",
+        "  quota      needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in",
+        "             use by train-1 (Guarantee, rule P2)",
         "  nodes      ok",
-        "  2026-01-31 12:00:00  RECLAIM  was preempted by train-1, whose pool reclaimed",
-        "    borrowed quota (rule R2)",
+        "  2026-01-31 12:00:00  was preempted by train-1, whose pool reclaimed borrowed",
+        "    quota (Reclaim, rule R2)",
         "",
         "WOULD START IF",
         "  you    request 7 pods for main (now 8); eval-5 waits instead",
@@ -532,9 +532,9 @@ def test_why_of_a_pool_is_one_screen_by_blocker() -> None:
         assert lines(at(server, "why", "--pool", "vision").out) == [
             "vision  14 gangs are waiting (need 40 GPUs)",
             "",
-            "   14  P2  needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in",
-            "           use by train-1",
-            "           train-3 and 13 more",
+            "   14  needs 4 GPUs, but pool vision has only 2 GPUs left of its quota; in use",
+            "       by train-1 (Guarantee, rule P2)",
+            "       train-3 and 13 more",
             "",
             f"Overview  {server.url}/pool/vision",
         ]

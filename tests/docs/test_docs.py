@@ -9,6 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from docs import generate
+from runrig.domain.laws import NAMES
 from runrig.domain.reasons import Code
 from runrig.spec.cluster import read_cluster
 from runrig.spec.template import render
@@ -58,14 +59,17 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_every_law_that_the_code_names_is_in_the_laws() -> None:
-    numbers = set(re.findall(r"^\| \*\*([A-Z][0-9])\*\*", PAGES["docs/laws.md"], re.MULTILINE))
+    named = dict(re.findall(r"^\| \*\*([A-Z][0-9])\*\* ([^|]*) \|", PAGES["docs/laws.md"], re.MULTILINE))
+    assert named == NAMES
     cited = {
         law
         for file in CODE
-        for words in re.findall(r"\blaws? ([A-Z][0-9](?:(?:, | and |-)[A-Z][0-9])*)", file.read_text(encoding="utf-8"))
+        for words in re.findall(
+            r"\b(?:laws?|rules?) ([A-Z][0-9](?:(?:, | and |-)[A-Z][0-9])*)", file.read_text(encoding="utf-8")
+        )
         for law in re.findall(r"[A-Z][0-9]", words)
     }
-    assert cited - numbers == set()
+    assert cited - set(named) == set()
 
 
 # ---------------------------------------------------------------- the pages and the code

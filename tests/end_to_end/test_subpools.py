@@ -74,7 +74,8 @@ def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
         "Error: more needs 15 GPUs at the same time, but pool team has 10 unallocated (3 subpools have 90 of its 100 GPUs). "
-        "Request less, submit with priority LOW to borrow, or submit to team--b, which has 30 GPUs of quota left\n"
+        "Request less, submit with priority LOW to borrow, or submit to team--b, which has 30 GPUs of quota left "
+        "(Gate, rule P3)\n"
     )
     runs(team, "low", "team", 15, "--priority", "LOW")
     assert table(team) == TABLE

@@ -27,7 +27,7 @@ come from `runrig workflow why`.
 3  pool2 needs its GPU back: wf3 is preempted; wf2, within its quota, stays.
    wf5-1  pool2  NORMAL  runs     It cannot be preempted (priority NORMAL).
    wf3-1  pool1  LOW     waits    preempted by wf5-1, whose pool reclaimed
-                                  borrowed quota (rule R2)
+                                  borrowed quota (Reclaim, rule R2)
    GPUs   pool1 ■■   pool2 ■■
 
 4  wf4 finishes and frees a GPU: wf3, next in the queue, runs again.

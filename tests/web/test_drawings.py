@@ -131,8 +131,8 @@ def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
 def test_a_long_line_is_cut_where_a_part_ends_and_names_its_law_once() -> None:
     places = ", ".join(f"gpu-{number} (GPU 0, 2)" for number in range(10, 30))
     taken = "a was preempted by b, whose pool reclaimed borrowed quota"
-    (first,) = folded([told(f"a reserved {places} (rule R4)").model_copy(update={"law": "R4"})])
+    (first,) = folded([told(f"a reserved {places} (Reserve, then start, rule R4)").model_copy(update={"law": "R4"})])
     assert (first.text[-19:], first.rest[:6], "law" in first.rest) == (", gpu-15 (GPU 0, 2)", "gpu-16", False)
-    text = f"{taken} (rule R2); lower-cost candidates ruled out: {'c ' * 80}"
+    text = f"{taken} (Reclaim, rule R2); lower-cost candidates ruled out: {'c ' * 80}"
     (second,) = folded([told(text).model_copy(update={"law": "R2"})])
     assert (second.text, second.rest[:8]) == (taken, "lower-co")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from runrig.domain.laws import cited
 from runrig.wire import v1
 
 LONG = 140
@@ -44,7 +45,7 @@ def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
     match = _OF_A_TASK.fullmatch(text)
     if len(same) > 1 and match:
         text = f"{len(same)} tasks {'are' if match[3] == 'is' else 'start'} {match[4]}"
-    shown, rest = _cut(text.replace(f" (rule {first.law})", "") if first.law else text)  # shown in its own column
+    shown, rest = _cut(text.replace(f" {cited(first.law)}", "") if first.law else text)  # shown in its own column
     return Line(first.time, shown, rest, first.law, _workflow(first))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runrig.domain.laws import OF_PREEMPTIONS
 from runrig.domain.quantities import format_quantity
 from runrig.domain.shown.plans import (
     Plan,
@@ -24,7 +25,6 @@ MOST_NAMED = 8
 """The most that is named of one kind."""
 _NONE = "none"
 _THEN = {"queued": "requeued", "elsewhere": "restarts elsewhere"}
-_LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _start(each: PlanStart) -> str:
 
 def _preempted(each: PlanPreempted) -> Item:
     again = "; restarts elsewhere" if each.again else ""
-    return Item(each.gang, f"{_who(each)}, by {each.by}{again}", _LAWS.get(each.law, each.law))
+    return Item(each.gang, f"{_who(each)}, by {each.by}{again}", OF_PREEMPTIONS.get(each.law, each.law))
 
 
 def _exposed(each: PlanExposed) -> Item:

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from runrig import __version__
 from runrig.domain.access import Identity
+from runrig.domain.laws import titled
 from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import format_quantity, listed
 from runrig.domain.reasons import CLOSEST
@@ -168,6 +169,6 @@ _environment.filters |= {
     "setting": setting,
     "without_number": without_number,
 }
-_environment.filters |= {"kind": kind_of, "commands": commands, "listed": listed}
+_environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}
 _environment.globals |= {"static": address, "many": many, "version": __version__, "drawings": drawings}
 _environment.globals |= {"CLOSEST": CLOSEST}

@@ -36,7 +36,7 @@ def test_a_mark_is_shown_and_outlives_what_the_cluster_says(tmp_path: Path) -> N
         assert _mark(it, "uncordon", name) == {"changed": [name]}
         assert _shown(it, name) == (True, False, ["Ready"])
         said = [each["text"] for each in it.get("/api/v1/events")["items"] if name in each["text"]]
-        assert sum("is cordoned (rule N1)" in each for each in said) == 2
+        assert sum("is cordoned (Cordon, rule N1)" in each for each in said) == 2
         assert said[-1].endswith("is ready")
 
 
@@ -60,7 +60,7 @@ def test_a_drain_names_who_stops_and_who_stays_and_why_says_so(tmp_path: Path) -
         (group,) = it.get(f"/api/v1/workflows/{low}/why")["groups"]
         (history,) = group["preempted"]
         assert (history["law"], history["by"]) == ("DRAIN", "")
-        assert history["sentence"] == f"was stopped because ann drained node {name} (rule N2)"
+        assert history["sentence"] == f"was stopped because ann drained node {name} (Drain, rule N2)"
         assert group["reasons"][0]["code"] == "NoRoomOnNodes"
         laws = {each["law"] for each in it.get(f"/api/v1/workflows/{low}/events")["items"]}
         assert "N2" in laws

@@ -54,8 +54,11 @@ PAIRS: list[tuple[Action, str]] = [
     (SetFlavors((Flavor("a"), Flavor("b"))), "set flavors: a, b"),
     (PutNode(Node("n0", {"gpu": 8})), "node n0 (default, 8 GPUs) is ready"),
     (PutNode(Node("n0", {"gpu": 8}, NO_FLAVOR)), "node n0 (no flavor, 8 GPUs) does not accept new pods"),
-    (PutNode(Node("n0", {"gpu": 8}, cordoned=True)), "node n0 (default, 8 GPUs) is cordoned (rule N1)"),
-    (Stop("w-1/g", Status.FAILED_EVICTED), "w-1/g is stopping because one of its nodes is being drained (rule N2)"),
+    (PutNode(Node("n0", {"gpu": 8}, cordoned=True)), "node n0 (default, 8 GPUs) is cordoned (Cordon, rule N1)"),
+    (
+        Stop("w-1/g", Status.FAILED_EVICTED),
+        "w-1/g is stopping because one of its nodes is being drained (Drain, rule N2)",
+    ),
     (DropNode("n0"), "node n0 left the cluster"),
     (
         PutCohort(Cohort("c", quotas={GPU: Quota(4, 2, 1)})),
@@ -84,44 +87,44 @@ PAIRS: list[tuple[Action, str]] = [
     (Queue(Gang("w-1/g", "p", Priority.LOW, 0.0, (), attempt=1)), "w-1/g queued in pool p again (attempt 1)"),
     (
         Nominate("w-1/g", PLACEMENT, ("x-1/g",)),
-        "w-1/g reserved n0 (GPU 0-1); waiting for x-1/g to stop (rule R4)",
+        "w-1/g reserved n0 (GPU 0-1); waiting for x-1/g to stop (Reserve, then start, rule R4)",
     ),
     (Unqueue("w-1/g"), "w-1/g left the queue"),
-    (Hold("w-1", "bob"), "w-1 put on hold by bob (rule W3)"),
+    (Hold("w-1", "bob"), "w-1 put on hold by bob (Hold, rule W3)"),
     (EndHold("w-1"), "w-1 released"),
     (
         SetAside("w-1", "KeyError"),
-        "w-1 set aside after an internal error (KeyError); all other workflows continue (rule W8)",
+        "w-1 set aside after an internal error (KeyError); all other workflows continue (Set aside, rule W8)",
     ),
     (Abandon("w-1", "bob", "cancelled by bob"), "w-1 is FAILED_CANCELED: cancelled by bob"),
     (Reassign("w-1", "q", Priority.HIGH), "w-1 moved to pool q, priority HIGH"),
     (Withdraw("w-1/g"), "w-1/g lost its reservation and is pending again"),
     (
         Preempt("w-1/g", "x-1/g", Law.RECLAIM, (("y-1/g", "R2"), ("z-1/g", "R3"))),
-        "w-1/g was preempted by x-1/g, whose pool reclaimed borrowed quota (rule R2); lower-cost candidates ruled out: "
+        "w-1/g was preempted by x-1/g, whose pool reclaimed borrowed quota (Reclaim, rule R2); lower-cost candidates ruled out: "
         "y-1/g (its pool is within its quota), z-1/g (stopping it would not have helped)",
     ),
     (
         Preempt("w-1/g", "x-1/g", Law.PRIORITY),
-        "w-1/g was preempted by x-1/g, which has higher priority in the same pool (rule R1)",
+        "w-1/g was preempted by x-1/g, which has higher priority in the same pool (Preempt by priority, rule R1)",
     ),
     (Stop("w-1/g", Status.FAILED_CANCELED), "w-1/g is stopping (FAILED_CANCELED)"),
     (Admit("w-1/g", PLACEMENT), "w-1/g admitted on n0 (GPU 0-1)"),
     (Admit("w-1/g", TWO_SETS), "w-1/g admitted on n0 (GPU 0-2), n1 (GPU 0)"),
     (unnumbered(Admit("w-1/g", TWO_SETS)), "w-1/g admitted on n0, n1"),
     (unnumbered(Release("w-1/g")), "w-1/g released its resources"),
-    (Replace("w-1/g", PLACEMENT), "w-1/g lost nodes and moved to n0 (GPU 0-1) (rule T1)"),
+    (Replace("w-1/g", PLACEMENT), "w-1/g lost nodes and moved to n0 (GPU 0-1) (Placement, rule T1)"),
     (
         Refuse("w-1/g", "0/3 nodes are available", Status.FAILED_BACKEND_ERROR),
-        "w-1/g was not placed by the cluster's scheduler and requeued (KaiNotPlaced): 0/3 nodes are available (rule T7)",
+        "w-1/g was not placed by the cluster's scheduler and requeued (KaiNotPlaced): 0/3 nodes are available (Bound to nodes, rule T7)",
     ),
     (
         Refuse("w-1/g", "Pod a was preempted", Status.FAILED_PREEMPTED),
-        "w-1/g was evicted by the cluster's scheduler and requeued (KaiNotPlaced): Pod a was preempted (rule T7)",
+        "w-1/g was evicted by the cluster's scheduler and requeued (KaiNotPlaced): Pod a was preempted (Bound to nodes, rule T7)",
     ),
     (
         TryAgain("w-1/g"),
-        "w-1/g is retried after an earlier rejection by the cluster's scheduler (rule T7)",
+        "w-1/g is retried after an earlier rejection by the cluster's scheduler (Bound to nodes, rule T7)",
     ),
     (Release("w-1/g"), "w-1/g released its resources"),
 ]

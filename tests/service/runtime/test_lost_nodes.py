@@ -60,7 +60,7 @@ def test_a_pod_goes_on_in_its_rack_when_its_node_vanishes_and_the_workflow_compl
         one.later(10)
         assert {key.task: launch.node for key, launch in one.backend.desired.stop.items()} == {"t-1": "b"}
         one.later(2)
-        assert moves(one) == ["pair-1/t-group lost nodes and moved to c (GPU 0), b (GPU 0) (rule T1)"]
+        assert moves(one) == ["pair-1/t-group lost nodes and moved to c (GPU 0), b (GPU 0) (Placement, rule T1)"]
         assert attempts(one, id) == {
             "t-0/0": ("RESCHEDULED", "a", 3001),
             "t-0/1": ("RUNNING", "c", None),

@@ -221,7 +221,7 @@ def test_what_is_borrowed_is_taken_back_and_the_preempted_starts_again(tmp_path:
         why = it.service.workflow_queries.why("wf3-1")
         assert why.sentence.startswith("wf3-1 is waiting: ")
         assert [each.sentence for group in why.groups for each in group.preempted] == [
-            "was preempted by wf5-1, whose pool reclaimed borrowed quota (rule R2)"
+            "was preempted by wf5-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)"
         ]
         it.later(10)
         assert (it.status("wf5-1"), it.status("wf3-1")) == ("COMPLETED", "RUNNING")

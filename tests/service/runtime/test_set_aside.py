@@ -270,7 +270,7 @@ def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.Log
         assert with_headline.headline.words == "set aside: internal error"
         (event,) = [each for each in it.store.log.events(after=before) if isinstance(each.action, SetAside)]
         assert (in_words(event.action), event.law, event.actor) == (
-            f"{id} set aside after an internal error (TypeError); all other workflows continue (rule W8)",
+            f"{id} set aside after an internal error (TypeError); all other workflows continue (Set aside, rule W8)",
             "W8",
             "engine",
         )

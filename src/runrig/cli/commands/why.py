@@ -16,6 +16,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
+from runrig.domain.laws import cited
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Part
 from runrig.domain.shown.reason_lines import domain_line, part_line
@@ -128,9 +129,9 @@ def told_of_pool(answer: Answer) -> Iterator[str]:
     for held in answer["held"]:
         yield ""
         reason, others = held["reason"], held["gangs"] - len(held["first"])
-        yield from _wrapped(_sentence(reason), f"{held['gangs']:5}  {reason['law']:4}", 11)
+        yield from _wrapped(f"{_sentence(reason)} {cited(reason['law'])}", f"{held['gangs']:5}  ", 7)
         more = f" and {others} more" if others else ""
-        yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 11, 11)
+        yield from _wrapped(f"{', '.join(held['first'])}{more}", " " * 7, 7)
     if answer["unasked"]:
         yield f"\n{answer['unasked']:5}  not evaluated: too many different gangs"
 
@@ -164,21 +165,20 @@ def _group(group: Answer, *, alone: bool) -> Iterator[str]:
     """*alone*: the workflow has no other group."""
     yield ("" if alone else f"{group['group']}  ") + f"{group['state']}{_position(group)}"
     if group["stops"]:
-        yield from _row(
-            "starts", "", f"when {listed(group['stops'])} {'has' if len(group['stops']) == 1 else 'have'} stopped"
-        )
+        have = "has" if len(group["stops"]) == 1 else "have"
+        yield from _row("starts", f"when {listed(group['stops'])} {have} stopped")
     if group["blockers"]:
         yield from _tiers(group)
         if group["in_full"]:
             yield "  with all of its pods:"
             for each in group["in_full"]:
                 told = _sentence(each["reason"]).partition(IN_USE_BY)[0]
-                yield from _row(TIERS[each["tier"]], each["reason"]["law"], told)
+                yield from _row(TIERS[each["tier"]], f"{told} {cited(each['reason']['law'])}")
     else:
         for reason in group["reasons"]:
-            yield from _row("", reason["law"], _sentence(reason))
+            yield from _row("", f"{_sentence(reason)} {cited(reason['law'])}")
     for preemption in group["preempted"]:
-        yield from _wrapped(preemption["sentence"], f"  {times.local(preemption['at'])}  {preemption['law']}  ", 4)
+        yield from _wrapped(preemption["sentence"], f"  {times.local(preemption['at'])}  ", 4)
 
 
 def _position(group: Answer) -> str:
@@ -203,7 +203,8 @@ def _tiers(group: Answer) -> Iterator[str]:
         told = {each["tier"] for each in (*always, *here)}
         for tier in TIERS:
             if tier in _ALWAYS_TOLD and tier not in told:
-                yield from _row(TIERS[tier], "ok", _met(tier, group))
+                met = _met(tier, group)
+                yield from _row(TIERS[tier], f"ok: {met}" if met else "ok")
             for each in here:
                 if each["tier"] == tier:
                     yield from _blocker(each)
@@ -228,13 +229,12 @@ def _left(each: Answer) -> str:
 
 def _blocker(blocker: Answer) -> Iterator[str]:
     reason = blocker["reason"]
-    yield from _row(TIERS[blocker["tier"]], reason["law"], _sentence(reason))
+    yield from _row(TIERS[blocker["tier"]], f"{_sentence(reason)} {cited(reason['law'])}")
     yield from _details(reason)
 
 
-def _row(tier: str, law: str, text: str) -> Iterator[str]:
-    first = f"  {tier:11}{law:4}"
-    yield from _wrapped(text, first, 17) if text else [first.rstrip()]
+def _row(tier: str, text: str) -> list[str]:
+    return _wrapped(text, f"  {tier:11}", 13)
 
 
 def _wrapped(text: str, first: str, indent: int) -> list[str]:
@@ -259,8 +259,8 @@ def _details(reason: Answer) -> Iterator[str]:
     for part in Part:
         pools = [(each["name"], each["amount"]) for each in reason["concerned"] if each["part"] == part]
         if pools:
-            yield from _row("", "", part_line(part, pools, kind))
+            yield from _row("", part_line(part, pools, kind))
     for each in reason["domains"]:
         need, spoken = reason["need"], each["spoken"]
         line = domain_line(each["domain"], each["have"], need, each["missing"], each["closed"], spoken)
-        yield from _row("", "", line)
+        yield from _row("", line)

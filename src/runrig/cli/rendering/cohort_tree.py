@@ -6,11 +6,11 @@ from typing import Any
 from runrig.cli.rendering import balances
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
+from runrig.domain.laws import cited
 
 Node = Mapping[str, Any]
 
 ROOT = "(cluster)"
-_CIRCLE = "the parents of {} form a cycle; nothing in it can start until the cycle is broken (rule Q5)"
 
 
 def show_tree(answer: Mapping[str, Any]) -> None:
@@ -43,11 +43,11 @@ def _kind(node: Node) -> str:
 def _notes(node: Node) -> Iterator[str]:
     who = f"{node['kind']} {node['name']}".strip()
     if not node["active"]:
-        yield _CIRCLE.format(who)
+        yield f"the parents of {who} form a cycle; nothing in it can start until the cycle is broken {cited('Q5')}"
     if beyond := balances.over(node["balances"]):
         yield (
             f"{who} is over-committed by {beyond}: running workflows continue, and new ones wait "
-            "until enough have finished (rule Q4)"
+            f"until enough have finished {cited('Q4')}"
         )
 
 
@@ -77,7 +77,7 @@ def show_node(node: Node) -> None:
     facts(
         (
             ("Cohort", node["name"]),
-            ("Declared", None if node["declared"] else "no: only named by others (rule Q6)"),
+            ("Declared", None if node["declared"] else f"no: only named by others {cited('Q6')}"),
             ("Parent", node["parent"]),
             ("Children", ", ".join(node["children"]) or None),
             ("Weight", node["weight"]),

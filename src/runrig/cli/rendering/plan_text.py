@@ -7,6 +7,7 @@ from runrig.cli.rendering import changes
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, folded, show
 from runrig.cli.rendering.times import local
+from runrig.domain.laws import OF_PREEMPTIONS, cited
 from runrig.domain.quantities import GPU, amount_in_words
 
 Answer = Mapping[str, Any]
@@ -26,7 +27,6 @@ _COLUMNS = (
     Column("Never starts", 2),
 )
 _FIELDS = ("quota", "used", "total", "available", "waiting")
-_LAWS = {"PRIORITY": "R1", "RECLAIM": "R2"}
 _THEN = {"queued": "returns to the queue", "elsewhere": "restarts elsewhere"}
 
 
@@ -113,7 +113,7 @@ def _start(gang: Answer) -> str:
 
 def _preempted(gang: Answer) -> str:
     again = "; restarts elsewhere" if gang["again"] else ""
-    return f"{_who(gang)} by {gang['by']} (rule {_LAWS[gang['law']]}){again}"
+    return f"{_who(gang)} by {gang['by']} {cited(OF_PREEMPTIONS[gang['law']])}{again}"
 
 
 def _loss(gang: Answer) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, show
+from runrig.domain.laws import cited
 from runrig.domain.quantities import FlavorResource, format_quantity
 from runrig.wire.simulate import Admitted, Cycle, Numbers, Outcome, Pending, TreeNode
 
@@ -21,9 +22,11 @@ _ADMITTED = (Column("Admitted"), _QUEUE, Column("Pods", prose=True), Column("Fla
 _PREEMPTED = (Column("Preempted"), _QUEUE, Column("By"), _REASON)
 _PENDING = (Column("Pending"), _QUEUE, Column("State", 0), _REASON)
 _JOB = Column("Written into the Job", prose=True)
-_WHY = {
-    "PRIORITY": "higher priority in the same pool (rule R1)",
-    "RECLAIM": "its pool reclaims borrowed quota (rule R2)",
+_LAWS = {
+    "PRIORITY": f"higher priority in the same pool {cited('R1')}",
+    "RECLAIM": f"its pool reclaims borrowed quota {cited('R2')}",
+}
+_POLICIES = {
     "InClusterQueue": "higher position in the same queue",
     "InCohortReclamation": "its queue reclaims borrowed quota",
     "InCohortReclaimWhileBorrowing": "its queue reclaims while borrowing",
@@ -173,7 +176,7 @@ def _summary(cycle: Cycle) -> str:
 
 
 def _why(reason: str) -> str:
-    return f"{reason}: {_WHY[reason]}" if reason in _WHY else reason
+    return _LAWS.get(reason) or (f"{reason}: {_POLICIES[reason]}" if reason in _POLICIES else reason)
 
 
 def _started(admitted: Admitted) -> tuple[str, ...]:

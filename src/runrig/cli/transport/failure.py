@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from runrig.domain.errors import InvalidInput, Problem, RunrigError
+from runrig.domain.laws import cited
 
 
 class FileProblems(RunrigError):
@@ -43,4 +44,7 @@ def document(error: RunrigError) -> dict[str, object]:
 
 def sentence(error: RunrigError) -> str:
     """*error* in text mode.  Problems of a file are shown verbatim, so that editors can jump to them."""
-    return error.message if isinstance(error, FileProblems) else f"Error: {error.message}"
+    if isinstance(error, FileProblems):
+        return error.message
+    law = str(error.details.get("law", ""))
+    return f"Error: {error.message} {cited(law)}" if law else f"Error: {error.message}"

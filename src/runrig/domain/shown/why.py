@@ -32,7 +32,10 @@ class Preemption(Shown):
 
 shown_as(
     Preemption(
-        _STARTED, "train-1", "RECLAIM", "was preempted by train-1, whose pool reclaimed borrowed quota (rule R2)"
+        _STARTED,
+        "train-1",
+        "RECLAIM",
+        "was preempted by train-1, whose pool reclaimed borrowed quota (Reclaim, rule R2)",
     )
 )
 

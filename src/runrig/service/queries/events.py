@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import singledispatch
 
 from runrig.domain.gangs import Gang, Law, Placement
+from runrig.domain.laws import cited
 from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.plan import (
     Abandon,
@@ -48,8 +49,8 @@ from runrig.domain.quantities import (
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
-    Law.PRIORITY: "which has higher priority in the same pool (rule R1)",
-    Law.RECLAIM: "whose pool reclaimed borrowed quota (rule R2)",
+    Law.PRIORITY: f"which has higher priority in the same pool {cited('R1')}",
+    Law.RECLAIM: f"whose pool reclaimed borrowed quota {cited('R2')}",
 }
 _WHY_SPARED = {"R2": "its pool is within its quota", "R3": "stopping it would not have helped"}
 
@@ -87,7 +88,7 @@ def _(action: SetFlavors) -> str:
 def _(action: PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
-    how = "is cordoned (rule N1)" if node.cordoned else "is ready" if usable else "does not accept new pods"
+    how = f"is cordoned {cited('N1')}" if node.cordoned else "is ready" if usable else "does not accept new pods"
     return f"node {node.name} ({node.flavor or 'no flavor'}, {amount_in_words(GPU, node.resources.get(GPU, 0))}) {how}"
 
 
@@ -177,7 +178,7 @@ def _(action: Unqueue) -> str:
 
 @in_words.register
 def _(action: Hold) -> str:
-    return f"{action.workflow} put on hold by {action.by} (rule W3)"
+    return f"{action.workflow} put on hold by {action.by} {cited('W3')}"
 
 
 @in_words.register
@@ -187,9 +188,7 @@ def _(action: EndHold) -> str:
 
 @in_words.register
 def _(action: SetAside) -> str:
-    return (
-        f"{action.workflow} set aside after an internal error ({action.error}); all other workflows continue (rule W8)"
-    )
+    return f"{action.workflow} set aside after an internal error ({action.error}); all other workflows continue {cited('W8')}"
 
 
 @in_words.register
@@ -205,7 +204,7 @@ def _(action: Reassign) -> str:
 @in_words.register
 def _(action: Nominate) -> str:
     waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
-    return f"{action.gang} reserved {_places(action.placement)}{waits} (rule R4)"
+    return f"{action.gang} reserved {_places(action.placement)}{waits} {cited('R4')}"
 
 
 @in_words.register
@@ -221,7 +220,7 @@ def _(action: Preempt) -> str:
 @in_words.register
 def _(action: Stop) -> str:
     if action.cause is Status.FAILED_EVICTED:
-        return f"{action.gang} is stopping because one of its nodes is being drained (rule N2)"
+        return f"{action.gang} is stopping because one of its nodes is being drained {cited('N2')}"
     return f"{action.gang} is stopping ({action.cause.value})"
 
 
@@ -232,18 +231,20 @@ def _(action: Admit) -> str:
 
 @in_words.register
 def _(action: Replace) -> str:
-    return f"{action.gang} lost nodes and moved to {_places(action.placement)} (rule T1)"
+    return f"{action.gang} lost nodes and moved to {_places(action.placement)} {cited('T1')}"
 
 
 @in_words.register
 def _(action: Refuse) -> str:
     what = "evicted" if action.cause is Status.FAILED_PREEMPTED else "not placed"
-    return f"{action.gang} was {what} by the cluster's scheduler and requeued (KaiNotPlaced): {action.said} (rule T7)"
+    return (
+        f"{action.gang} was {what} by the cluster's scheduler and requeued (KaiNotPlaced): {action.said} {cited('T7')}"
+    )
 
 
 @in_words.register
 def _(action: TryAgain) -> str:
-    return f"{action.gang} is retried after an earlier rejection by the cluster's scheduler (rule T7)"
+    return f"{action.gang} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}"
 
 
 @in_words.register

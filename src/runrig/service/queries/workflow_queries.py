@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from runrig.domain.errors import NotFound
+from runrig.domain.laws import cited
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
@@ -373,7 +374,7 @@ def _preemptions(events: Iterable[Event]) -> Iterator[Preemption]:
             yield Preemption(at(event.time), action.by, action.law.value, preempted_in_words(action), action.gang)
         elif isinstance(action, MoveGroup) and action.stopping is Status.FAILED_EVICTED:
             gang = f"{action.workflow}/{action.group}"
-            yield Preemption(at(event.time), "", "DRAIN", f"was stopped because {action.message} (rule N2)", gang)
+            yield Preemption(at(event.time), "", "DRAIN", f"was stopped because {action.message} {cited('N2')}", gang)
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
