@@ -1,4 +1,4 @@
-"""Values that every layer uses: quotas, pools, workflows, gangs, nodes, reasons, errors, plans.
+"""Values that all layers share: quotas, pools, workflows, gangs, nodes, reasons, errors and plans.
 
-They are frozen, do no I/O and import nothing else of runrig.
+They are immutable, do no I/O and import nothing else from runrig.
 """

@@ -1,6 +1,6 @@
-"""Who may do what: users, their tokens and roles, and the one rule that decides (law S5).
+"""Access control: users, tokens and roles, and the function that decides (rule S5).
 
-A role on a pool covers the pool and its subpools, matched by the exact name or ``pool--subpool``, never by prefix: a role on
+A role on a pool also covers its subpools. Pools are matched by exact name or as ``pool--subpool``, never by prefix: a role on
 `team` gives no access to `team2`.
 """
 
@@ -17,7 +17,7 @@ LONGEST_TOKEN_NAME = 64
 
 
 class Kind(enum.Enum):
-    """ADMIN may do everything, VIEWER read everything, POOL_ADMIN manage a pool and its subpools, POOL_USER submit to them."""
+    """ADMIN can do everything, VIEWER read everything, POOL_ADMIN manage a pool and its subpools, POOL_USER submit to them."""
 
     ADMIN = "admin"
     VIEWER = "viewer"
@@ -26,12 +26,12 @@ class Kind(enum.Enum):
 
 
 class Permission(enum.Enum):
-    """What a route needs.
+    """What a route requires.
 
-    CONNECT: any valid token.  LIST_POOLS: list the pools that the user may see.  CHANGE_WORKFLOW: cancel, hold, restart.
-    EXEC_WORKFLOW: run commands in its tasks, reach their ports and files.  CHANGE_POOL: settings of a pool.
-    READ_CLUSTER: nodes, topology.  READ_EVERYTHING: data about all pools at once, such as metrics.  CHANGE_CLUSTER: cluster files,
-    cohorts, top-level pools, quotas.  OWN_TOKENS, OWN_CREDENTIALS: the user's.  CHANGE_OWN: all that a user's tokens share.  ACCESS: users.
+    CONNECT: any valid token. LIST_POOLS: list the pools that the user can see. CHANGE_WORKFLOW: cancel, hold, restart.
+    EXEC_WORKFLOW: run commands in tasks, reach their ports and files. CHANGE_POOL: settings of a pool. READ_CLUSTER: nodes,
+    topology. READ_EVERYTHING: data about all pools, such as metrics. CHANGE_CLUSTER: cluster files, cohorts, top-level pools,
+    quotas. OWN_TOKENS, OWN_CREDENTIALS: the user's own. CHANGE_OWN: what all tokens of a user share. ACCESS: users.
     """
 
     CONNECT = "connect"
@@ -54,7 +54,7 @@ class Permission(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role.  *pool* None: on all pools.  ADMIN is always on all pools, POOL_ADMIN always on one."""
+    """A role. *pool* None: all pools. ADMIN always covers all pools, POOL_ADMIN always one."""
 
     kind: Kind
     pool: str | None = None
@@ -64,19 +64,19 @@ class Grant:
         assert self.kind is not Kind.POOL_ADMIN or self.pool is not None, "an admin of all pools is ADMIN"
 
     def covers(self, pool: str | None) -> bool:
-        """True if the role covers *pool*; None stands for things that belong to no pool."""
+        """True if the role covers *pool*; None means anything that does not belong to a pool."""
         if self.pool is None or pool is None:
             return self.pool is None
         parent, delimiter, short = pool.partition(SUBPOOL_DELIMITER)
         return parent == self.pool and (not delimiter or name_problem("subpool", short) is None)
 
     def __str__(self) -> str:
-        """The role's name: ``admin``, ``viewer``, ``user`` for all pools, else ``{pool}-admin``, ``{pool}-user``, ``{pool}-viewer``."""
+        """``admin``, ``viewer`` or ``user`` for all pools, otherwise ``{pool}-admin``, ``{pool}-user`` or ``{pool}-viewer``."""
         return self.word if self.pool is None else f"{self.pool}-{self.word}"
 
     @property
     def word(self) -> str:
-        """``admin``, ``user`` or ``viewer``, as cluster files have it beside the pool."""
+        """``admin``, ``user`` or ``viewer``: the role without its pool, as in cluster files."""
         return _WORDS[self.kind]
 
 
@@ -90,9 +90,9 @@ _WORDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """*disabled*: no token of the user works.  The name stays taken, since logs refer to it.
+    """A user. *disabled*: all tokens of the user are invalid; the name stays taken, because logs refer to it.
 
-    *account*: ``issuer#subject`` of who signs in at the provider of identities; None: a local user, who has tokens.
+    *account*: ``issuer#subject`` of a user who signs in through the identity provider; None: a local user with tokens.
     """
 
     name: str
@@ -103,13 +103,13 @@ class User:
 
     @property
     def removed(self) -> bool:
-        """Nothing is left but the name."""
+        """True if the user is disabled and has no roles."""
         return self.disabled and not self.grants
 
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """A role of *user*.  *granted_by*: the actor; it begins with ``apply by`` if a cluster file granted the role."""
+    """A role of *user*. *granted_by*: the actor; starts with ``apply by`` if a cluster file granted the role."""
 
     user: str
     grant: Grant
@@ -119,9 +119,9 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """*hash*: SHA-256 of the token in hexadecimal; the token itself is not stored.  Times: seconds since the epoch.
+    """A token, without its secret. *hash*: its SHA-256 in hexadecimal. Times are in seconds since the epoch.
 
-    *roles*: the names of those roles of the user that it gives; None: all that the user has.
+    *roles*: the roles that the token grants, by name; None: all roles of its user.
     """
 
     id: str
@@ -136,15 +136,15 @@ class TokenRow:
     roles: tuple[str, ...] | None = None
 
     def gives(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
-        """The roles that it gives, out of *grants*, which its user has."""
+        """The roles out of *grants*, all roles of its user, that the token grants."""
         return grants if self.roles is None else tuple(each for each in grants if str(each) in self.roles)
 
     def narrowed(self, grants: tuple[Grant, ...]) -> tuple[str, ...] | None:
-        """Its roles, if it lacks one of *grants*, which its user has; None: it gives them all."""
+        """The token's roles if it does not grant all of *grants*, the roles of its user; otherwise None."""
         return None if self.gives(grants) == grants else self.roles
 
     def problem(self, now: float) -> str | None:
-        """Why the token is no longer valid; None if it still is."""
+        """Why the token is not valid at *now*; None if it is."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and self.expires_at <= now:
@@ -154,14 +154,14 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a user has set.  *pool*: where to submit if no pool is named; None: not set.  Notifications are kept and never sent."""
+    """Settings of a user. *pool*: where to submit by default; None: not set. Notification settings have no effect."""
 
     pool: str | None = None
     email_notification: bool = False
     slack_notification: bool = False
 
     def default_of(self, pools: Sequence[str]) -> str | None:
-        """The pool that was set, if the user may submit to it (*pools*); else the only one that is no subpool; None if there is none."""
+        """The default pool if it is one of *pools*, where the user may submit; else the only top-level pool of *pools*; else None."""
         if self.pool in pools:
             return self.pool
         tops = [pool for pool in pools if SUBPOOL_DELIMITER not in pool]
@@ -170,10 +170,10 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser that is signed in.  *hash*: SHA-256 of its cookie, in hexadecimal.  *seen_at*: about when it last asked.
+    """A signed-in browser. *hash*: SHA-256 of its cookie in hexadecimal. *seen_at*: roughly when it last sent a request.
 
-    *token*: the id of the access token with which it began and with which it ends; "" for the owner of `up` and after a sign-in.
-    *roles*: what the provider of identities gave; None: there was none.
+    *token*: id of the access token that started the session and also ends it; "" for the user of `up` and after a sign-in.
+    *roles*: the roles from the identity provider; None: it was not used.
     """
 
     hash: str = field(repr=False)
@@ -205,9 +205,9 @@ class AccessEventKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """An entry of the audit trail of access, which is kept for ever.  *actor* changed something about *user*, or entered a task of theirs.
+    """An entry of the access log, kept forever: *actor* changed something about *user*, or entered one of their tasks.
 
-    *subject*: the name of the role, token or task; empty if the user itself changed.  *number*: its position in the trail, from 1.
+    *subject*: the name of the role, token or task; empty if the user itself changed. *number*: its position in the log, from 1.
     """
 
     number: int
@@ -219,14 +219,14 @@ class AccessEvent:
 
 
 DEV_LOGIN = "dev login"
-"""Stands for the id of a token where a user of this machine was let in by name alone."""
+"""Used as token id for a user of this machine who logged in by name alone."""
 SPOKEN_FOR = "spoken for"
-"""Stands for the id of a token where whoever started the server with `up` acts in the name of another user."""
+"""Used as token id if the user who started the server with `up` acts on behalf of another user."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What the provider of identities said of a user: the roles of the groups, good until *ends_at*."""
+    """The roles that the identity provider gave a user through their groups; valid until *ends_at*."""
 
     grants: tuple[Grant, ...]
     ends_at: float
@@ -234,12 +234,12 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user who makes a request.  *token*: id of the token used; empty for the token of `up` and after a sign-in, DEV_LOGIN or
-    SPOKEN_FOR where there is none.
+    """The user who sends a request. *token*: id of the token; empty for the token of `up` and after a sign-in; else DEV_LOGIN
+    or SPOKEN_FOR.
 
-    *speaks_for_others*: this user started the server with `up` and may act in the name of other users.
-    *sign_in*: for who signed in at the provider; its roles are among *grants*.
-    *narrowed*: the roles of a token that does not give all roles of its user; None: everything that the user may do.
+    *speaks_for_others*: this user started the server with `up` and may act on behalf of other users.
+    *sign_in*: set after a sign-in through the identity provider; *grants* includes its roles.
+    *narrowed*: the roles of a token that does not grant all roles of its user; None: not restricted.
     """
 
     user: str
@@ -255,11 +255,11 @@ class Identity:
 
     @property
     def keeps_tokens(self) -> bool:
-        """False for who came without one: a token would outlive the permission to do so."""
+        """False for a user without a token: a new token would outlive the permission to act without one."""
         return self.token not in (DEV_LOGIN, SPOKEN_FOR)
 
     def reaches(self, roles: Collection[str] | None) -> bool:
-        """True if this identity may end or change what a token of its user has that gives *roles*; None: all of the user's."""
+        """True if this identity may end or change something of its user that grants *roles*; None: all roles of the user."""
         return self.narrowed is None or self.admin or (roles is not None and set(roles) <= set(self.narrowed))
 
 
@@ -283,7 +283,7 @@ _ENOUGH: Mapping[Permission, frozenset[Kind]] = {
     Permission.CHANGE_CLUSTER: _ADMINS,
     Permission.ACCESS: _ADMINS,
 }
-"""The kinds of roles on the pool that are enough for each permission."""
+"""For each permission, the kinds of roles on the pool that grant it."""
 
 OF_A_POOL = frozenset(
     {
@@ -296,11 +296,11 @@ OF_A_POOL = frozenset(
         Permission.CHANGE_POOL,
     }
 )
-"""Permissions that are about one pool; if no pool is given, only a role on all pools is enough."""
+"""Permissions that apply to one pool. If no pool is given, only a role on all pools grants them."""
 
 
 OF_OWNERS = frozenset({Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW})
-"""Permissions on one's own work, for which the right to submit is enough."""
+"""Permissions that users who may submit have on their own workflows."""
 
 
 def allows(
@@ -313,8 +313,8 @@ def allows(
 ) -> bool:
     """True if *identity* has *permission*.
 
-    *pool*: full name of the pool concerned.  *parent*: parent of a subpool that does not exist yet.  *owner*: the user whose
-    workflow or tokens are concerned.
+    *pool*: full name of the pool. *parent*: parent of a subpool that does not exist yet. *owner*: owner of the workflow or
+    token.
     """
     if permission in (Permission.CONNECT, Permission.LIST_POOLS, Permission.OWN_CREDENTIALS):
         return True
@@ -349,7 +349,7 @@ _GLOBAL: Mapping[str, Grant] = {
 
 
 def role_named(text: str) -> Grant:
-    """The role named *text*, as `Grant.__str__` writes it.  Raises InvalidInput."""
+    """The role with the name *text*, as `Grant.__str__` prints it. Raises InvalidInput."""
     if text in _GLOBAL:
         return _GLOBAL[text]
     for suffix, kind in _SUFFIXES:
@@ -363,9 +363,8 @@ def role_named(text: str) -> Grant:
 
 
 def role_on(kind: Kind, pool: str | None) -> Grant:
-    """The role *kind* on *pool*; ADMIN on one pool becomes POOL_ADMIN.
-
-    Raises InvalidInput if *pool* cannot be the name of a top-level pool (law S5).
+    """The role *kind* on *pool*; ADMIN on one pool becomes POOL_ADMIN. Raises InvalidInput unless *pool* can be the name of a
+    top-level pool (rule S5).
     """
     if pool is None:
         return Grant(Kind.ADMIN if kind is Kind.POOL_ADMIN else kind)
@@ -381,7 +380,7 @@ def role_on(kind: Kind, pool: str | None) -> Grant:
 
 
 def user_problem(name: str) -> str | None:
-    """Why *name* cannot be a user name; None if it can."""
+    """Why *name* is not a valid user name; None if it is."""
     if len(name) > LONGEST_USER_NAME:
         return f"user name of {len(name)} characters is too long: at most {LONGEST_USER_NAME}"
     if not _USER.fullmatch(name):
@@ -392,7 +391,7 @@ def user_problem(name: str) -> str | None:
 
 
 def token_name_problem(name: str) -> str | None:
-    """Why *name* cannot be a token name; None if it can."""
+    """Why *name* is not a valid token name; None if it is."""
     if len(name) > LONGEST_TOKEN_NAME:
         return f"token name of {len(name)} characters is too long: at most {LONGEST_TOKEN_NAME}"
     if not _TOKEN.fullmatch(name):

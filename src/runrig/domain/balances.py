@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Balance(NamedTuple):
-    """The terms of laws Q3 and Q4 for one node and (flavor, resource).  *available* may be negative."""
+    """The terms of rules Q3 and Q4 for one node and (flavor, resource). *available* may be negative."""
 
     nominal: int
     subtree: int
@@ -20,7 +20,7 @@ class Balance(NamedTuple):
 class Share:
     """A node's dominant share of what its parent could ever get, in per mille divided by its weight, rounded up.
 
-    *value* 2**63 - 1: it borrows with weight 0.  *resource*: the dominant one; empty if no resource is borrowed.
+    *value* 2**63 - 1: it borrows with weight 0. *resource*: the dominant one; empty if no resource is borrowed.
     """
 
     value: int

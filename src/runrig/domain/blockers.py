@@ -1,4 +1,4 @@
-"""What stands between a gang and its start, and what the engine says of a changed state."""
+"""What keeps a gang from starting, and the engine's verdict on it."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from runrig.domain.value import Shown, Word, example, shown_as
 class Verdict(Word):
     """What the next cycle does with a gang.
 
-    STARTS: it is admitted.  STARTS_AFTER_STOPS: it is nominated, and starts once others have stopped.  WAITS: neither.
-    NOT_PROVEN: a budget ended before that was known.  REFUSED: the gate would not take it.
+    STARTS: it is admitted. STARTS_AFTER_STOPS: it is nominated, and starts when its targets have stopped. WAITS: neither.
+    NOT_PROVEN: the search limit was reached first. REFUSED: the submission gate would reject it.
     """
 
     STARTS = "STARTS"
@@ -25,7 +25,7 @@ class Verdict(Word):
 
 
 class Tier(Word):
-    """What kind of condition is not met.  They are told in this order; the first is the headline."""
+    """The kind of condition that is not met. Blockers are listed in this order; the first is the headline."""
 
     SUBMISSION = "submission"
     ORDER = "order"
@@ -37,7 +37,7 @@ class Tier(Word):
 
 @dataclass(frozen=True, slots=True)
 class QuotaLeft(Shown):
-    """What *where* has left of *resource*, where no quota is in the way.  *of*: of so much that it was promised; null above the pool."""
+    """What *where* has left of *resource*, if quota is not the problem. *of*: its guaranteed quota; null above the pool."""
 
     where: str
     resource: str
@@ -50,9 +50,11 @@ shown_as(QuotaLeft("pool vision", "default/gpu", 8, 32))
 
 @dataclass(frozen=True, slots=True)
 class Blocker(Shown):
-    """One condition that is not met, judged as if all others were.  *tier*: submission, order, quota, shape, preemption or waiting_for.
+    """One condition that is not met, assuming that all others are.
 
-    *flavors*: the choice of flavors, one for each pod set, that it blocks; empty: every choice."""
+    *tier*: submission, order, quota, shape, preemption or waiting_for.
+    *flavors*: the choice of flavors that it blocks, one flavor per pod set; empty: every choice.
+    """
 
     tier: Tier
     flavors: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""Changes that would start a waiting gang: the grammar of `runrig workflow why`.
+"""Changes that would start a waiting gang, as `runrig workflow why` lists them.
 
-A *dial* is one thing that can be turned; a change is one value of it.  Each prints as an imperative.
+A *dial* is something that can be changed; a change is one value for it. Each change prints as an imperative.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from runrig.domain.value import Word
 
 
 class Who(Word):
-    """Who can turn a dial: the owner of the workflow, an administrator of the pools or nodes; WAIT: it only takes time."""
+    """Who can make a change: the owner of the workflow, or an administrator of the pools or nodes. WAIT: it only takes time."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -24,7 +24,7 @@ class Who(Word):
 
 @dataclass(frozen=True, slots=True)
 class FewerPods:
-    """*after*: pods per pod set of *pod_sets*, which had *before*."""
+    """Fewer pods. *after*: pods per pod set of *pod_sets*, instead of *before*."""
 
     pod_sets: tuple[str, ...]
     before: tuple[int, ...]
@@ -40,7 +40,7 @@ class FewerPods:
 
 @dataclass(frozen=True, slots=True)
 class FewerGpus:
-    """GPUs per pod."""
+    """Fewer GPUs per pod."""
 
     pod_set: str
     before: int
@@ -52,7 +52,7 @@ class FewerGpus:
 
 @dataclass(frozen=True, slots=True)
 class Prefer:
-    """The requirement of *key* becomes a preference."""
+    """Prefer one domain of *key* instead of requiring it."""
 
     pod_set: str
     key: str
@@ -63,7 +63,7 @@ class Prefer:
 
 @dataclass(frozen=True, slots=True)
 class Coarser:
-    """The requirement of *key* becomes one of the coarser key *instead*."""
+    """Require one domain of the coarser key *instead* rather than of *key*."""
 
     pod_set: str
     key: str
@@ -120,7 +120,7 @@ class Reprioritise:
 
 @dataclass(frozen=True, slots=True)
 class MoreNominal:
-    """*node*: ``pool vision`` or ``cohort research``.  *key*: ``flavor/resource``."""
+    """A larger quota. *node*: ``pool vision`` or ``cohort research``. *key*: ``flavor/resource``."""
 
     node: str
     key: str
@@ -135,7 +135,7 @@ class MoreNominal:
 
 @dataclass(frozen=True, slots=True)
 class MoreBorrowing:
-    """*after* None: no limit."""
+    """A higher borrowing limit. *after* None: no limit."""
 
     node: str
     key: str
@@ -148,7 +148,7 @@ class MoreBorrowing:
 
 @dataclass(frozen=True, slots=True)
 class MoreLending:
-    """*after* None: no limit."""
+    """A higher lending limit. *after* None: no limit."""
 
     node: str
     key: str
@@ -169,7 +169,7 @@ class BestEffort:
 
 @dataclass(frozen=True, slots=True)
 class NodeBack:
-    """A node that is not ready, or tainted, takes pods again."""
+    """A node that is not ready or is tainted accepts pods again."""
 
     node: str
 
@@ -182,7 +182,7 @@ class NodeBack:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """All of these workflows have ended.  ``2 gangs ...`` stands for several that are not named."""
+    """All of these workflows have finished. ``2 gangs ...`` means several that are not named."""
 
     workflows: tuple[str, ...]
 
@@ -224,7 +224,7 @@ def _limit(kind: str, it: MoreBorrowing | MoreLending) -> str:
 
 
 class Fate(Word):
-    """What another gang does in the next cycle."""
+    """What happens to another gang in the next cycle."""
 
     STARTS = "starts"
     STOPS = "stops"

@@ -1,4 +1,4 @@
-"""The content of a cluster file: the nodes, flavors, cohorts and pools that it declares."""
+"""The contents of a cluster file: its nodes, flavors, cohorts and pools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from runrig.domain.pools import Cohort, Pool
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """*user* has *role* (admin, user, viewer) on *pool*; None: on all pools."""
+    """*user* has *role* (admin, user or viewer) on *pool*. *pool* None: on all pools."""
 
     user: str
     role: str
@@ -18,9 +18,11 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """*backend_type* and *nodes* are fixed once a server has started.  *pools*: parents before their subpools.
+    """A cluster file. A running server does not accept another *backend_type* or other *nodes*.
 
-    *resource_names*: runrig's name of a resource → its Kubernetes name.  *speed*: simulated seconds per second (simulated backend).
+    *pools*: parents before their subpools.
+    *resource_names*: runrig's name of a resource → its Kubernetes name. *speed*: simulated seconds per second (simulated
+    backend).
     """
 
     backend_name: str = "default"

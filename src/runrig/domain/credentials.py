@@ -1,6 +1,6 @@
-"""Credentials: values that tasks of their owner are handed, and that are kept sealed.
+"""Credentials: secret values that tasks of their owner can use. They are stored encrypted.
 
-The rules for their names and fields are those of the reference client.  No message of this module holds a value.
+Names and fields follow the rules of the osmo client. No message of this module contains a value.
 """
 
 import base64
@@ -16,12 +16,12 @@ LONGEST_NAME = 64
 LONGEST_KEY = 128
 MOST_KEYS = 64
 LARGEST = 64 * 1024
-"""Bytes of all values of one."""
+"""The maximum size of all values of a credential together, in bytes."""
 KEY_BYTES = 32
 
 
 class CredentialKind(enum.Enum):
-    """GENERIC has any keys, REGISTRY lets images be pulled, DATA reaches a store of objects."""
+    """GENERIC has arbitrary keys, REGISTRY is for pulling images, and DATA is for object stores."""
 
     GENERIC = "GENERIC"
     REGISTRY = "REGISTRY"
@@ -30,9 +30,9 @@ class CredentialKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """*keys*: the names of its values.  *profile*: the registry, or the address of the data; "" if it has none.
+    """A credential. *keys*: the names of its values. *profile*: the registry or the address of the data; "" if it has neither.
 
-    *sealed*: the values, encrypted; "" if they are lost, as after `restore`.
+    *sealed*: the encrypted values; "" if they are missing, as after `restore`.
     """
 
     user: str
@@ -46,9 +46,9 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class CredentialUse:
-    """What a task takes of a credential *name*: its values as files in the folder *path*, or as variables.
+    """How a task uses the credential *name*: as files in the folder *path*, or as environment variables.
 
-    *variables*: name of the variable → key.  One of the two is empty.
+    *variables*: name of the variable → key. Either *path* or *variables* is empty.
     """
 
     name: str
@@ -65,18 +65,18 @@ _FIELDS: Mapping[CredentialKind, tuple[frozenset[str], frozenset[str]]] = {
         frozenset({"region", "override_url", "addressing_style"}),
     ),
 }
-"""The fields that a credential has to have, and those that it may have."""
+"""The required fields of a credential, and the optional ones."""
 _PROFILES = {CredentialKind.REGISTRY: "registry", CredentialKind.DATA: "endpoint"}
-"""The field that says what it is for, and is no secret."""
+"""The field that identifies what the credential is for. It is not secret."""
 _PLAIN: Mapping[CredentialKind, frozenset[str]] = {
     CredentialKind.REGISTRY: frozenset({"registry", "username"}),
     CredentialKind.DATA: frozenset({"endpoint", "region", "addressing_style"}),
 }
-"""The fields that are no secrets."""
+"""The fields that are not secret."""
 
 
 def name_problem(name: str) -> str | None:
-    """Why *name* cannot be the name of a credential; None if it can."""
+    """Why *name* is not a valid name of a credential; None if it is."""
     if len(name) > LONGEST_NAME:
         return f"a name of {len(name)} characters is too long for a credential: at most {LONGEST_NAME}"
     if not _NAME.fullmatch(name):
@@ -85,7 +85,7 @@ def name_problem(name: str) -> str | None:
 
 
 def check_values(kind: CredentialKind, values: Mapping[str, str]) -> None:
-    """Raises InvalidInput with all that is wrong with *values*."""
+    """Raises InvalidInput with everything that is wrong with *values*."""
     problems = [*_key_problems(kind, values)]
     for key, value in values.items():
         if not value or "\0" in value:
@@ -126,7 +126,7 @@ def profile_of(kind: CredentialKind, values: Mapping[str, str]) -> str:
 
 
 def secrets_of(kind: CredentialKind, values: Mapping[str, str], use: CredentialUse) -> set[str]:
-    """The values that a task is handed by *use* and that nobody else may see."""
+    """The secret values that *use* passes to a task."""
     keys = set(values) if use.path else set(use.variables.values())
     return {values[key] for key in keys.intersection(values) - _PLAIN.get(kind, frozenset())}
 
@@ -135,7 +135,7 @@ def secrets_of(kind: CredentialKind, values: Mapping[str, str], use: CredentialU
 
 
 def read_keys(text: str) -> tuple[bytes, ...]:
-    """The keys of a key file, the newest first: one in each line, in base64.  Raises ValueError, in words without a key."""
+    """Reads a key file: one key per line in base64, newest first. Raises ValueError; its message does not contain a key."""
     keys = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

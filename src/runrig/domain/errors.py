@@ -1,17 +1,17 @@
-"""Every error that a user can see, and the exit code that the command line gives it.
+"""Every error that users can see, with its exit code on the command line.
 
 RunrigError
-├─ InvalidInput    the input breaks the rules: all problems at once               exit 2
-├─ NotFound        no such pool, workflow, node                                   exit 2
-├─ Conflict        the name is taken, or the object is in a state that forbids it  exit 1
-│  └─ Changed      it is no longer what the request was made for                  exit 1
-├─ Refused         a rule forbids it, with the numbers                            exit 1
-├─ NoCredential    a credential that the work names is not there                  exit 1
-├─ NotAllowed      wrong token, wrong origin, not your pool                       exit 4
-│  └─ NotLoggedIn  no token, or one that is not valid                             exit 4
-├─ Unavailable     not now: starting, stopping, another server wrote              exit 75
-│  └─ TooMany      too many failed logins: wait                                   exit 75
-└─ ServerFault     a fault of the server machine: disk, database, port            exit 10
+├─ InvalidInput    the input breaks the rules; lists all problems                 exit 2
+├─ NotFound        unknown pool, workflow or node                                 exit 2
+├─ Conflict        the name is taken, or the state of the object forbids it       exit 1
+│  └─ Changed      the object changed since the client read it                    exit 1
+├─ Refused         a scheduling rule forbids it; has the numbers                  exit 1
+├─ NoCredential    the workflow names a credential that does not exist            exit 1
+├─ NotAllowed      wrong token, wrong origin, or no role on the pool              exit 4
+│  └─ NotLoggedIn  the token is missing or not valid                              exit 4
+├─ Unavailable     try later: starting, stopping, or another server has written   exit 75
+│  └─ TooMany      too many failed logins                                         exit 75
+└─ ServerFault     a problem of the server machine: disk, database, port          exit 10
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from types import TracebackType
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input.  *path* is dotted (``workflow.tasks[0].image``); line and column count from 1, None if unknown."""
+    """One problem with an input. *path*: dotted (``workflow.tasks[0].image``). *line*, *column*: from 1; None: unknown."""
 
     message: str
     path: str = ""
@@ -29,13 +29,13 @@ class Problem:
     column: int | None = None
 
     def located(self, source: str) -> str:
-        """``file.yaml:3:7: message``; line and column are left out if unknown."""
+        """``file.yaml:3:7: message``; without line and column if they are unknown."""
         place = ":".join(str(part) for part in (source, self.line, self.column) if part is not None)
         return f"{place}: {self.message}"
 
 
 class RunrigError(Exception):
-    """Base class of all errors.  *details*: the numbers of the message as data."""
+    """Base class of all errors. *details*: the numbers in the message, as data."""
 
     code = "ERROR"
     exit_code = 1
@@ -47,7 +47,7 @@ class RunrigError(Exception):
 
 
 class InvalidInput(RunrigError):
-    """A file, a field or a name that does not follow the rules; nothing was stored."""
+    """A file, field or name breaks the rules. Nothing was stored."""
 
     code = "USAGE"
     exit_code = 2
@@ -71,11 +71,11 @@ class Conflict(RunrigError):
 
 
 class Changed(Conflict):
-    """Somebody else changed the object since the one who asks read it; nothing was stored."""
+    """The object was changed by another user since the client read it. Nothing was stored."""
 
 
 class Refused(RunrigError):
-    """The request can never run, or would break a promise.  *law*: the rule (docs/laws.md) that forbids it."""
+    """The request can never run, or would break a guarantee. *law*: the rule that forbids it (docs/laws.md)."""
 
     code = "RESOURCE"
 
@@ -94,7 +94,7 @@ class NotAllowed(RunrigError):
 
 
 class NotLoggedIn(NotAllowed):
-    """The message never says what is wrong with the token; the server's log does."""
+    """The message never says what is wrong with the token; only the server's log does."""
 
     def __init__(
         self, message: str = "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'"
@@ -119,7 +119,7 @@ class ServerFault(RunrigError):
 
 
 class FailedAt(Exception):
-    """A decision failed while the engine was at *workflow*.  Only a mistake of the server raises it, from the error itself."""
+    """A decision failed while the engine was processing *workflow*. Always a bug of the server; the cause is the original error."""
 
     def __init__(self, workflow: str) -> None:
         super().__init__(workflow)
@@ -130,9 +130,9 @@ class FailedAt(Exception):
 
 
 class At:
-    """``with At(workflow):`` names the workflow whom a walk is at, so that an error inside is a `FailedAt` of it.
+    """``with At(workflow):`` turns an error inside the block into a `FailedAt` that names the workflow.
 
-    The innermost one counts.  An error that is no mistake (`RunrigError`) passes as it is.
+    The innermost block counts. A `RunrigError` is not a bug and passes unchanged.
     """
 
     __slots__ = ("_workflow",)

@@ -1,4 +1,4 @@
-"""Gangs, the units that the engine admits whole, and where their pods go."""
+"""Gangs, the units that the engine admits as a whole, and their placement."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from runrig.domain.value import Word
 
 
 class Priority(enum.Enum):
-    """Ask *preemptible* and *may_borrow*; do not compare with a member, since imported work has numbers instead (law P1)."""
+    """Use *preemptible* and *may_borrow* rather than comparing with a member: imported work has numeric priorities (rule P1)."""
 
     HIGH = "HIGH"
     NORMAL = "NORMAL"
@@ -16,7 +16,7 @@ class Priority(enum.Enum):
 
     @property
     def rank(self) -> int:
-        """The work with the higher rank is served first."""
+        """Work with a higher rank is served first."""
         return _RANKS[self]
 
     @property
@@ -39,7 +39,9 @@ class GangState(Word):
 
 
 class Law(Word):
-    """Why a gang was preempted: for higher priority in its own pool (R1), or because a pool took back what it had lent (R2)."""
+    """Why a gang was preempted: by higher priority in its own pool (R1), or because another pool reclaimed quota that it had
+    lent (R2).
+    """
 
     PRIORITY = "PRIORITY"
     RECLAIM = "RECLAIM"
@@ -49,9 +51,9 @@ class Law(Word):
 class Requirement:
     """Pods of all tasks of a task group that name the same *group* of *key* go into one domain of that level.
 
-    *key*: a topology key of the pool.  *required*: True if they may not start otherwise; False for a preference.
-    *slice_size*: each slice of this many consecutive pods of the task needs one domain, and the last slice may have fewer pods;
-    None: all pods together.
+    *key*: a topology key of the pool. *required*: True if they cannot start otherwise; False for a preference.
+    *slice_size*: instead of all pods, each slice of this many consecutive pods of the task goes into one domain; the last slice
+    can be smaller. None: all pods together.
     """
 
     key: str
@@ -62,7 +64,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Identical pods.  *requests*: per pod.  *min_count* None: all *count* or none.  *platform* None: any flavor of the pool.
+    """Identical pods. *requests*: per pod. *min_count* None: all *count* pods or none. *platform* None: any flavor of the pool.
 
     *topology*: at most one requirement per key.
     """
@@ -76,16 +78,16 @@ class PodSet:
 
     @property
     def pods(self) -> int:
-        """The largest number of pods that it may have."""
+        """The maximum number of pods."""
         return self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """One attempt of one task group.  *submitted_at*: when the workflow was submitted; a preempted gang keeps it (law P4).
+    """One attempt of one task group. *submitted_at*: when the workflow was submitted; preemption does not change it (rule P4).
 
-    *refused*: why the cluster's own scheduler did not place the previous attempt; the gang then waits until its pool or a node that
-    it could use changes (law T7).  Empty: it was not refused.
+    *refused*: why the cluster's own scheduler did not place the previous attempt. The gang then waits until its pool or a node
+    that it could use changes (rule T7). Empty: it was not refused.
     """
 
     id: str
@@ -103,7 +105,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class NodeShare:
-    """*count* pods of one pod set on one node.  *gpus*: the GPU indices that they hold there, in pod order."""
+    """*count* pods of one pod set on one node. *gpus*: the indices of their GPUs on the node, in pod order."""
 
     node: str
     count: int
@@ -112,7 +114,7 @@ class NodeShare:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one pod set was granted: pods 0 … count-1 fill *shares* in order.  No shares: only quota was decided."""
+    """What a pod set was granted: pods 0 … count-1 fill *shares* in order. No shares: only quota was decided."""
 
     pod_set: str
     flavor: str

@@ -1,4 +1,4 @@
-"""The value of a field that an edit does not mention: it stays, while None removes what is there."""
+"""The value of a field that an edit leaves unchanged, while None clears the field."""
 
 import enum
 

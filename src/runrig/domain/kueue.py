@@ -1,4 +1,4 @@
-"""What `simulate` and the command line share about imported queues.  Everything else about them is only on the server."""
+"""Values about imported queues that both `simulate` and the command line use. `runrig.kueue` has the rest."""
 
 import enum
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from runrig.domain.quantities import FlavorResource
 
 
 class Strategy(enum.Enum):
-    """When fair sharing may preempt work of another queue.
+    """When fair sharing may preempt workloads of another queue.
 
-    The preemptor's share, with its request, is compared with the target's share after (FINAL_SHARE) or before (INITIAL_SHARE) the
-    preemption.
+    The preemptor's share including its request is compared with the target's share after the preemption (FINAL_SHARE) or before
+    it (INITIAL_SHARE).
     """
 
     FINAL_SHARE = "LessThanOrEqualToFinalShare"
@@ -19,15 +19,16 @@ class Strategy(enum.Enum):
 
 
 FAIR = (Strategy.FINAL_SHARE, Strategy.INITIAL_SHARE)
-"""The strategies of fair sharing if the configuration names none."""
+"""The fair sharing strategies if the configuration does not specify any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the whole Kueue manager.  *strategies* None: classical preemption; else fair sharing.  *gates*: by Kueue's names.
+    """Settings of the Kueue manager.
 
-    *as_peer*: preemptors are treated as in Kueue, without law R5.  What is evicted already holds its quota to the end.  Flavors are
-    chosen by quota alone, and nodes are looked at afterwards.
+    *strategies* None: classical preemption; otherwise fair sharing. *gates*: by Kueue's names.
+    *as_peer*: like Kueue itself, treat preemptors without rule R5, let evicted workloads use their quota until they have
+    stopped, and choose flavors by quota alone before looking at nodes.
     """
 
     strategies: tuple[Strategy, ...] | None = None
@@ -37,9 +38,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A part of a manifest that is unknown or not supported.
+    """A warning about an unknown or unsupported part of a manifest.
 
-    *document*: its number in the file, from 1.  *file*: empty if the scenario is one file.
+    *document*: its number in the file, from 1. *file*: empty if the scenario is a single file.
     """
 
     document: int
@@ -50,9 +51,9 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Inactive:
-    """A queue or cohort in which nothing new starts.  *kind*: ClusterQueue or Cohort.
+    """A queue or cohort in which nothing new starts. *kind*: ClusterQueue or Cohort.
 
-    *usage*: what it holds, as in `Balance`, in a circle of cohorts, where there are no balances; None elsewhere.
+    *usage*: what it uses if it is in a cycle of cohorts, which has no `Balance`; otherwise None.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The order in which people expect names with numbers in them."""
+"""The natural sort order of names that contain numbers."""
 
 import re
 
@@ -8,5 +8,5 @@ Key = tuple[tuple[tuple[str, int], ...], str]
 
 
 def natural(name: str) -> Key:
-    """A sort key by which r9 comes before r10.  Different names have different keys."""
+    """A sort key that puts r9 before r10. Different names have different keys."""
     return tuple((text, int(number or 0)) for text, number in _PARTS.findall(name)), name

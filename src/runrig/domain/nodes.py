@@ -1,4 +1,4 @@
-"""Nodes, and the flavors that group them by kind."""
+"""Nodes, and flavors, the kinds of nodes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from runrig.domain.value import Shown, shown_as
 
 DEFAULT_FLAVOR = "default"
 NO_FLAVOR = ""
-"""The flavor of a node that matches no flavor: the node is listed, but takes no pods and adds no capacity."""
+"""The flavor of a node that does not match any: it is listed, but accepts no pods and adds no capacity."""
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REPELLING_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
-"""The taint effects that keep away pods without a toleration; PREFER_NO_SCHEDULE is only a preference."""
+"""The effects that repel pods without a toleration. PREFER_NO_SCHEDULE is only a preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,11 @@ class Taint(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Flavor(Shown):
-    """A kind of node.  *node_labels*: the labels of its nodes.  *taints*: its tasks tolerate them.  *allow*: which of privileged,
-    hostNetwork and volumeMounts its tasks may use."""
+    """A kind of node. *node_labels*: the labels of its nodes.
+
+    *taints*: its tasks tolerate them. *allow*: the options among privileged, hostNetwork and volumeMounts that its tasks may
+    use.
+    """
 
     UNTOLD = ("position",)
 
@@ -35,7 +38,7 @@ class Flavor(Shown):
     taints: tuple[Taint, ...] = ()
     allow: tuple[str, ...] = ()
     position: int = 0
-    """Its index in the cluster's list of flavors, the first being preferred."""
+    """Its index in the cluster's list of flavors; the first is preferred."""
 
     def matches(self, node: "Node") -> bool:
         return all(node.labels.get(key) == value for key, value in self.node_labels.items())
@@ -46,10 +49,10 @@ shown_as(Flavor("h100", {"gpu": "h100"}, (shown_as(Taint("gpu", "h100")),), ("ho
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """*resources*: resource → amount.  *flavor*: the flavor that it matches, or NO_FLAVOR.
+    """A node. *resources*: resource → amount. *flavor*: the flavor that it matches, or NO_FLAVOR.
 
-    *ready*: as the cluster reports it.  *cordoned*: a user has closed it in runrig, even if the cluster reports it as ready (rule N1).
-    Unless it is *open*, it accepts no new pods and keeps its pods.
+    *ready*: as reported by the cluster. *cordoned*: by a user of runrig, even if the cluster reports it as ready (rule N1).
+    Unless it is *open*, it accepts no new pods; its pods keep running.
     """
 
     name: str
@@ -66,5 +69,5 @@ class Node:
 
 
 def flavor_of(node: Node, flavors: Iterable[Flavor]) -> str:
-    """The name of the first of *flavors* that *node* matches, NO_FLAVOR if it matches none."""
+    """The name of the first of *flavors* that *node* matches; NO_FLAVOR if it does not match any."""
     return next((flavor.name for flavor in flavors if flavor.matches(node)), NO_FLAVOR)

@@ -1,4 +1,4 @@
-"""What a backend reports: tasks, nodes, and events of the cluster."""
+"""What a backend reports: tasks, nodes and cluster events."""
 
 import enum
 from collections.abc import Mapping, Set
@@ -16,9 +16,10 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskFact:
-    """What the backend knows about one attempt.  *exit_code*: set iff ENDED (3001: the task was lost, 3003: it could not start).
+    """The backend's report on one attempt.
 
-    *by_itself*: it is certain that it ended before it was asked to stop, if it was.
+    *exit_code*: set if and only if ENDED (3001: the task was lost; 3003: it could not start).
+    *by_itself*: it certainly ended before it was asked to stop.
     """
 
     phase: Phase
@@ -32,11 +33,11 @@ _RUNNING = TaskFact(Phase.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that the backend sees, not only what changed.
+    """The complete view of the backend, not only what changed.
 
-    *tasks*: every attempt that the backend has and that is alive or was in the last desired state, but for those in *running*: they
-    run, and there is nothing else to say of them.  *nodes* None: unchanged since the last observation.
-    *refused*: gang id → message, for gangs that the backend's own scheduler did not place in time (law T7).
+    *tasks*: attempts that are alive or were in the last desired state, except those in *running*. *running*: attempts that run
+    and have nothing else to report. *nodes* None: unchanged since the last observation. *refused*: gang id → message, for gangs
+    that the backend's own scheduler did not place in time (rule T7).
     """
 
     tasks: Mapping[TaskKey, TaskFact] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Observation:
     running: Set[TaskKey] = frozenset()
 
     def fact(self, key: TaskKey) -> TaskFact | None:
-        """None: the backend does not know the attempt."""
+        """The report on an attempt; None: unknown to the backend."""
         return self.tasks.get(key) or (_RUNNING if key in self.running else None)
 
 
@@ -53,9 +54,9 @@ class Observation:
 class ClusterEvent:
     """An event that a component of the cluster recorded about a gang or one of its pods.
 
-    *time*: when it last occurred, in seconds since the epoch; *count*: how often.  *key* None: it is about the whole *group*, and
-    with an empty *group* about the whole workflow.  *source*: the component.  *version*: that of its record in the
-    cluster, which orders events of the same time.
+    *time*: the last occurrence, in seconds since the epoch; *count*: how often it occurred. *key* None: it is about the whole
+    *group*, or about the whole workflow if *group* is empty. *source*: the component. *version*: the version of its record in
+    the cluster, which orders events of the same time.
     """
 
     time: float
@@ -69,5 +70,8 @@ class ClusterEvent:
 
     @property
     def latest(self) -> float:
-        """The latest moment it can have occurred: many components round down to seconds, and an event must not sort before its cause."""
+        """The latest time at which it can have occurred.
+
+        Many components round down to seconds, and an event must not sort before its cause.
+        """
         return self.time + 0.999999 if self.time.is_integer() else self.time

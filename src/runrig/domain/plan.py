@@ -1,6 +1,6 @@
-"""Actions: the only way in which anything changes.  What a cycle or a command wants is a Plan of them.
+"""Actions: every change of the state is one. A cycle or a command returns a Plan of them.
 
-A committed action is an entry of the event log; applying the log in order gives the state again.
+Committed actions are the entries of the event log; replaying the log reproduces the state.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class SetFlavors:
 
 @dataclass(frozen=True, slots=True)
 class PutNode:
-    """Adds or replaces a node; what runs there keeps running."""
+    """Adds or replaces a node. Pods on it keep running."""
 
     node: Node
 
@@ -44,7 +44,7 @@ class DropCohort:
 
 @dataclass(frozen=True, slots=True)
 class PutPool:
-    """Adds or replaces a pool.  Never stops running work (law R7)."""
+    """Adds or replaces a pool. Never stops running work (rule R7)."""
 
     pool: Pool
     before: Pool | None = None
@@ -55,7 +55,7 @@ class PutPool:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A workflow enters, with its groups WAITING.  Its tasks follow from the specification."""
+    """Adds a workflow with its groups in state WAITING. Its tasks follow from the specification."""
 
     workflow: Workflow
     groups: tuple[Group, ...]
@@ -63,7 +63,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class MoveTask:
-    """One attempt of a pod takes *status*.  *exit_code* None: none yet."""
+    """Sets the status of one attempt of a pod. *exit_code* None: it has not exited."""
 
     key: TaskKey
     status: Status
@@ -73,21 +73,21 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class RetryTask:
-    """The pod *key* ended and starts again as its next attempt, on the slot that its gang holds: in place, unless the node is lost."""
+    """The pod *key* ended and starts again as its next attempt, in the slot of its gang: in place, unless the node was lost."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True, slots=True)
 class RestartTask:
-    """The pod *key* stops and starts again in place, because its lead or a sibling starts again."""
+    """The pod *key* stops and starts again in place, because its lead or a sibling restarts."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True, slots=True)
 class MoveGroup:
-    """*stopping*: the status to take once the pods are gone (the group then still has *status*)."""
+    """Sets the status of a group. *stopping*: the status that it gets once its pods have stopped; until then it keeps *status*."""
 
     workflow: str
     group: str
@@ -106,7 +106,10 @@ class MoveWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What has not started of the workflow stays outside the queue until `EndHold` (law W3).  *by*: who asked for it."""
+    """Keeps the groups of the workflow that have not started out of the queue until `EndHold` (rule W3).
+
+    *by*: the user who asked for it.
+    """
 
     workflow: str
     by: str
@@ -119,9 +122,9 @@ class EndHold:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The server failed at the workflow, and leaves it as it is until `EndHold` or `Abandon` (law W8).  *error*: the kind of failure.
+    """Sets the workflow aside after an internal error: nothing happens to it until `EndHold` or `Abandon` (rule W8).
 
-    Nothing of it waits in the queue then, and nobody preempts it; what it holds it keeps.
+    It is not in the queue and cannot be preempted; it keeps its quota and nodes. *error*: the kind of failure.
     """
 
     workflow: str
@@ -130,7 +133,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """A workflow that was set aside ends at once, however its rows are: its pods are stopped, and it holds nothing."""
+    """Ends a workflow that was set aside, whatever its state: its pods are stopped, and its quota and nodes are released."""
 
     workflow: str
     by: str
@@ -139,7 +142,7 @@ class Abandon:
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """The workflow is in *pool* and has *priority* from now on; nothing of it is queued or holds nodes then."""
+    """Changes the pool and priority of a workflow that is not queued and uses no nodes."""
 
     workflow: str
     pool: str
@@ -151,21 +154,21 @@ class Reassign:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The gang waits from now on."""
+    """Puts the gang in the queue."""
 
     gang: Gang
 
 
 @dataclass(frozen=True, slots=True)
 class Unqueue:
-    """The gang no longer waits in the queue, and its group is WAITING again: the inverse of `Queue`."""
+    """Removes the gang from the queue; its group is WAITING again. The inverse of `Queue`."""
 
     gang: str
 
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Holds *placement* for the gang while *targets* (those that stopped already included) stop (law R4)."""
+    """Reserves *placement* for the gang until *targets* have stopped; some of them may have stopped already (rule R4)."""
 
     gang: str
     placement: Placement
@@ -174,17 +177,17 @@ class Nominate:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """A nomination is given up: the gang is pending again."""
+    """Drops a nomination: the gang is pending again."""
 
     gang: str
 
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """The gang stops so that *by* may start.
+    """Stops the gang so that *by* can start.
 
-    *spared*: cheaper candidates that would not have done, each with the law: R2, its pool is within its nominal without it;
-    R3, *by* would not have fitted any better.
+    *spared*: candidates with a lower cost that could not be used, each with the rule: R2, without the gang its pool would be
+    within its nominal quota; R3, stopping it would not have helped *by*.
     """
 
     gang: str
@@ -195,7 +198,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The gang stops for another cause: cancelled, timed out, lead ended, node lost, or drained (FAILED_EVICTED, law N2)."""
+    """Stops the gang for another cause: cancelled, timed out, lead ended, node lost or drained (FAILED_EVICTED, rule N2)."""
 
     gang: str
     cause: Status
@@ -203,7 +206,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Quota and placement are granted; the pods may be created."""
+    """Grants quota and placement; the pods can be created."""
 
     gang: str
     placement: Placement
@@ -211,9 +214,9 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Moves pods of the admitted gang off lost nodes; pods that stay keep node and GPUs.
+    """Moves pods of the admitted gang off lost nodes; the other pods keep their node and GPUs.
 
-    *placement*: of the whole gang.  A pod that was moved starts there with its next attempt.
+    *placement*: of the whole gang. A moved pod starts there with its next attempt.
     """
 
     gang: str
@@ -222,9 +225,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The cluster's own scheduler did not take the gang in time, or threw it out: it is taken back whole (law T7).
+    """The cluster's own scheduler did not place the gang in time, or evicted it: the whole gang stops and is queued again (rule
+    T7).
 
-    *said*: its words.  *cause*: FAILED_BACKEND_ERROR, or FAILED_PREEMPTED where it threw it out.
+    *said*: the scheduler's message. *cause*: FAILED_BACKEND_ERROR, or FAILED_PREEMPTED if it was evicted.
     """
 
     gang: str
@@ -234,39 +238,39 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """A refused gang no longer waits: what kept the scheduler from taking it may have changed (law T7)."""
+    """The gang is no longer *refused*: the reason why the scheduler did not place it may be gone (rule T7)."""
 
     gang: str
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The gang leaves the ledger: its pods ended, or it no longer waits."""
+    """Removes the gang from the ledger: its pods have ended, or it no longer waits."""
 
     gang: str
 
 
 WorkflowMove = MoveWorkflow | Hold | EndHold | SetAside | Abandon | Reassign
-"""What changes a workflow that was submitted."""
+"""Changes of a submitted workflow."""
 
 Declaration = SetFlavors | PutNode | DropNode | PutCohort | DropCohort | PutPool
-"""A change of what the cluster consists of."""
+"""Changes of the cluster."""
 
 Decision = Queue | Unqueue | Nominate | Withdraw | Preempt | Stop | Admit | Replace | Refuse | TryAgain | Release
-"""What happens to one gang: all that the ledger understands."""
+"""Changes of one gang: the actions that the ledger handles."""
 
 Action = Declaration | Submit | MoveTask | RetryTask | RestartTask | MoveGroup | WorkflowMove | Decision
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions that are wanted, in order."""
+    """Actions to commit, in order."""
 
     actions: tuple[Action, ...] = ()
 
 
 def law_of(action: Action) -> str:
-    """The law behind an action, for the event log; "" if it is no decision."""
+    """The rule behind an action, for the event log; "" if there is none."""
     if isinstance(action, Preempt):
         return "R1" if action.law is Law.PRIORITY else "R2"
     if isinstance(action, Stop):

@@ -1,4 +1,4 @@
-"""Pools and cohorts: their quotas, and the states of a pool (subpools.md; laws Q1-Q8, S1-S6)."""
+"""Pools and cohorts: their quotas, and the states of a pool (docs/subpools.md; rules Q1–Q8, S1–S6)."""
 
 import enum
 import re
@@ -19,7 +19,7 @@ MOST_WEIGHT = 1_000_000
 class Quota(Shown):
     """The quota of one flavor and resource, in the unit of the resource.
 
-    *borrowing_limit* null: may borrow any amount.  *lending_limit* null: lends all that is idle.
+    *borrowing_limit* null: it can borrow any amount. *lending_limit* null: it lends everything that is idle.
     """
 
     nominal: int = 0
@@ -33,7 +33,7 @@ Quotas = Mapping[FlavorResource, Quota]
 
 
 class Queueing(Word):
-    """BEST_EFFORT_FIFO: a later gang may start while the head waits.  STRICT_FIFO: it may not (law P4)."""
+    """BEST_EFFORT_FIFO: later gangs can start while the head waits. STRICT_FIFO: they cannot (rule P4)."""
 
     BEST_EFFORT_FIFO = "BEST_EFFORT_FIFO"
     STRICT_FIFO = "STRICT_FIFO"
@@ -65,7 +65,7 @@ TRANSITIONS: Mapping[tuple[PoolState, PoolEvent], PoolState] = {
 
 @dataclass(frozen=True, slots=True)
 class TopologyKey(Shown):
-    """A level that users may name, and the node label that carries it."""
+    """A level that users can name, and its node label."""
 
     key: str
     label: str
@@ -76,9 +76,9 @@ shown_as(TopologyKey("rack", "topology.kubernetes.io/rack"))
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """An inner node of the quota tree.  *parent* None: its parent is the implicit root (law Q8).
+    """An inner node of the quota tree. *parent* None: its parent is the implicit root (rule Q8).
 
-    *weight*: how much it may borrow compared with its siblings (laws Q2, P4, R3).
+    *weight*: how much it can borrow compared with its siblings (rules Q2, P4, R3).
     """
 
     name: str
@@ -89,14 +89,15 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A named share of GPUs that people submit to.
+    """A named share of GPUs that users submit to.
 
-    *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.
-    *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (law S5).
-    *default_exit_actions*: (action, first exit code, last exit code).  *default_run_time_s*, *max_run_time_s*: what a workflow without
-    `exec_timeout` gets, and the most that one may ask for (law P6); None: no limit.
-    *closed_by*: who closed it to submissions, None while it is open; *closed_since* in seconds since the epoch, and why, in
-    *closed_reason* (law S7).
+    *cohort* None: below the implicit root. *flavors* empty: all flavors, in the order of the cluster.
+    *parent* and *subpool_name*: set only for subpools, which take all other settings from their parent (rule S5).
+    *default_exit_actions*: (action, first exit code, last exit code).
+    *default_run_time_s*, *max_run_time_s*: the run time limit of workflows without `exec_timeout`, and the most that a workflow
+    can request (rule P6); None: no limit.
+    *closed_by*: the user who closed it to submissions, since *closed_since* (seconds since the epoch) and for *closed_reason*;
+    None: it is open (rule S7).
     """
 
     name: str
@@ -121,19 +122,19 @@ class Pool:
 
     @property
     def usual_run_time_s(self) -> float | None:
-        """The limit of a workflow that names none, in seconds (law P6); None: it runs as long as it takes."""
+        """The run time limit, in seconds, of a workflow that does not set one (rule P6); None: no limit."""
         return self.max_run_time_s if self.default_run_time_s is None else self.default_run_time_s
 
 
 def closed_as(pool: Pool, other: Pool | None) -> Pool:
-    """*pool*, closed as *other* is, or open if *other* is None: no declaration opens or closes a pool (law S7)."""
+    """*pool*, closed like *other*, or open if *other* is None: declarations do not open or close pools (rule S7)."""
     if other is None:
         return replace(pool, closed_by=None, closed_since=None, closed_reason="")
     return replace(pool, closed_by=other.closed_by, closed_since=other.closed_since, closed_reason=other.closed_reason)
 
 
 def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
-    """Action → codes, as cluster files have it: ``{"RESCHEDULE": "3006,100-110"}``."""
+    """Action → exit codes, as in cluster files: ``{"RESCHEDULE": "3006,100-110"}``."""
     found: dict[str, list[str]] = {}
     for action, first, last in rules:
         found.setdefault(action, []).append(str(first) if first == last else f"{first}-{last}")
@@ -141,14 +142,14 @@ def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
 
 
 def weight_problem(weight: int) -> str | None:
-    """Why *weight* cannot be the weight of a pool or cohort, or None if it can (law Q2)."""
+    """Why *weight* is not a valid weight of a pool or cohort; None if it is (rule Q2)."""
     if 1 <= weight <= MOST_WEIGHT:
         return None
     return f"weight {weight} is out of range: a weight is a whole number from 1 to {MOST_WEIGHT}"
 
 
 def run_time_problem(default_s: float | None, most_s: float | None) -> str | None:
-    """Why these cannot be the default and the maximum run time of a pool, or None if they can (law P6)."""
+    """Why these are not a valid default and maximum run time of a pool; None if they are (rule P6)."""
     for seconds in (default_s, most_s):
         if seconds is not None and seconds <= 0:
             return "a run time of 0 would end everything at once: leave it out for no limit"
@@ -164,15 +165,15 @@ def run_time_problem(default_s: float | None, most_s: float | None) -> str | Non
 
 
 def gpus_of(quotas: Quotas) -> dict[str, int]:
-    """Flavor → nominal GPUs."""
+    """Flavor → nominal quota in GPUs."""
     return {key.flavor: quota.nominal for key, quota in quotas.items() if key.resource == GPU}
 
 
 def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
     """The quotas of a subpool that has *gpus* (flavor → GPUs) of *parent*.
 
-    It gets ⌊parent's amount × its GPUs / parent's GPUs⌋ of every other resource (law S5).  In a flavor where the parent has no
-    GPUs, the ratio is that of the GPUs of all flavors.
+    Of every other resource it gets ⌊parent's amount × its GPUs / parent's GPUs⌋ (rule S5). For a flavor in which the parent has
+    no GPUs, the GPUs of all flavors determine the ratio.
     """
     whole = gpus_of(parent)
     shares = {FlavorResource(flavor, GPU): Quota(amount) for flavor, amount in gpus.items() if amount}
@@ -188,9 +189,9 @@ def share_of(parent: Quotas, gpus: Mapping[str, int]) -> Quotas:
 
 
 def subpool_of(parent: Pool, short: str, gpus: Mapping[str, int], state: PoolState = PoolState.ACTIVE) -> Pool:
-    """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (law S5).
+    """The subpool *short* of *parent* with *gpus* (flavor → GPUs); all other settings are those of its parent (rule S5).
 
-    It is open; that its parent is closed closes it too, without a mark of its own (law S7).
+    It is open itself, but a closed parent also closes its subpools (rule S7).
     """
     return replace(
         closed_as(parent, None),
@@ -209,11 +210,11 @@ MOST_LEVELS = 16
 HOSTNAME = "kubernetes.io/hostname"
 _WORD = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL = re.compile(rf"((?=[^/]{{1,253}}/){_WORD}(\.{_WORD})*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
-"""A Kubernetes label name, with an optional DNS domain before a slash."""
+"""A Kubernetes label name with an optional DNS prefix."""
 
 
 def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
-    """Why *keys*, coarse to fine, cannot be the levels of a pool; None if they can.  Includes what Kubernetes would refuse later."""
+    """Why *keys*, coarse to fine, are not valid levels of a pool; None if they are. Includes the rules of Kubernetes."""
     names, labels = [key.key for key in keys], [key.label for key in keys]
     if len(set(names)) < len(keys) or len(set(labels)) < len(keys):
         return "topology keys and their labels must be unique"
@@ -236,7 +237,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
 def name_problem(kind: str, name: str) -> str | None:
-    """Why *name* cannot be the name of a pool or cohort (*kind*); None if it can (law S4)."""
+    """Why *name* is not a valid name for *kind*, such as pool or cohort; None if it is (rule S4)."""
     if len(name) > LONGEST_NAME:
         return f"{kind} name of {len(name)} characters is too long: at most {LONGEST_NAME}"
     if SUBPOOL_DELIMITER in name:
@@ -252,7 +253,7 @@ def name_problem(kind: str, name: str) -> str | None:
 
 
 def subpool_name_problem(parent: str, short: str) -> str | None:
-    """Why *short* cannot be the name of a subpool of *parent*; None if it can (law S4)."""
+    """Why *short* is not a valid name for a subpool of *parent*; None if it is (rule S4)."""
     problem = name_problem("subpool", short)
     most = LONGEST_NAME - len(parent) - len(SUBPOOL_DELIMITER)
     if problem is None and len(short) > most:

@@ -1,6 +1,6 @@
-"""Amounts: exact integers in one unit per resource (law Q2).
+"""Amounts: exact integers in one unit per resource (rule Q2).
 
-cpu in milli-cores, memory and storage in bytes, everything else (gpu first of all) in whole units.
+cpu is in milli-cores, memory and storage are in bytes, and everything else, such as gpu, is in whole units.
 """
 
 import re
@@ -14,15 +14,15 @@ MEMORY = "memory"
 STORAGE = "storage"
 BYTES = (MEMORY, STORAGE)
 PODS = "pods"
-"""Pod slots of a node: every pod takes one, although no request names it."""
+"""Pod slots of a node. Every pod needs one, although no request names it."""
 
 UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE, PODS)
-"""If a node does not list one of these, it has no limit on it; of any other unlisted resource it has none."""
+"""A node that does not list one of these has no limit on it. Of any other resource that it does not list, it has none."""
 
 LARGEST = 2**63 - 1
 
 Requests = tuple[tuple[str, int], ...]
-"""What one pod asks for: (resource, amount), sorted by resource, amounts above zero."""
+"""What one pod requests: (resource, amount), sorted by resource, amounts above zero."""
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -49,8 +49,8 @@ class FlavorResource(NamedTuple):
 def parse_quantity(resource: str, value: str | int) -> int:
     """The amount of *resource* that *value* denotes, in the unit of the resource, rounded up.
 
-    Accepts whole numbers and Kubernetes quantities (``500m``, ``1.5``, ``64Gi``).
-    Raises ValueError with a message for users if it is not a quantity, is negative, or does not fit 64 bits.
+    Accepts whole numbers and Kubernetes quantities (``500m``, ``1.5``, ``64Gi``). Raises ValueError, with a message for users,
+    if *value* is not a quantity, is negative, does not fit 64 bits, or is not a whole number of GPUs.
     """
     match = _QUANTITY.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
     if match is None:
@@ -71,15 +71,15 @@ def parse_quantity(resource: str, value: str | int) -> int:
 
 
 def is_bytes(resource: str) -> bool:
-    """Whether *resource* is counted in bytes, by our name or by the one that Kubernetes has for it."""
+    """True if *resource*, by runrig's name or Kubernetes', is measured in bytes."""
     return resource in BYTES or resource == "ephemeral-storage" or resource.startswith("hugepages-")
 
 
 def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> str:
-    """*amount* for people, exact: cores for cpu, binary units up to *largest_unit* for bytes, else the number itself.
+    """*amount* for people, exact: cores for cpu, binary units up to *largest_unit* for bytes, otherwise the number itself.
 
-    Bytes use the largest unit in which three decimals are exact, so different amounts never read the same, and
-    `parse_quantity` reads every amount that is not negative back unchanged.
+    Bytes use the largest unit that is exact with three decimals, so different amounts never look the same. `parse_quantity`
+    reads every non-negative amount back unchanged.
     """
     if resource == CPU:
         return _from_thousandths(amount)
@@ -93,7 +93,7 @@ def format_quantity(resource: str, amount: int, *, largest_unit: str = "Ti") -> 
 
 
 def amount_in_a_sentence(resource: str, amount: int) -> str:
-    """*amount* to read and not to read back: ``1,280``, ``64Gi``."""
+    """*amount* for people, not to be parsed: ``1,280``, ``64Gi``."""
     return _WHOLE.sub(lambda found: f"{int(found[0]):,}", format_quantity(resource, amount), count=1)
 
 
@@ -107,12 +107,12 @@ def amount_in_words(resource: str, amount: int) -> str:
 
 
 def has_several_flavors(keys: Iterable[FlavorResource], resource: str) -> bool:
-    """True if more than one of *keys* is of *resource*, so that a sentence has to name the flavor."""
+    """True if more than one of *keys* is of *resource*, so that sentences must name the flavor."""
     return sum(key.resource == resource for key in keys) > 1
 
 
 def amount_of_flavor(key: str, amount: int, *, named: bool) -> str:
-    """*amount* of *key*, ``flavor/resource``; with the flavor if *named*: ``8 h100 GPUs``, ``64Gi memory of flavor h100``."""
+    """*amount* of *key*, ``flavor/resource``, with the flavor if *named*: ``8 h100 GPUs``, ``64Gi memory of flavor h100``."""
     flavor, _, resource = key.partition("/")
     if not named or not flavor:
         return amount_in_words(resource, amount)
@@ -136,16 +136,16 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _from_thousandths(amount: int) -> str:
-    """*amount* / 1000, without trailing zeros."""
+    """*amount* / 1000 without trailing zeros."""
     whole, rest = divmod(abs(amount), 1000)
     return f"{'-' if amount < 0 else ''}{whole}{f'.{rest:03}'.rstrip('0') if rest else ''}"
 
 
 def requests_of(amounts: Mapping[str, int]) -> Requests:
-    """*amounts* in the form that the engine compares: sorted by resource, without zeros."""
+    """*amounts* in canonical form: sorted by resource, without zeros."""
     return tuple(sorted((resource, amount) for resource, amount in amounts.items() if amount))
 
 
 def of_one_pod(requests: Requests) -> Requests:
-    """What one pod with *requests* takes from a node: these amounts and one pod slot."""
+    """What one pod with *requests* uses of a node: these amounts and one pod slot."""
     return requests_of({**dict(requests), PODS: 1})

@@ -1,4 +1,4 @@
-"""Why a gang waits: the law that blocks it, where, and the numbers.  A Reason prints as a sentence."""
+"""Why a gang is waiting: the rule that blocks it, where, and the numbers. A Reason prints as a sentence."""
 
 import enum
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Word, at, shown_as, 
 
 
 class Code(Word):
-    """The kinds of reasons.  They are few, so that they can be metric labels; each belongs to a law."""
+    """The kinds of reasons. There are few, so they can be metric labels; each belongs to a rule."""
 
     HELD = "OnHold"
     SET_ASIDE = "SetAside"
@@ -40,10 +40,11 @@ class Code(Word):
 
 @dataclass(frozen=True, slots=True)
 class DomainRoom(Shown):
-    """A domain that comes close: *have* pods would fit; *missing*, by resource, is what it lacks in sum, empty where it is scattered.
+    """A domain that comes close: *have* pods would fit.
 
-    *closed*: how many of its nodes take no pods, because they are not ready or tainted.  *spoken*: of what is missing, what is held
-    there for gangs that have a place and wait for others to stop.
+    *missing*: what it lacks in total, by resource; empty if its free amounts are only too scattered.
+    *closed*: number of its nodes that accept no pods, because they are not ready, cordoned or tainted. *spoken*: the part of
+    *missing* that is reserved there for other gangs.
     """
 
     domain: tuple[str, ...]
@@ -61,10 +62,10 @@ shown_as(DomainRoom(("zone-a", "rack-3"), 6, Amounts({"gpu": 16}), closed=2, spo
 
 
 class Part(Word):
-    """The part that a pool or cohort plays in a reason.
+    """The role of a pool or cohort in a reason.
 
-    HOLDS: so much of what is short.  KEEPS: so much of it idle, by its lending limit.  DRAINS: DELETING, and still holds so much.
-    SAFE: so much of it is held by LOW work that nobody may stop (law R2).
+    HOLDS: it uses the amount. KEEPS: it has the amount idle, withheld by its lending limit. DRAINS: it is DELETING and still
+    uses the amount. SAFE: LOW work that cannot be preempted uses the amount (rule R2).
     """
 
     HOLDS = "holds"
@@ -75,10 +76,10 @@ class Part(Word):
 
 @dataclass(frozen=True, slots=True)
 class Concerned(Shown):
-    """A pool or cohort that has to do with a reason, *amount* of its resource.
+    """A pool or cohort that a reason is about, with an amount of its resource.
 
-    *part*: `holds` it; `keeps` it idle by its lending limit; `drains`, being DELETING; or `safe`: held by LOW work that nobody may stop.
-    *name* null: pools that you do not see, added up.
+    *part*: `holds`: uses it; `keeps`: withholds it, idle, by its lending limit; `drains`: is DELETING and still uses it;
+    `safe`: it is in use by LOW work that cannot be preempted. *name* null: the total of pools that you cannot see.
     """
 
     part: Part
@@ -90,10 +91,10 @@ shown_as(Concerned(Part.HOLDS, "vision", 4))
 
 
 class Share(enum.Enum):
-    """The quota of *where* that a QUOTA_FULL is about.
+    """Which quota of *where* a QUOTA_FULL is about.
 
-    ALL: its quota, where it has no subpools.  OWN: what it does not give to its subpools.  SUBTREE: its quota, which its own work and
-    that of its subpools use together.
+    ALL: its quota; it has no subpools. OWN: what it has not given to its subpools. SUBTREE: its quota, which it shares with its
+    subpools.
     """
 
     ALL = "all"
@@ -103,9 +104,9 @@ class Share(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Older:
-    """The *gangs* of *pool* that started while it had more quota than now, and hold more than it has now until they end.
+    """The *gangs* of *pool* that started when it had more quota, and use more than it has now until they end.
 
-    *gave*: the pool has subpools, to which it gave the rest; else its quota was cut.
+    *gave*: the pool gave the rest to its subpools; otherwise its quota was cut.
     """
 
     pool: str
@@ -125,10 +126,10 @@ class Older:
 
 @dataclass(frozen=True, slots=True)
 class Reason(Shown):
-    """Why a group waits.  *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
+    """Why a group is waiting. *have* and *need* are amounts of *resource* at *where*; *sentence* says the same in words.
 
-    *domains*: the best of the level, where no domain has enough.  *shared*: cohort → what it promises beyond *own*, the pool's quota.
-    *gangs*: how many hold *have*, where the reason is who could be preempted; else 0.
+    *domains*: the closest domains of the level, if none has enough. *own*: the pool's quota; *shared*: cohort → what it
+    guarantees on top. *gangs*: how many candidates use *have*, if the reason is about preemption; otherwise 0.
     """
 
     UNTOLD = ("at_least", "named", "since", "share", "older", "stopped")
@@ -136,7 +137,7 @@ class Reason(Shown):
     code: Code
     law: str
     where: str = ""
-    """Who holds the workflow, of HELD and SET_ASIDE."""
+    """For SET_ASIDE the workflow, for HELD the user who put it on hold."""
     resource: str = ""
     """``flavor/resource``."""
     have: int = 0
@@ -146,24 +147,24 @@ class Reason(Shown):
     domains: tuple[DomainRoom, ...] = ()
     own: int = 0
     shared: Amounts = NO_AMOUNTS
-    """Of QUOTA_FULL (law P2)."""
+    """For QUOTA_FULL (rule P2)."""
     concerned: tuple[Concerned, ...] = ()
-    """The largest of each part first."""
+    """Sorted by part, largest amount first."""
     gangs: int = 0
     sentence: str = ""
-    """`str` of the reason as the asker may see it; empty until names are hidden (`service.queries.redaction`)."""
+    """The reason as a sentence without names that the reader may not see; empty until they are hidden (`service.queries.redaction`)."""
     at_least: bool = False
-    """*need* is that of the smallest gang that is accepted, which has fewer pods than requested (law A1)."""
+    """*need* is what the smallest accepted gang needs, which has fewer pods than requested (rule A1)."""
     named: bool = False
-    """The cluster has *resource* in several flavors, so that sentences name the flavor."""
+    """The cluster has *resource* in several flavors, so sentences name the flavor."""
     since: float | None = None
-    """Of HELD and SET_ASIDE, in seconds since the epoch; None: of several workflows."""
+    """For HELD and SET_ASIDE, in seconds since the epoch; None: several workflows."""
     share: Share = Share.ALL
-    """Of QUOTA_FULL."""
+    """For QUOTA_FULL."""
     older: tuple[Older, ...] = ()
-    """Of QUOTA_FULL."""
+    """For QUOTA_FULL."""
     stopped: str = ""
-    """Of STOPPED: what is stopped; empty: the queue."""
+    """For STOPPED: what is stopped; empty: the queue."""
 
     def __str__(self) -> str:
         if self.code in _QUOTAS:
@@ -174,7 +175,7 @@ class Reason(Shown):
 
     @property
     def headline(self) -> str:
-        """The same in a few words, for a list.  Empty for reasons of imported queues."""
+        """A short form for lists. Empty for reasons of imported queues."""
         template = _HEADLINES.get(self.code, "")
         if self.have < 0:
             template = _HEADLINES_OVER.get(self.code, template)
@@ -191,11 +192,11 @@ class Reason(Shown):
         )
 
     def amount(self, amount: int) -> str:
-        """*amount* of the resource as a sentence has it: ``4 GPUs``."""
+        """*amount* with its unit: ``4 GPUs``."""
         return amount_of_flavor(self.resource, amount, named=self.named)
 
     def plain(self, amount: int) -> str:
-        """`amount` without the flavor, which a sentence names once."""
+        """Like `amount`, but without the flavor, which a sentence names only once."""
         return amount_in_words(self.resource.partition("/")[2], amount)
 
 
@@ -213,10 +214,10 @@ shown_as(
 )
 
 CLOSEST = ". Closest: "
-"""Between the sentence of a reason and its domains, which tables show on lines of their own."""
+"""Separates the sentence of a reason from its domains, which tables show on separate lines."""
 
 IN_USE_BY = "; in use by "
-"""Between the sentence of a QUOTA_FULL and the gangs that use the quota."""
+"""Separates the sentence of a QUOTA_FULL from the gangs that use the quota."""
 
 _QUOTAS = {
     Code.QUOTA_FULL,
@@ -226,10 +227,10 @@ _QUOTAS = {
     Code.NO_TARGETS,
     Code.WOULD_BORROW,
 }
-"""*have* and *need* are amounts of a resource."""
+"""Codes whose *have* and *need* are amounts of a resource."""
 
 _PODS = {Code.NO_ROOM_ON_NODES, Code.NO_DOMAIN_FITS, Code.NO_EMPTY_NODES, Code.PLACEMENT_NOT_PROVEN}
-"""*have* and *need* are pods."""
+"""Codes whose *have* and *need* are pods."""
 
 
 def _of_quota(it: Reason) -> str:
@@ -340,20 +341,20 @@ def _of_order(it: Reason) -> str:
 
 
 def _no_flavor(it: Reason) -> str:
-    """An imported queue may have the flavor without nodes that a pod can use, or no quota for a resource."""
+    """In an imported queue, a flavor may exist without quota for the resource or nodes that the pods can use."""
     if it.law == "Q2":
         return f"its pods cannot use {it.resource} in queue {it.where}"
     return f"can never start: {it.where} has no {listed(it.resource.split(', ')).replace(' and ', ' or ')} nodes"
 
 
 def lacking(missing: Mapping[str, int]) -> str:
-    """``4 GPUs short``; *missing*: what a domain lacks, by resource, empty where only single nodes lack it."""
+    """``4 GPUs short``. *missing*: what a domain lacks, by resource; empty if only single nodes lack it."""
     lacks = [amount_in_words(*each) for each in missing.items()]
     return f"{listed(lacks)} short" if lacks else "enough in total, but spread over too many nodes"
 
 
 def own_and_shared(own: int, shared: Mapping[str, int], key: str, kind: str = "of its own") -> str:
-    """``2 of its own, 4 shared by research``; *key*: ``flavor/resource``; *kind*: what the pool's own amount is called."""
+    """``2 of its own, 4 shared by research``. *key*: ``flavor/resource``. *kind*: what to call the pool's own amount."""
     resource = key.partition("/")[2]
     parts = [f"{amount_in_a_sentence(resource, amount)} shared by {cohort}" for cohort, amount in shared.items()]
     return ", ".join((f"{amount_in_a_sentence(resource, own)} {kind}", *parts))

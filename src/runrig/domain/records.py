@@ -1,4 +1,4 @@
-"""The state as rows: what a store keeps, what the engine loads, and what a commit changes."""
+"""The state as rows: the format in which it is stored, loaded and changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from runrig.domain.workflows import Group, Task, Workflow, WorkflowSpec
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
-    """A gang as a store keeps it.  *admitted_at*: None until it is ADMITTED.  *placement*, *waits_for*: empty until it is nominated."""
+    """A gang as stored. *admitted_at*: None until it is ADMITTED. *placement*, *waits_for*: empty until it is nominated."""
 
     gang: Gang
     state: GangState
@@ -25,7 +25,7 @@ class GangRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What somebody said about the change *revision* that they made."""
+    """The description that a user gave to their change *revision*."""
 
     revision: int
     description: str
@@ -37,8 +37,10 @@ Record = Flavor | Node | Cohort | Pool | Workflow | Group | Task | GangRow | Not
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A row to write: *record* None deletes it.  *kind* is the record's class name, *key* its identity:
-    name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision."""
+    """A row to write. *record* None: delete it. *kind*: the record's class name.
+
+    *key*: its identity: name | workflow id | (workflow, group) | (workflow, task, retry_id) | gang id | revision.
+    """
 
     kind: str
     key: tuple[str | int, ...]
@@ -47,7 +49,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of the log.  *revision*: the commit; *seq*: its place in the commit; *law*: the rule behind it, "" if none."""
+    """One entry of the event log. *revision*: the commit; *seq*: its position in the commit; *law*: the rule behind it, "" if none."""
 
     revision: int
     seq: int
@@ -59,7 +61,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The whole current state, without finished workflows: those are read one by one."""
+    """The complete current state, except finished workflows, which are read one by one."""
 
     revision: int
     flavors: tuple[Flavor, ...]
@@ -72,4 +74,4 @@ class Loaded:
     gangs: tuple[GangRow, ...]
     specs: Mapping[str, WorkflowSpec]
     numbers: Mapping[str, int]
-    """The highest number given so far, per workflow name."""
+    """Workflow name → the highest number used so far."""

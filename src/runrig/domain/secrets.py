@@ -1,4 +1,4 @@
-"""Text that a task wrote, without the secrets that it was handed.  Pure."""
+"""Masks secrets in the output of tasks."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -6,20 +6,20 @@ from urllib.parse import quote
 
 MASK = "***"
 SHORTEST = 4
-"""Characters of the shortest secret, or line of one, that is masked: shorter ones are found in half of all words."""
+"""Characters of the shortest secret, or line of a secret, that is masked. Shorter ones occur in ordinary words."""
 MOST_WORK = 1 << 30
-"""Characters of a text times the number of spellings to look for: more than that is not searched, but masked as a whole."""
+"""Characters of a text times spellings to search for. Above this limit the whole text is masked instead."""
 
 _QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-"""As JSON and many languages write a character in a string."""
+"""How JSON and many languages escape characters in strings."""
 _BEYOND_ASCII = re.compile(r"[^\0-\x7f]")
 
 
 def masked(parts: Sequence[str], secrets: Collection[str]) -> list[str]:
-    """*parts* of one text, each a line or a piece of one, with `MASK` in place of what it has of *secrets*; lines keep their ends.
+    """*parts* of one text, each a line or a piece of one, with `MASK` in place of *secrets*. Line ends are kept.
 
-    A secret is found across parts, inside or overlapping another one, and as Python, JSON or an address would quote it.  The lines of
-    a secret that has several are masked by themselves too.  O(text * secrets).
+    A secret is also found across parts, overlapping another one, or quoted as in Python, JSON or a URL. Each line of a
+    multi-line secret is masked too. O(text × secrets).
     """
     text = "".join(parts)
     sought = {each for secret in secrets for each in _spellings(secret)}
@@ -42,7 +42,7 @@ def masked(parts: Sequence[str], secrets: Collection[str]) -> list[str]:
 
 
 def _without(part: str, hidden: bytearray) -> str:
-    """*part* without the characters that *hidden* marks; its line end is no secret."""
+    """*part* without the characters that *hidden* marks. Its line end is kept."""
     line = part.removesuffix("\n")
     kept, at = [], 0
     for run in re.finditer(b"\1+", hidden[: len(line)]):

@@ -1,4 +1,4 @@
-"""Lengths of time for people and files."""
+"""Durations for people and files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,13 +21,13 @@ def span(seconds: float) -> str:
 
 
 LEAST_TOLD_S = 1.0
-"""A start that takes less is not told."""
+"""Starts that took less are not mentioned."""
 
 
 def times_in_words(times: Mapping[str, Any], waits_s: float | None) -> str:
-    """``waited 54m00s (twice), ran 7h56m (3h16m lost), 8h50m in all``: the fields of `wire.v1.WorkflowTimes`.
+    """``waited 54m00s (twice), ran 7h56m (3h16m lost); 8h50m in all``, from the fields of `wire.v1.WorkflowTimes`.
 
-    *waits_s*: for how long it waits this time; None: it does not wait now.
+    *waits_s*: how long it has been waiting this time; None: it is not waiting.
     """
     often = {0: [], 1: [], 2: ["twice"]}.get(times["waits"], [f"{times['waits']} times"])
     often += [f"{span(waits_s)} this time"] if often and waits_s is not None else []

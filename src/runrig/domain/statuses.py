@@ -1,4 +1,4 @@
-"""Which HTTP status each kind of error has, and which kind a status is; for servers and for clients."""
+"""Maps errors to HTTP statuses and back, for servers and clients."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from runrig.domain.errors import (
     Unavailable,
 )
 
-# The first match counts: special before general.
+# The first match counts, so subclasses come before their base.
 STATUSES: Mapping[type[RunrigError], int] = {
     InvalidInput: 422,
     NotFound: 404,
@@ -38,9 +38,10 @@ def status_of(error: RunrigError) -> int:
 
 
 def kind_of(status: int, code: object) -> type[RunrigError]:
-    """What an answer with *status* stands for; *code* tells kinds of one status apart, and is of anyone's making.
+    """The error that a response with *status* stands for.
 
-    400 and 422 say the same here: the request cannot be carried out, and the code says why.
+    *code* distinguishes errors with the same status; it comes from the server and can be anything.
+    400 and 422 are treated alike: the request cannot be carried out, and the code says why.
     """
     alike = (400, 422) if status in (400, 422) else (status,)
     kinds = [kind for kind, each in STATUSES.items() if each in alike]

@@ -1,6 +1,6 @@
-"""Long answers in steps: a generator that yields where others may have their turn, and returns what it found.
+"""Long computations in steps: a generator that yields where other work can run, and returns its result.
 
-Whatever it asks is at each step as it was before, so that it may be left alone for a while, or given up.
+The state that it reads must be the same at every step. It can be paused or abandoned at each.
 """
 
 from collections.abc import Generator
@@ -12,7 +12,7 @@ Steps = Generator[None, None, T]
 
 
 def drained(steps: Steps[T]) -> T:
-    """What *steps* return in the end."""
+    """Runs *steps* to the end and returns their result."""
     while True:
         try:
             next(steps)

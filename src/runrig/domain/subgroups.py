@@ -1,4 +1,4 @@
-"""A task group as a tree of subgroups with topology constraints, the form that a cluster's own scheduler accepts."""
+"""A task group as a tree of subgroups with topology constraints, as the cluster's own scheduler accepts it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Node labels of the level that all pods must share, and of the finer level that they prefer to share; None: no such level."""
+    """The node label whose value all pods must share, and that of the finer level which they should share; None: no such level."""
 
     required: str | None = None
     preferred: str | None = None
@@ -14,7 +14,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """*pods*: on leaves, how many pods start together; None on inner subgroups.  *parent* None: directly under the pod group."""
+    """*pods*: on leaves, how many pods start together; None on inner subgroups. *parent* None: directly below the pod group."""
 
     name: str
     constraint: Constraint
@@ -26,8 +26,8 @@ class Subgroup:
 class Outline:
     """The tree in the form of a PodGroup: the constraint of all pods, then the subgroups, parents before children.
 
-    *pods*: how many pods start together; None if the subgroups say it.  *subgroup_of*: task → the leaf of each of its pods; empty
-    without subgroups.
+    *pods*: how many pods start together; None if the subgroups specify it. *subgroup_of*: task → the leaf of each of its pods;
+    empty without subgroups.
     """
 
     constraint: Constraint | None

@@ -36,12 +36,12 @@ from runrig.domain.plan import (
 
 
 def pool_of(action: Action) -> str | None:
-    """The pool that *action* changes; None if it is about something else."""
+    """The pool that *action* changes; None if it does not change a pool."""
     return action.pool.name if isinstance(action, PutPool) else None
 
 
 def workflow_of(action: Action) -> str | None:
-    """The workflow that *action* moves; None if it is about the cluster."""
+    """The workflow that *action* changes; None if it is about the cluster."""
     match action:
         case Submit(workflow=workflow):
             return workflow.id

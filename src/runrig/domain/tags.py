@@ -1,6 +1,6 @@
-"""Tags of what was declared: two records have the same tag if nothing differs between them.
+"""Tags of declared objects: two records have the same tag if and only if they are equal.
 
-An edit carries the tag of the record that was read, and is refused if the record has changed since.
+An edit sends the tag of the record that it is based on, and is rejected if the record has changed since.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import Cohort, Pool
 
 Expected = frozenset[str] | None
-"""The tags that an edit is made for; None: whatever there is."""
+"""The tags that an edit accepts; None: any."""
 
 Declared = Pool | Cohort | Node | User | GrantRow | TokenRow | Credential | tuple[str, ...]
-"""An object with a tag; a tuple: the tags that people put on a workflow."""
+"""An object with a tag. A tuple: the tags that users put on a workflow."""
 
 _NOT_DECLARED = {"last_used_at"}
 
@@ -31,12 +31,12 @@ def tag_of(record: Declared) -> str:
 
 
 def etag_of(record: Declared) -> str:
-    """As a header has it."""
+    """The tag in the form of an ETag header."""
     return f'"{tag_of(record)}"'
 
 
 def check_unchanged(expected: Expected, record: Declared, what: str) -> None:
-    """*what*: the record in words, such as `pool vision`.  Raises Changed."""
+    """Raises Changed if the tag of *record* is not in *expected*. *what*: the record in words, such as `pool vision`."""
     if expected is not None and tag_of(record) not in expected:
         raise Changed(f"{what} has changed since you read it: read it again, and send the ETag that comes with it")
 

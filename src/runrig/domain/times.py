@@ -1,6 +1,6 @@
-"""Where the time of a workflow went: each moment from its submission to its end, or to now, has exactly one class.
+"""How a workflow spent its time: each moment from its submission to its end, or to now, has exactly one class.
 
-The classes add up to the total, so no moment is counted twice or left out.
+So the classes add up to the total.
 """
 
 import enum
@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from runrig.domain.workflow_status import WorkflowStatus
 
 FOLLOWS = "follows from the log"
-"""In the metadata of a field: no action carries it, for replaying them gives it."""
+"""Metadata of a field that no action carries, because replaying the actions computes it."""
 _DIGITS = 6
-"""Times are whole microseconds."""
+"""Times are rounded to microseconds."""
 
 
 class Moment(enum.Enum):
-    """What a workflow does at a moment: the first of these that is true of it.
+    """What a workflow is doing at a moment: the first of these that applies.
 
-    RUNNING: some group has pods that run; until they are gone, so a grace counts.  STARTING: some group was admitted.  WAITED: some
-    group is in the queue, with reserved nodes or without.  HELD: it is on hold.  BLOCKED: it waits for groups of its own.
+    RUNNING: some group has running pods; this includes their grace period. STARTING: some group was admitted. WAITED: some
+    group is in the queue, with reserved nodes or without. HELD: it is on hold. BLOCKED: it waits for its own groups.
     """
 
     RUNNING = "running"
@@ -30,15 +30,15 @@ class Moment(enum.Enum):
 
 
 Interval = tuple[float, float]
-"""Begin and end, in seconds since the epoch."""
+"""Start and end, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of each class up to *since*; from then on it is *now*, or it has ended where that is None.
+    """Seconds of each class up to *since*. From then on it is in class *now*; None: it has ended.
 
-    *waits*: how often it waited.  *lost*: when attempts ran or started that ended by preemption, a drain, a lost node or a
-    failed backend; in order, none touches another.
+    *waits*: how often it waited. *lost*: when attempts started or ran that ended by preemption, a drain, a lost node or a
+    failed backend; sorted and disjoint.
     """
 
     since: float
@@ -52,7 +52,7 @@ class Times:
     lost: tuple[Interval, ...] = ()
 
     def until(self, at: float) -> "Times":
-        """The same with what has passed by *at*."""
+        """The times including everything up to *at*."""
         if self.now is None or at <= self.since:
             return self
         name = self.now.value
@@ -60,14 +60,14 @@ class Times:
         return replace(self, since=at, **{name: passed})
 
     def moved(self, at: float, to: Moment | None) -> "Times":
-        """From *at* on it is *to*.  Itself if it is that already."""
+        """The times with class *to* from *at* on. Returns itself if that is already its class."""
         if to is self.now:
             return self
-        in_vain = self.now is Moment.WAITED and at <= self.since  # started in the moment in which it was queued
+        in_vain = self.now is Moment.WAITED and at <= self.since  # it started in the moment in which it was queued
         return replace(self.until(at), since=at, now=to, waits=self.waits + (to is Moment.WAITED) - in_vain)
 
     def losing(self, begin: float, end: float) -> "Times":
-        """What ran from *begin* to *end* was lost."""
+        """Marks the time from *begin* to *end* as lost."""
         apart = [each for each in self.lost if each[1] < begin or end < each[0]]
         whole = [each for each in self.lost if each not in apart] + [(begin, end)]
         joined = min(first for first, _ in whole), max(last for _, last in whole)
@@ -85,7 +85,7 @@ class Times:
 def as_far_as_known(
     submit_time: float, start_time: float | None, end_time: float | None, status: WorkflowStatus
 ) -> Times:
-    """The times of a workflow of a release that did not keep them: it waited until it first ran, and then ran."""
+    """The times of a workflow of an older release, which did not record them: it waited until it first ran, and then ran."""
     ran = start_time is not None and status is not WorkflowStatus.PENDING
     first = Times(submit_time, Moment.WAITED, waits=1)
     begun = first if start_time is None else first.moved(start_time, Moment.RUNNING if ran else Moment.WAITED)
@@ -93,7 +93,7 @@ def as_far_as_known(
 
 
 def moment_of(statuses: Collection[str], *, held: bool) -> Moment:
-    """The class of a workflow that has not ended.  *statuses*: names of those of its groups."""
+    """The class of a workflow that has not ended. *statuses*: the names of the statuses of its groups."""
     for status, moment in _BY_STATUS:
         if status in statuses:
             return moment

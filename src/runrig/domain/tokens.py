@@ -10,17 +10,17 @@ TOKEN = re.compile(r"\{\{(uuid|workflow_id|output|index|count|(?:input|host):[A-
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """*text* with each token replaced by its value; a token without a value stays as it is."""
+    """*text* with each token replaced by its value. Tokens without a value stay."""
     return TOKEN.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def tokens_in(text: str) -> tuple[str, ...]:
-    """The tokens of *text*, without braces, in order."""
+    """The tokens in *text*, without braces, in order."""
     return tuple(match[1] for match in TOKEN.finditer(text))
 
 
 def contents_of(file: FileSpec, values: Mapping[str, str]) -> bytes:
-    """The bytes that the task finds in *file*.  Raises ValueError, with a message for users, if it is not valid base64."""
+    """The contents of *file* as the task finds it. Raises ValueError, with a message for users, if it is not valid base64."""
     if not file.base64:
         return expand(file.contents, values).encode(errors="surrogateescape")
     try:

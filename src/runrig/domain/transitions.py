@@ -1,6 +1,6 @@
-"""Which action leads a gang, a group or a task from which state to which (pools: `domain.pools.TRANSITIONS`).
+"""The state machines of gangs, groups and tasks (pools: `domain.pools.TRANSITIONS`).
 
-The engine looks every step up before it changes anything; `make docs` draws the tables.
+The engine checks every step before it changes anything; `make docs` draws the tables.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from runrig.domain.workflows import Status
 
 
 class IllegalStep(Exception):
-    """The action leads nowhere from this state.  Only a bug asks for it; nothing was changed."""
+    """The action is not possible in this state. Always a bug; nothing was changed."""
 
 
 GANG: Mapping[tuple[GangState | None, type[Action]], GangState | None] = {
@@ -52,12 +52,12 @@ GANG: Mapping[tuple[GangState | None, type[Action]], GangState | None] = {
     (GangState.STOPPING, TryAgain): GangState.STOPPING,
     (GangState.STOPPING, Release): None,
 }
-"""None: the gang is not in the ledger."""
+"""None: not in the ledger."""
 
 GANG_STATES: Mapping[type[Action], tuple[GangState | None, ...]] = {
     action: tuple(state for state, event in GANG if event is action) for _, action in GANG
 }
-"""Action → the states in which it is legal: `GANG` by its second key, because the ledger asks at every decision."""
+"""Action → the states in which it is legal: `GANG` by its second key, for fast lookups by the ledger."""
 
 
 _ENDS_ON_NODES = (
@@ -81,7 +81,7 @@ _ENDS_BEFORE = (Status.FAILED_CANCELED, Status.FAILED_UPSTREAM)
 _ENDS_IN_QUEUE = (Status.FAILED_CANCELED, Status.FAILED_QUEUE_TIMEOUT)
 
 Steps = Mapping[tuple[Status | None, type[Action]], tuple[Status | None, ...]]
-"""(status, action) → what the action may make of it; None: it does not exist."""
+"""(status, action) → the statuses that can follow. None: it does not exist."""
 
 GROUP: Steps = {
     (None, Submit): (Status.WAITING,),
@@ -102,7 +102,7 @@ GROUP: Steps = {
     (Status.FAILED_BACKEND_ERROR, Queue): (Status.SCHEDULING,),
     (Status.FAILED_EVICTED, Queue): (Status.SCHEDULING,),
 }
-"""A group that stops keeps its status until its pods are gone (`Group.stopping`)."""
+"""A group that is stopping keeps its status until its pods have stopped (`Group.stopping`)."""
 
 TASK: Steps = {
     (None, Submit): (Status.WAITING,),
@@ -119,11 +119,11 @@ TASK: Steps = {
     (Status.RUNNING, MoveTask): _ENDS_OF_TASKS,
     (Status.RESCHEDULED, RetryTask): (Status.RESCHEDULED,),
 }
-"""One attempt of a pod.  The next one begins with `Queue` of its group or with `RetryTask`; `Admit` drops pods that were not granted."""
+"""One attempt of a pod. The next one starts with `Queue` of its group or with `RetryTask`; `Admit` removes pods that were not granted."""
 
 
 def check(steps: Steps, name: object, status: Status | None, action: type[Action], then: Status | None) -> None:
-    """Raises IllegalStep if *action* cannot lead *name* from *status* to *then*."""
+    """Raises IllegalStep if *action* cannot take *name* from *status* to *then*."""
     if then not in steps.get((status, action), ()):
         was, becomes = (each.value if each else "not there" for each in (status, then))
         raise IllegalStep(f"{name} is {was}: {action.__name__} cannot make it {becomes}")

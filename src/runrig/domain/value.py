@@ -1,6 +1,6 @@
-"""Shown values: frozen dataclasses that are the same in the server, in JSON, in the OpenAPI document and in the Python client.
+"""Shown values: frozen dataclasses that are identical in the server, in JSON, in the OpenAPI document and in the Python client.
 
-This module only marks them.  `runrig.wire.json` reads the marks, so nothing here needs a framework.
+This module only marks them. `runrig.wire.json` reads the marks, so that `domain` needs no framework.
 """
 
 import enum
@@ -11,9 +11,10 @@ from typing import ClassVar, Generic, TypeVar, cast, get_args, overload
 
 
 class Shown:
-    """Base of the values that answers consist of.  The schema is the docstring and the fields, in order; every field is always written.
+    """Base class of the values in API responses.
 
-    *UNTOLD*: names of fields that never leave the server.  They come last or by keyword, and have defaults.
+    The docstring and the fields, in order, are the schema; every field is always present.
+    *UNTOLD*: names of fields that never leave the server. They come last or are keyword-only, and have defaults.
     """
 
     __slots__ = ()
@@ -22,7 +23,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Tagged(Shown):
-    """*etag*: for If-Match, as the header of the answer has it; None if there was none, as in a list."""
+    """*etag*: the value of the ETag header, for use in If-Match; None if there was none, as in a list."""
 
     UNTOLD: ClassVar[tuple[str, ...]] = ("etag",)
 
@@ -34,20 +35,21 @@ T = TypeVar("T", bound=Shown)
 
 @dataclass(frozen=True, slots=True)
 class Page(Shown, Generic[T]):
-    """Base of pages: a subclass names what it lists, in which order, and needs no example.
+    """Base class of pages. A subclass says what it lists and in which order, and needs no example.
 
-    *next_cursor*: the `cursor` of the next page; None on the last."""
+    *next_cursor*: the `cursor` of the next page; None on the last one.
+    """
 
     next_cursor: str | None
     items: tuple[T, ...]
 
 
 class Word(enum.StrEnum):
-    """One of several words.  Answers document it as a string, because later servers may add words; requests accept only these."""
+    """An enumeration of strings. Responses document it as a string, because later servers may add values; requests accept only these."""
 
 
 class Amounts(Mapping[str, int]):
-    """Name → amount, in insertion order.  Hashable; equal to a dictionary with the same amounts."""
+    """Name → amount, in insertion order. Hashable; equal to a dictionary with the same amounts."""
 
     __slots__ = ("_amounts",)
 
@@ -78,13 +80,13 @@ _EXAMPLES: dict[type[Shown], Shown] = {}
 
 
 def shown_as(value: S) -> S:
-    """Makes *value* the example of its class in the OpenAPI document.  Returns it."""
+    """Makes *value* the example of its class in the OpenAPI document, and returns it."""
     _EXAMPLES[type(value)] = value
     return value
 
 
 def example(kind: type[S]) -> S:
-    """The example of *kind*; a page has one item.  Raises KeyError if there is none."""
+    """The example of *kind*; that of a page has one item. Raises KeyError if there is none."""
     if issubclass(kind, Page) and kind not in _EXAMPLES:
         (item,) = get_args(vars(kind)["__orig_bases__"][0])
         return cast(S, kind(None, (example(item),)))

@@ -1,13 +1,13 @@
-"""How far a workflow has come, apart from what it is: commands of the client know no more of it, and start without the rest."""
+"""The status of workflows, in a module of its own: client commands need only this, and start faster without the rest."""
 
 from runrig.domain.value import Word
 
 UNNUMBERED = "?"
-"""In the place of the number of a workflow that is not submitted; no name of a workflow has it."""
+"""Stands for the number of a workflow that is not submitted. Workflow names cannot contain it."""
 
 
 def without_number(id: str) -> str:
-    """``train`` for ``train-?``, the id of a workflow that was only looked at; other ids as they are."""
+    """``train`` for ``train-?``, the id of a workflow in a dry run; other ids unchanged."""
     return id.removesuffix(f"-{UNNUMBERED}")
 
 

@@ -1,4 +1,4 @@
-"""Workflows: what a user wrote, and how far it has come (reference statuses and exit codes; law W1)."""
+"""Workflows: what a user wrote, and how far it has come (statuses and exit codes as in osmo; rule W1)."""
 
 import enum
 import uuid
@@ -15,7 +15,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 
 class ExitCode:
-    """Codes that we give; 0-255 are the process's own (a signal is 128 + its number)."""
+    """Exit codes that runrig assigns. 0–255 are the process's own (a signal is 128 + its number)."""
 
     IMAGE_PULL_BACK_OFF = 301
     IMAGE_PULL = 302
@@ -30,14 +30,14 @@ class ExitCode:
 
 
 class Status(Word):
-    """The status of a task or group.  A group WAITING has groups before it, or is on hold; SCHEDULING is pending in the queue."""
+    """The status of a task or group. A WAITING group waits for upstream groups or is on hold; a SCHEDULING group is in the queue."""
 
     WAITING = "WAITING"
     SCHEDULING = "SCHEDULING"
     INITIALIZING = "INITIALIZING"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
-    RESCHEDULED = "RESCHEDULED"  # tasks only: ended, and started again as the next attempt
+    RESCHEDULED = "RESCHEDULED"  # tasks only: ended, and restarted as the next attempt
     FAILED = "FAILED"
     FAILED_CANCELED = "FAILED_CANCELED"
     FAILED_SERVER_ERROR = "FAILED_SERVER_ERROR"
@@ -70,7 +70,7 @@ class ExitAction(enum.Enum):
 
 
 class ExitRule(NamedTuple):
-    """Codes *first* to *last*, both included, end in *action*.  The first rule that matches wins."""
+    """Exit codes *first* to *last*, both included, lead to *action*. The first matching rule counts."""
 
     action: ExitAction
     first: int
@@ -79,7 +79,7 @@ class ExitRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """A file that the task finds: *contents* is text, or base64 of bytes where *base64* is set."""
+    """A file of a task. *contents*: text, or base64 if *base64* is set."""
 
     path: str
     contents: str
@@ -88,9 +88,9 @@ class FileSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """One task as written.  *count* None is one pod called *name*; otherwise pods *name*-0 … *name*-(count-1).
+    """One task as written. *count* None: one pod named *name*; otherwise pods *name*-0 … *name*-(count-1).
 
-    *requests* is per pod; *inputs* are names of tasks whose output it reads; *duration_s* counts on the simulated backend only.
+    *requests*: per pod. *inputs*: the tasks whose output it reads. *duration_s*: only for the simulated backend.
     """
 
     name: str
@@ -108,7 +108,7 @@ class TaskSpec:
     min_count: int | None = None
     duration_s: float | None = None
     allow: tuple[str, ...] = ()
-    """Rights that it asks for: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
+    """Permissions that it requests: ``privileged``, ``hostNetwork``, ``volumeMounts``."""
     topology: tuple[Requirement, ...] = ()
     credentials: tuple[CredentialUse, ...] = ()
 
@@ -118,7 +118,7 @@ class TaskSpec:
 
     @property
     def least(self) -> int:
-        """The fewest pods that will do."""
+        """The minimum number of pods."""
         return self.pods if self.min_count is None else self.min_count
 
     def pod_name(self, index: int) -> str:
@@ -127,7 +127,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Tasks that start together.  *upstream*: the groups that must be COMPLETED first, in the order of the file."""
+    """Tasks that start together. *upstream*: groups that must be COMPLETED first, in the order of the file."""
 
     name: str
     tasks: tuple[TaskSpec, ...]
@@ -138,7 +138,7 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSpec:
-    """A workflow file, read.  Timeouts are per group and in seconds; *priority* None: not said in the file."""
+    """A parsed workflow file. Timeouts are per group, in seconds. *priority* None: the file does not set it."""
 
     name: str
     groups: tuple[GroupSpec, ...]
@@ -152,14 +152,14 @@ class WorkflowSpec:
 
 
 class LabelSelector(NamedTuple):
-    """Workflows whose label *key* is one of *patterns*, in which ``*`` stands for any letters."""
+    """Matches workflows whose label *key* matches one of *patterns*; ``*`` matches any characters."""
 
     key: str
     patterns: tuple[str, ...]
 
 
 class TaskKey(NamedTuple):
-    """One attempt of one pod: what backends know a process by."""
+    """One attempt of one pod. Backends identify processes by it."""
 
     workflow: str
     task: str
@@ -170,14 +170,14 @@ class TaskKey(NamedTuple):
 
 
 GroupKey = tuple[str, str]
-"""Workflow, name of the group."""
+"""(workflow, group name)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One attempt of one pod.  *spec* is the name of the task as written; *index* its pod, from 0.
+    """One attempt of one pod. *spec*: the name of the task as written. *index*: the number of the pod, from 0.
 
-    *restarting*: it is being stopped in order to start again in place.
+    *restarting*: it is being stopped in order to restart in place.
     """
 
     workflow: str
@@ -203,12 +203,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """*attempt* counts from 0 and grows each time the gang is queued again; *preemptions* has a budget of its own (law R6).
+    """*attempt*: counts from 0 and increases each time the gang is queued again. *preemptions*: counted separately (rule R6).
 
-    *refusals*: how often a scheduler of the cluster's own did not take it (law T7).  *drains*: how often it stopped because a node
-    of it was drained (law N2).
-
-    *stopping*: the status that the group takes when its pods are gone, None while nothing stops it.
+    *refusals*: how often the cluster's own scheduler did not place it (rule T7). *drains*: how often it was stopped because one
+    of its nodes was drained (rule N2).
+    *stopping*: the status that the group gets when its pods have stopped; None: it is not stopping.
     """
 
     workflow: str
@@ -230,15 +229,15 @@ class Group:
 
 
 THE_SERVER = "the server"
-"""Who holds a workflow that is set aside: with a space, so no user has this name."""
+"""Used as *held_by* of a workflow that is set aside. It contains a space, so it cannot be a user name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """*id* is name-n; *spec_hash* finds the specification, which is kept apart from the event log.
+    """*id*: name-number. *spec_hash*: finds the specification, which is stored apart from the event log.
 
-    *held_by*, *held_since*: who put it on hold, and when; None while it is not (law W3).  `THE_SERVER`: it is set aside (law W8).
-    *times*: where its time went; None before it is submitted, and if an older release kept it last.
+    *held_by*, *held_since*: who put it on hold, and when; None: not on hold (rule W3). `THE_SERVER`: it is set aside (rule W8).
+    *times*: how it spent its time; None before submission and for workflows last stored by an older release.
     """
 
     id: str
@@ -263,14 +262,14 @@ class Workflow:
 
     @property
     def set_aside(self) -> bool:
-        """The server failed at it, and leaves it alone (law W8)."""
+        """True if the server set it aside after an internal error (rule W8)."""
         return self.held_by == THE_SERVER
 
 
 def left_out(group: Group, latest: Task) -> bool:
-    """Whether the pod has no part in the latest attempt of *group*, which was admitted with fewer pods (law A3).
+    """True if the pod is not part of the latest attempt of *group*, which was admitted with fewer pods (rule A3).
 
-    *latest*: of the attempts of the pod.  It is of an earlier attempt of the group then, and ended before that was queued again.
+    *latest*: the pod's latest attempt. If the pod is left out, it ended before the group was last queued.
     """
     ended, queued = latest.end_time, group.queued_time
     return group.attempt > 0 and queued is not None and ended is not None and ended <= queued

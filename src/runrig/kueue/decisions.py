@@ -1,4 +1,4 @@
-"""What imported queues decide: who gets quota, who is preempted, who waits and why, cycle by cycle."""
+"""The decisions of imported queues: which workloads get quota, are preempted or wait, and why, cycle by cycle."""
 
 import enum
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from runrig.kueue.declared import Granted
 
 
 class PendingReason(enum.Enum):
-    """Kueue's reason why a workload that was considered has no quota."""
+    """Kueue's reason for not giving quota to a workload that was considered."""
 
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
@@ -23,7 +23,7 @@ class PendingReason(enum.Enum):
 
 
 class PreemptionReason(enum.Enum):
-    """The rule that allows a preemption, in Kueue's words."""
+    """Kueue's name for the rule that allows a preemption."""
 
     IN_QUEUE = "InClusterQueue"
     RECLAIM = "InCohortReclamation"
@@ -47,7 +47,7 @@ class Preemption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pending workload.  *considered*: the cycle looked at it.  *parked*: it waits until something changes.
+    """A pending workload. *considered*: it was evaluated in this cycle. *parked*: it waits until something changes.
 
     *pending_reason* None: it was not considered.
     """
@@ -62,7 +62,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """The decisions of one cycle.  *skipped*: queue → preemptions chosen but not carried out, since an earlier entry was in the way."""
+    """The decisions of one cycle.
+
+    *skipped*: queue → number of preemptions that were chosen but not carried out, because an earlier entry prevented them.
+    """
 
     admitted: tuple[Admission, ...] = ()
     preempted: tuple[Preemption, ...] = ()

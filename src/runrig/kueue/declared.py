@@ -1,8 +1,8 @@
-"""Imported queues: the objects that Kueue manifests declare and the decisions of a cycle over them, as values.
+"""Imported queues: the objects in Kueue manifests, as values.
 
-The Kueue dialect of `simulate` keeps Kueue's words: a *cluster queue* is one plain leaf of the quota tree (law Q1), a *workload*
-is a gang with a number as its priority and the policies of its queue (law P1).
-Amounts are integers: cpu in milli-cores, memory in bytes, everything else in whole units.  Times are seconds since 1970.
+Names are Kueue's: a *cluster queue* is a leaf of the quota tree (rule Q1); a *workload* is a gang with a numeric priority, to
+which the policies of its queue apply (rule P1). Amounts are integers: cpu in milli-cores, memory in bytes, everything else in
+whole units. Times are in seconds since the epoch.
 """
 
 import enum
@@ -16,7 +16,10 @@ from runrig.domain.quantities import Requests
 
 
 class Policy(enum.Enum):
-    """Which work may be preempted.  LOWER_OR_NEWER: also equal priority queued later (own queue only).  ANY: for reclaim only."""
+    """Which work may be preempted.
+
+    LOWER_OR_NEWER: also work of equal priority that was queued later, in the same queue. ANY: only for reclaim.
+    """
 
     NEVER = "Never"
     LOWER = "LowerPriority"
@@ -26,7 +29,7 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Which work the work of a queue may preempt.  *borrow_max_priority* None: no threshold."""
+    """Which work a queue may preempt. *borrow_max_priority* None: no threshold."""
 
     within_queue: Policy = Policy.NEVER
     reclaim: Policy = Policy.NEVER
@@ -41,7 +44,7 @@ class Preference(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fungibility:
-    """Whether to try the next flavor although this one would do: if it needs borrowing, or preemption."""
+    """Whether to try the next flavor if this one would need borrowing or preemption."""
 
     next_if_borrows: bool = False
     next_if_preempts: bool = True
@@ -56,14 +59,14 @@ class StopPolicy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources that a pod set takes from the same flavor; *flavors* in order of preference."""
+    """Resources that a pod set gets from the same flavor. *flavors*: in order of preference."""
 
     resources: tuple[str, ...]
     flavors: tuple[str, ...]
 
 
 NODE_NAME = "metadata.name (field)"
-"""The key of an expression over the name of a node; no label can have it."""
+"""The key of an expression that matches the node's name; labels cannot have this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,10 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A leaf of the quota tree.  *cohort* None: it belongs to none.  *namespaces* None: it takes work from no namespace.
+    """A leaf of the quota tree. *cohort* None: not in a cohort. *namespaces* None: it accepts no workloads.
 
-    *checks*: (admission check, the flavors for which it counts, empty: for all).  *closed*: why its status says that nothing new
-    starts, of what nothing else here tells; empty if it may.
+    *checks*: (admission check, the flavors that it applies to; empty: all). *closed*: why, by its status, nothing new starts in
+    it, if nothing else in the manifests explains that; empty if it is open.
     """
 
     name: str
@@ -110,7 +113,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueCohort:
-    """An inner node of the quota tree.  *parent* None: a root."""
+    """An inner node of the quota tree. *parent* None: a root."""
 
     name: str
     parent: str | None = None
@@ -120,7 +123,7 @@ class QueueCohort:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A Kubernetes toleration.  *key* empty: every key; *effect* empty: every effect; *operator*: Equal or Exists."""
+    """A Kubernetes toleration. *key* empty: every key. *effect* empty: every effect. *operator*: Equal or Exists."""
 
     key: str = ""
     operator: str = "Equal"
@@ -130,7 +133,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
-    """One kind of node.  *tolerations*: added to every pod that gets the flavor.  *topology*: name of a Topology; None: none."""
+    """A kind of node. *tolerations*: added to every pod with this flavor. *topology*: name of a Topology; None: no topology."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -141,9 +144,9 @@ class ResourceFlavor:
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Which nodes a pod accepts.  *terms*: required node affinity, of which one term must match entirely; empty: no affinity.
+    """Which nodes a pod can use. *terms*: required node affinity, of which one whole term must match; empty: no affinity.
 
-    *preferred*: (weight, term) pairs; they count only among nodes of a topology, and only if their feature gate is on.
+    *preferred*: (weight, term) pairs. They have an effect only with a topology, and only if their feature gate is on.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
@@ -153,7 +156,7 @@ class NodeChoice:
 
 
 class TopologyMode(enum.Enum):
-    """How close together the pods of a pod set must be.  SLICES: only the pods of each slice; UNCONSTRAINED: anywhere."""
+    """How close together the pods of a pod set must be. SLICES: only the pods of the same slice. UNCONSTRAINED: anywhere."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
@@ -163,7 +166,7 @@ class TopologyMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Each *size* consecutive pods of a pod set go into one domain of *level*, a node label."""
+    """Every *size* consecutive pods of a pod set go into one domain of *level*, a node label."""
 
     level: str
     size: int
@@ -171,7 +174,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """*level*: a node label; empty if *near* needs none.  *slices*: outermost layer first."""
+    """*level*: a node label; empty if *near* does not need one. *slices*: outermost layer first."""
 
     near: TopologyMode = TopologyMode.UNCONSTRAINED
     level: str = ""
@@ -180,9 +183,9 @@ class TopologyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """*count* pods in one domain of the lowest level; *domain*: its label values, topmost level first.
+    """*count* pods in one domain of the lowest level.
 
-    In a file, *domain* may have the values of the lowest levels only.
+    *domain*: its label values, topmost level first; in a file, it may have only the values of the lowest levels.
     """
 
     domain: tuple[str, ...]
@@ -191,10 +194,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPodSet:
-    """*count* identical pods with *requests* each, sorted by resource; zeros stay, since they need a flavor too.
+    """*count* identical pods. *requests*: per pod, sorted by resource; zeros are kept, because they need a flavor too.
 
-    *min_count* None: it needs all *count* pods.  *group*: pod sets of one group take the same flavors.
-    *reclaimable*: how many pods no longer need quota.  *topology* None: its pods may go to any node.
+    *min_count* None: it needs all *count* pods. *group*: pod sets of the same group get the same flavors. *reclaimable*: how
+    many pods no longer need quota. *topology* None: its pods can go to any node.
     """
 
     name: str = "main"
@@ -211,8 +214,8 @@ class WorkloadPodSet:
 class Granted:
     """The quota and nodes of one pod set.
 
-    *flavors*: (resource, flavor); *usage*: (resource, total amount); both sorted by resource.  *placement*: sorted; empty if no
-    topology was requested.
+    *flavors*: (resource, flavor). *usage*: (resource, total amount). Both are sorted by resource. *placement*: sorted; empty if
+    no topology was requested.
     """
 
     pod_set: str
@@ -224,16 +227,19 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """*name*: namespace/name.  *queue*: the cluster queue; empty if its local queue is unknown.
+    """A workload. *name*: namespace/name. *queue*: the cluster queue; empty if its local queue is unknown.
 
-    *queued_at*: the time that orders it in the queue; it differs from *created_at* only after certain evictions.
+    *queued_at*: the time that determines its queue position; it differs from *created_at* only after certain evictions.
     *preempting_since*: since when it waits for workloads that it preempted; None: it does not.
-    *granted* None: pending; otherwise it has held quota since *reserved_at*.  *admitted* False with quota: admission checks are
-    open.  *evicted*: it has been asked to stop and still holds its quota.  *checks_open*: once it gets quota it still waits for
-    admission checks, whatever its queue asks for; *checks_ready*: of those, which are over.  *stop*: the stop policy of its local
-    queue.  *active* False: its owner has suspended it.  *held*: why it is not queued for now, empty if it is; *gated*: only so with
-    the gate AdmissionGatedBy.  *problem*: why it is never considered; empty if it is.  *boost*: added to
-    *priority* if the gate PriorityBoost is on.
+    *granted* None: pending; otherwise it has had quota since *reserved_at*. *admitted* False with quota: waiting for admission
+    checks.
+    *evicted*: it was asked to stop and still uses its quota.
+    *checks_open*: after it gets quota it waits for admission checks, whatever its queue requires; *checks_ready*: the checks
+    that are done.
+    *stop*: the stop policy of its local queue. *active* False: suspended by its owner.
+    *held*: why it is not queued now; empty if it is. *gated*: this only applies with the gate AdmissionGatedBy.
+    *problem*: why it is never considered; empty if it is.
+    *boost*: added to *priority* if the gate PriorityBoost is on.
     """
 
     name: str
@@ -261,7 +267,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A node hierarchy.  *levels*: node labels, coarse to fine."""
+    """A node hierarchy. *levels*: node labels, coarse to fine."""
 
     name: str
     levels: tuple[str, ...]
@@ -269,7 +275,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Everything that a scenario declares.  *namespaces*: name → labels.  *now*: the latest time that occurs in it (T0)."""
+    """Everything that a scenario declares. *namespaces*: name → labels. *now*: the latest time in it (rule T0)."""
 
     cohorts: tuple[QueueCohort, ...] = ()
     queues: tuple[ClusterQueue, ...] = ()

@@ -34,7 +34,7 @@ MOST_IDLE = 250
 
 
 def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
-    """Gates of *settings* that change nothing here; they belong to no document.  *said*: as options."""
+    """Gates of *settings* that change nothing here; they belong to no document. *said*: as options."""
     known = {*GATES, PREEMPTORS_FIRST} if settings.as_peer else set(GATES)
     for gate in sorted(set(settings.gates) - known):
         path = "--feature-gates" if gate in said.gates else "Configuration, featureGates"
@@ -96,7 +96,7 @@ class KueueRun:
             seen[state] = done
 
     def _state(self) -> int:
-        """A hash.  Equal after two cycles: the run repeats itself from the first of them on."""
+        """A hash. Equal after two cycles: the run repeats itself from the first of them on."""
         return hash((self._world.queued(), self._world.held() if self._turns else None))
 
     def outcome(self) -> Outcome:
