@@ -58,7 +58,7 @@ attack: .venv/.synced  ## what must not get in: tokens, roles, paths, origins, s
 	$(BIN)/pytest -n 2 tests/attack
 
 # Without one test that takes time, which tracing doubles.
-coverage: .venv/.synced  ## how much of domain, engine and spec their own tests reach, line by line
+coverage: .venv/.synced  ## how much of domain, engine, kueue and spec their own tests reach, line by line
 	$(BIN)/pytest -n 2 -m "not soak and not kubernetes" --cov=runrig.domain --cov=runrig.engine --cov=runrig.kueue --cov=runrig.spec \
 		--cov-report=term:skip-covered --ignore tests/kueue/engine/test_second_opinion.py \
 		--deselect tests/kueue/read/test_properties.py::test_half_a_megabyte_is_read_in_two_seconds tests/domain tests/engine tests/kueue tests/spec

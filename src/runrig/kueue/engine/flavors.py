@@ -13,7 +13,7 @@ from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits,
 from runrig.kueue.decisions import PendingReason
 from runrig.kueue.declared import Fungibility, Policy, Preference
 from runrig.kueue.engine.cluster_queue import QueueState
-from runrig.kueue.engine.kueue_fit import Misfit
+from runrig.kueue.engine.greedy_fit import Misfit
 from runrig.kueue.engine.scheduler_context import SchedulerContext, level_of
 from runrig.kueue.engine.workload import (
     FIT,

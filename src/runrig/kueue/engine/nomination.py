@@ -14,8 +14,8 @@ from runrig.kueue.engine.at_once import at_once
 from runrig.kueue.engine.classical import find_classical
 from runrig.kueue.engine.fair import find_fair
 from runrig.kueue.engine.flavors import FindTargets, Searched, asked_on_nodes, assign
+from runrig.kueue.engine.greedy_fit import Misfit
 from runrig.kueue.engine.head_order import Nomination
-from runrig.kueue.engine.kueue_fit import Misfit
 from runrig.kueue.engine.node_tree import can_reserve, release, reserve
 from runrig.kueue.engine.scheduler_context import DECIDED, SchedulerContext, level_of
 from runrig.kueue.engine.workload import (

@@ -12,7 +12,7 @@ from itertools import pairwise
 from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.quota.quota_node import CHARGED
 from runrig.kueue.declared import ClusterQueue, Placed, System, TopologyMode, TopologyRequest, WorkloadPodSet
-from runrig.kueue.engine.kueue_fit import Misfit, Placing, place_pod_set
+from runrig.kueue.engine.greedy_fit import Misfit, Placing, place_pod_set
 from runrig.kueue.engine.node_tree import NO_WORK, NodeTree, Reservation, node_trees, release, reserve
 from runrig.kueue.engine.podset_counts import PodSetCounts, PodSetRequest
 
