@@ -1,4 +1,4 @@
-"""Cohorts and pools as they are declared, and the quota tree that follows them."""
+"""The declared cohorts and pools, and the quota tree that follows them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -12,10 +12,11 @@ from runrig.engine.quota.tree_edits import BuildAnew, TreeEdit
 
 
 class Followed(NamedTuple):
-    """*recounted*: pools whose gangs ask something else of the tree than before; None after it was built anew, holding nothing.
+    """The result of `DeclaredTree.follow`.
 
-    *numbers*: the nodes of which numbers have changed; *more*: those below which more has.
-    *same_nodes*: every node of the tree that was there is there.
+    *recounted*: pools whose gangs now count other resources; None if the tree was rebuilt and has no usage yet.
+    *numbers*: nodes whose numbers changed. *more*: nodes below which more than numbers changed.
+    *same_nodes*: False if any node of the previous tree is missing.
     """
 
     recounted: Collection[str] | None
@@ -25,8 +26,11 @@ class Followed(NamedTuple):
 
 
 class DeclaredTree:
-    """*tree*: None until `follow` is asked.  Several edits are taken over together, for between them a tree may have no shape:
-    a subpool may be declared before its parent, or archived after it."""
+    """Collects declarations until `follow` is called, and then applies them to the tree together.
+
+    In between, they may not form a tree: a subpool may be declared before its parent, or archived after it. *tree*: None until
+    the first `follow`.
+    """
 
     def __init__(self) -> None:
         self.cohorts: dict[str, Cohort] = {}
@@ -36,7 +40,7 @@ class DeclaredTree:
         self._changed_pools: set[str] = set()
 
     def put_cohort(self, cohort: Cohort) -> bool:
-        """True if nothing but its quotas has changed."""
+        """Returns True if only quotas changed."""
         before = self.cohorts.get(cohort.name)
         self.cohorts[cohort.name] = cohort
         self._changed_cohorts.add(cohort.name)
@@ -47,14 +51,14 @@ class DeclaredTree:
         self._changed_cohorts.add(name)
 
     def put_pool(self, pool: Pool) -> bool:
-        """True if nothing but its quotas has changed, or its queueing, which the tree does not know."""
+        """Returns True if only quotas or the queueing policy changed; the tree does not depend on the latter."""
         before = self.pools.get(pool.name)
         self.pools[pool.name] = pool
         self._changed_pools.add(pool.name)
         return before is not None and replace(before, quotas=pool.quotas, queueing=pool.queueing) == pool
 
     def follow(self, capacity: Mapping[FlavorResource, int]) -> Followed:
-        """Brings *tree* up to date, with *capacity* of all nodes."""
+        """Brings *tree* up to date. *capacity*: the total of all nodes."""
         try:
             if self.tree is None:
                 raise BuildAnew
@@ -62,7 +66,7 @@ class DeclaredTree:
             edit.run(self._changed_cohorts, self._changed_pools, capacity)
             followed = Followed(edit.recounted, edit.numbers, edit.more, edit.same_nodes)
         except BuildAnew:
-            self.tree = None  # it may be half changed
+            self.tree = None  # the edit may have been applied in part
             self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
             followed = Followed(None, (), (), same_nodes=False)
         self._changed_cohorts, self._changed_pools = set(), set()

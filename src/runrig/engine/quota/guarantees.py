@@ -1,8 +1,9 @@
-"""What firm work is promised where cohorts have quota of their own: a second tree that counts firm work alone (law P2).
+"""Guarantees from cohorts with their own quota: a second tree that counts only guaranteed work (rule P2).
 
-A cohort shares its own quota among the pools below it.  Firm work uses its pool's quota first, then that of the nearest cohort,
-and so on up.  That is the arithmetic of the quota tree with every lending limit at 0: each node keeps what it has for those
-below it, and only what goes beyond reaches its parent.  So each cohort that shares, and each node below it, gets a twin.
+A cohort shares its own quota among the pools below it. Guaranteed work uses the quota of its pool first, then that of the
+nearest cohort, and so on. This is the arithmetic of the quota tree with all lending limits at 0: a node keeps its quota for the
+nodes below it, and passes on only the excess. So each cohort that shares quota, and each node below it, gets a twin in the
+second tree.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +18,11 @@ _NONE: Mapping[QuotaNode, QuotaNode] = {}
 def guarantees(
     top: QuotaNode, above: QuotaNode, shared: frozenset[int], known: Mapping[QuotaNode, QuotaNode] = _NONE
 ) -> Iterator[QuotaNode]:
-    """Gives twins to *top* and the nodes under it, except to low leaves, and yields them, parents first; they are not summed up yet.
+    """Creates twins for *top* and the nodes below it, except LOW leaves, and yields them, parents first and not summed up.
 
-    *above*: the twin that they hang under.  *shared*: the indices of which cohorts above *top* have quota; nodes for which none
-    has get no twin.  *known*: twins that are made anew in place.  Firm leaves lose their own limit where a cohort shares: their
-    twins have it.  O(nodes x flavors x resources).
+    *above*: the parent of the new twins. *shared*: indices for which a cohort above *top* has quota; without any, a node gets
+    no twin. *known*: node → twin object to reuse. Guaranteed leaves lose their own borrowing limit for shared indices: their
+    twins enforce it. O(nodes × flavors × resources).
     """
     if top.kind is Kind.LOW:
         return
@@ -34,7 +35,7 @@ def guarantees(
 
 
 def shares(node: QuotaNode) -> frozenset[int]:
-    """The indices of which *node* has quota for all below it: a cohort's nominal."""
+    """The indices for which *node* is a cohort with quota for all pools below it."""
     if node.kind is not Kind.COHORT:
         return frozenset()
     return frozenset(index for index, nominal in enumerate(node.nominal) if nominal)
@@ -56,7 +57,7 @@ def _twin(node: QuotaNode, above: QuotaNode, shared: frozenset[int], known: Quot
 
 
 def quota_of_twin(node: QuotaNode, index: int) -> Quota:
-    """It keeps all that it has for those below."""
+    """The quota of the twin of *node*, which lends nothing."""
     limit = None if isinstance(node, QuotaLeaf) else node.borrowing[index]
     return Quota(node.nominal[index], limit, lending_limit=0)
 
@@ -65,9 +66,9 @@ def quota_of_twin(node: QuotaNode, index: int) -> Quota:
 
 
 def add_guarantees(top: QuotaNode, root: QuotaNode, known: Mapping[QuotaNode, QuotaNode]) -> None:
-    """As `guarantees`, with what their nodes hold; *root*: the twin of the root.  O(depth) for each node under *top*.
+    """Like `guarantees`, for a tree in use: also copies usage. *root*: the twin of the root. O(depth) per node below *top*.
 
-    *known*: the twins that were taken down before.  They are the same objects again, for somebody may sleep before them.
+    *known*: the twins that `drop_guarantees` removed. The objects are reused, because buckets may be asleep at them.
     """
     above = next((node.guarantee for node in top.path[1:] if node.guarantee is not None), root)
     twins = list(guarantees(top, above, frozenset().union(*(shares(node) for node in top.path[1:])), known))
@@ -87,7 +88,7 @@ def add_guarantees(top: QuotaNode, root: QuotaNode, known: Mapping[QuotaNode, Qu
 
 
 def drop_guarantees(top: QuotaNode) -> dict[QuotaNode, QuotaNode]:
-    """Takes the twins of *top* and the nodes under it out of the tree; the inverse of `add_guarantees`.  Returns them by node."""
+    """Removes the twins of *top* and the nodes below it; the inverse of `add_guarantees`. Returns the twins by node."""
     gone: dict[QuotaNode, QuotaNode] = {}
     twins: set[QuotaNode] = set()
     for node in nodes_under(top):
@@ -106,7 +107,7 @@ def drop_guarantees(top: QuotaNode) -> dict[QuotaNode, QuotaNode]:
 
 
 def nodes_under(top: QuotaNode) -> Iterator[QuotaNode]:
-    """*top* and all below it, parents first."""
+    """Yields *top* and all nodes below it, parents first."""
     waiting = [top]
     while waiting:
         node = waiting.pop()
@@ -115,7 +116,7 @@ def nodes_under(top: QuotaNode) -> Iterator[QuotaNode]:
 
 
 def take_down(node: QuotaNode) -> None:
-    """The inverse of hanging up a node and giving what it brings and holds to its parent."""
+    """Detaches *node* from its parent and subtracts what it lends and uses; the inverse of `hang`."""
     parent, node.parent = node.parent, None
     assert parent is not None
     parent.children.remove(node)
@@ -125,9 +126,9 @@ def take_down(node: QuotaNode) -> None:
 
 
 def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:
-    """(cohort, amount) of all that cohorts promise the firm work of *leaf* beyond its own quota, nearest first.
+    """(cohort, amount) that cohorts guarantee to *leaf* in addition to its own quota, nearest cohort first.
 
-    Others may have drawn on it; empty if nothing is shared, or a borrowing limit of 0 keeps it away.
+    Other pools may be using these amounts. Empty if nothing is shared, or if a borrowing limit of 0 prevents its use.
     """
     if leaf.twin is None:
         return ()
@@ -142,10 +143,10 @@ def shared_by(leaf: QuotaLeaf, index: int) -> tuple[tuple[str, int], ...]:
 
 
 def overdrawn(node: QuotaNode, index: int) -> int:
-    """How far firm work of *node* is beyond what it was promised, after some promise above was cut."""
+    """How far guaranteed work of *node* exceeds its guarantee, after a guarantee above it was cut."""
     return node.asked_above(index) - node.drawn(index)
 
 
 def is_cut(twin: QuotaNode, index: int) -> bool:
-    """True if *twin* or a node above it was promised less than firm work holds by now.  O(depth²)."""
+    """True if guaranteed work uses more than the guarantee of *twin* or a node above it. O(depth²)."""
     return any(headroom(node, index) < 0 for node in twin.path)

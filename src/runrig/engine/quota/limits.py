@@ -9,16 +9,17 @@ from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, left_f
 
 
 def promises(leaf: QuotaLeaf, index: int) -> Iterator[tuple[QuotaNode, int]]:
-    """Yields *leaf* and the pools above it that have subpools, each with the amount left for firm work of *leaf* (rule P2)."""
+    """Yields the leaf and the pools above it that have subpools, each with the amount left for guaranteed work of the leaf (rule P2)."""
     yield leaf, left_of_promise(leaf, index)
     for pool in leaf.pools_above:
         yield pool, left_for_firm(pool, index)
 
 
 def ceilings(leaf: QuotaNode, index: int, layer: int = CHARGED) -> Iterator[tuple[QuotaNode, int]]:
-    """Yields the nodes that limit *leaf*, the root last, each with the amount left for *leaf* (rule Q3).  O(depth).
+    """Yields the nodes that limit *leaf*, the root last, each with the amount left for *leaf* (rule Q3). O(depth).
 
-    Negative in an over-committed tree.  The smallest amount is the headroom; the first one below a request refuses it.
+    Amounts are negative in an over-committed tree. The smallest is the headroom; the first one that is less than a request is
+    why it does not fit.
     """
     kept_below = 0
     for node in leaf.path:

@@ -1,4 +1,4 @@
-"""The numbers of a node for people: what it has, holds, borrows and lends, as things are now (layer REAL; laws Q3, Q4)."""
+"""The numbers of a node for people: quota, usage, borrowed and lent, as they are now (layer REAL; rules Q3, Q4)."""
 
 from collections.abc import Iterable, Iterator
 from operator import add, gt
@@ -8,7 +8,7 @@ from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, hea
 
 
 def balance_of(node: QuotaNode, index: int) -> Balance:
-    """Headroom and potential are 0 where parents run in a circle (law Q5)."""
+    """The numbers of rules Q3 and Q4. Headroom and potential are 0 in a cycle of cohorts (rule Q5)."""
     lends, subtree, usage = node.lending[index], node.subtree[index], node.usage[REAL][index]
     return Balance(
         node.nominal[index],
@@ -22,19 +22,19 @@ def balance_of(node: QuotaNode, index: int) -> Balance:
 
 
 def headroom_now(node: QuotaNode, index: int) -> int:
-    """0 where parents run in a circle (law Q5)."""
+    """The current headroom of *node*; 0 in a cycle of cohorts (rule Q5)."""
     return headroom(node, index, REAL) if node.active else 0
 
 
 def borrowed(node: QuotaNode, index: int) -> int:
-    """Returns what the subtree holds above what it brings and its firm work draws."""
+    """Usage of the subtree above its own quota and the quota that its guaranteed work draws."""
     return max(0, -node.balance(index) - node.drawn(index))
 
 
 def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:
-    """Per node and index, what *leaves* below it hold; only of nodes below which something is held.  O(leaves x depth x indices).
+    """Node → usage per index of *leaves* below it; only nodes with usage. O(leaves × depth × indices).
 
-    A node's own usage leaves out what lending limits keep further down.
+    Unlike `QuotaNode.usage`, this includes usage that lending limits keep inside lower nodes.
     """
     held: dict[QuotaNode, list[int]] = {}
     for leaf in leaves:
@@ -46,7 +46,7 @@ def held_below(leaves: Iterable[QuotaLeaf]) -> dict[QuotaNode, list[int]]:
 
 
 def lent(node: QuotaNode, index: int) -> int:
-    """Returns what others hold of the idle promise of *node*; without looking at the whole tree."""
+    """How much idle quota of *node* others use. Reads only the path to the root and its siblings."""
     if node.parent is None or not node.active:
         return 0
     parts = _debt_by_child(node.parent, index, lent(node.parent, index))
@@ -54,14 +54,14 @@ def lent(node: QuotaNode, index: int) -> int:
 
 
 def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
-    """`lent` of every node below *root* that lends anything, per index, worked out at once.  O(nodes x indices)."""
+    """`lent` for every node below *root* that lends something, per index. O(nodes × indices)."""
     width = len(root.nominal)
     found: dict[QuotaNode, list[int]] = {}
     stack = [root]
     while stack:
         node = stack.pop()
         owed = found.get(node)
-        # Most of a tree owes nothing: there nobody lends.
+        # Most subtrees lend nothing to each other; skip them.
         borrow = False
         for child in node.children:
             borrow = borrow or any(map(gt, child.usage[REAL], child.subtree))
@@ -75,10 +75,10 @@ def lent_by_all(root: QuotaNode) -> dict[QuotaNode, list[int]]:
 
 
 def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[QuotaNode, int]]:
-    """(child, what it lends) of all children; *owed*: what *parent* lends to the tree around it.
+    """Yields (child, amount that it lends) for all children. *owed*: what *parent* lends to the rest of the tree.
 
-    Nobody records who borrows from whom, only the sums are certain.  The parent's own quota, which belongs to nobody, goes
-    first; the rest is laid on the idle children in the order of their names, on each at most what it may lend.
+    Only the sums are certain; who borrows from whom is not recorded. The parent's own quota counts as lent first. The rest is
+    assigned to the idle children in the order of their names, up to their lending limits.
     """
     balances = [(child, child.balance(index)) for child in parent.children]
     own = 0 if parent.kind is Kind.POOL else parent.nominal[index]

@@ -1,6 +1,6 @@
-"""The quota tree of our own dialect: cohorts, pools and what is inside a pool (laws Q1, Q5, Q6, Q8).
+"""The quota tree of runrig's own pools: cohorts, pools and the nodes inside a pool (rules Q1, Q5, Q6, Q8).
 
-A pool is a small cohort: under its node hang `own`, with a firm and a low leaf, and its subpools beside it.
+A pool is a small cohort: its node has a child `own` with a firm and a low leaf, and its subpools next to it.
 """
 
 from collections import Counter
@@ -15,18 +15,19 @@ from runrig.engine.quota.tree import TreeBuilder, hang
 
 
 class QuotaTree:
-    """The whole tree.  Built from what is declared; `tree_edits` changes it, all else only its usage.
+    """The whole tree. Only `tree_edits` changes it after construction; everything else changes only usage.
 
-    *uses*: how many quotas there are of each (flavor, resource).  *promised*: per index, what cohorts and top-level pools have as
-    nominal, together.  *firm_root*: the twin of the root; it has nothing: what nobody was promised is for LOW work (law Q8).
-    *weighted*: not all pools and cohorts have the same weight, so shares order the work that borrows (laws P4, R3).
-    Cost of building: O(nodes x flavors x resources).
+    *uses*: (flavor, resource) → number of quotas for it. *promised*: per index, the nominal quota of all cohorts and top-level
+    pools.
+    *firm_root*: the twin of the root. It has no quota, since capacity without a guarantee is for LOW work (rule Q8).
+    *weighted*: weights differ, so shares determine the order of borrowing work (rules P4, R3).
+    Construction costs O(nodes × flavors × resources).
     """
 
     def __init__(
         self, cohorts: Iterable[Cohort], pools: Iterable[Pool], capacity: Mapping[FlavorResource, int]
     ) -> None:
-        """*capacity*: of all nodes; resources without a quota, gpu aside, are left out."""
+        """*capacity*: of all nodes. Resources without any quota are left out, except gpu."""
         declared = sorted(cohorts, key=lambda cohort: cohort.name)
         live = sorted((pool for pool in pools if pool.state is not PoolState.ARCHIVED), key=lambda pool: pool.name)
         quotas = [*(cohort.quotas for cohort in declared), *(pool.quotas for pool in live)]
@@ -67,7 +68,7 @@ class QuotaTree:
             self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, weight_of(cohort))
         named = {cohort.parent for cohort in declared} | {pool.cohort for pool in pools if pool.parent is None}
         for name in sorted(name for name in named if name is not None and name not in self.cohorts):
-            self.cohorts[name] = builder.node(Kind.COHORT, name, {})  # law Q6: named but not defined
+            self.cohorts[name] = builder.node(Kind.COHORT, name, {})  # rule Q6: named but not declared
         for cohort in declared:
             hang(self.cohorts[cohort.name], self.cohorts[cohort.parent] if cohort.parent else self.root)
         for node in self.cohorts.values():
@@ -75,9 +76,9 @@ class QuotaTree:
                 hang(node, self.root)
 
     def add_pool(self, builder: TreeBuilder, pool: Pool) -> tuple[QuotaNode, ...]:
-        """The node of *pool*, not hung up yet, with `own` and both leaves under it: all four, parents first.
+        """Creates the node of *pool*, not attached yet, with `own` and both leaves below it; returns all four, parents first.
 
-        `own` weighs as much as the pool, and so do its subpools (law S5): they stand beside each other as equals.
+        `own` has the pool's weight, as do its subpools (rule S5), so they are equals.
         """
         node = builder.node(Kind.POOL, pool.name, pool.quotas, weight_of(pool))
         node.pool = pool
@@ -92,13 +93,13 @@ class QuotaTree:
         return node, own, firm, low
 
     def parent_of(self, pool: Pool) -> QuotaNode:
-        """The node that *pool* hangs under."""
+        """The parent node of *pool*."""
         if pool.parent is not None:
             return self.pools[pool.parent]
         return self.cohorts[pool.cohort] if pool.cohort else self.root
 
     def finish_leaves(self, name: str) -> None:
-        """Returns what the leaves of a pool know of the pools and quotas above them."""
+        """Sets what the leaves of a pool keep about the pools and quotas above them."""
         firm, low = self.firm[name], self.low[name]
         pools = [node for node in firm.path if node.kind is Kind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
@@ -107,7 +108,7 @@ class QuotaTree:
         firm.counted = low.counted = self._counted(self.pools[name])
 
     def _counted(self, pool: QuotaNode) -> frozenset[str]:
-        """The resources that *pool* or something above it has a quota of, gpu always; nodes alone limit the rest."""
+        """The resources for which *pool* or a node above it has a quota, and gpu. Only nodes limit other resources."""
         own = {key.resource for node in pool.path if node.pool is not None for key in node.pool.quotas}
         above = {
             self.keys[index].resource
@@ -119,7 +120,7 @@ class QuotaTree:
         return frozenset(own | above | {GPU})
 
     def left_over(self, index: int, capacity: Mapping[FlavorResource, int]) -> int:
-        """Returns what nobody was promised (law Q8)."""
+        """The capacity that is not guaranteed to any pool or cohort (rule Q8)."""
         return max(0, capacity.get(self.keys[index], 0) - self.promised[index])
 
     def weights_differ(self) -> bool:
@@ -131,7 +132,7 @@ class QuotaTree:
         return tuple(index for index, key in enumerate(self.keys) if key.resource == GPU)
 
     def asked(self, counted: frozenset[str], flavor: str, requests: Requests, count: int) -> Request:
-        """Returns what *count* pods ask of the tree, on *flavor*, where the resources in *counted* count."""
+        """The request of *count* pods on *flavor* to the tree. Only resources in *counted* count."""
         key = (counted, flavor, requests, count)
         known = self._asked.get(key)
         if known is None:
@@ -143,7 +144,7 @@ class QuotaTree:
         return known
 
     def nodes(self) -> Iterator[QuotaNode]:
-        """All of them: root, cohorts, pools, then what is inside pools, each kind by name."""
+        """All nodes: root, cohorts, pools, then the nodes inside pools; each kind sorted by name."""
         yield self.root
         for kind in (self.cohorts, self.pools):
             yield from (node for _, node in sorted(kind.items()))
@@ -155,7 +156,7 @@ class QuotaTree:
 
 
 def summed(parts: Iterable[Request]) -> Request:
-    """All of *parts* together."""
+    """The sum of *parts*."""
     total: dict[int, int] = {}
     for part in parts:
         for index, amount in part:
@@ -164,24 +165,24 @@ def summed(parts: Iterable[Request]) -> Request:
 
 
 def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource, int]) -> set[FlavorResource]:
-    """Every (flavor, resource) of which there is a quota, and of nodes those whose resource has some quota."""
+    """Every (flavor, resource) with a quota, and those of the nodes whose resource has some quota."""
     used = {key for key, count in uses.items() if count}
     resources = {key.resource for key in used} | {GPU}
     return used | {key for key in capacity if key.resource in resources}
 
 
 def draws_on_nodes(node: QuotaNode) -> bool:
-    """Its nominal comes out of what the nodes of the cluster have: a cohort's, or a top-level pool's."""
+    """True if the nominal quota of *node* comes from the capacity of the cluster: a cohort or a top-level pool."""
     return node.kind is Kind.COHORT or (node.pool is not None and node.pool.parent is None)
 
 
 def left_to_firm(pool: QuotaNode, index: int) -> int:
-    """The nominal of its firm leaf: what its subpools leave over; negative if they were given more than there is."""
+    """The nominal quota of the pool's firm leaf: what its subpools leave; negative if they got more than the pool has."""
     return pool.nominal[index] - sum(child.nominal[index] for child in pool.children if child.kind is Kind.POOL)
 
 
 def weight_of(declared: Pool | Cohort) -> int:
-    """Earlier releases, in which weights decided nothing, took any number over HTTP and stored it."""
+    """The weight, clamped: earlier releases, which ignored weights, stored any number that they got over HTTP."""
     return min(max(1, declared.weight), MOST_WEIGHT)
 
 

@@ -1,14 +1,14 @@
-"""The quota tree: how much each node may use, lend and borrow (hierarchical-cohorts.md; laws Q1-Q5).
+"""The quota tree: how much each node can use, lend and borrow (rules Q1–Q5).
 
-One kind of node for all: cohorts, pools and leaves.  Per (flavor, resource), by index into lists:
+All nodes have the same structure: cohorts, pools and leaves. Per (flavor, resource), by index into lists:
 
-    subtree   S   what the node brings: its nominal, and of each child what the child lends
-    local         the part of S that the lending limit keeps inside: invisible to the parent
-    usage     U   of a leaf what its gangs hold, of an inner node what its children hold beyond their local part
-    balance   T = S - U   (KEP-79's T(x, r); negative: the node borrows)
+  subtree   S   the node's quota: its nominal, plus what each child lends
+  local         the part of S that the lending limit withholds from the parent
+  usage     U   of a leaf, what its gangs use; of an inner node, what its children use beyond their local part
+  balance   T = S - U   (T(x, r) in KEP-79); negative: the node borrows
 
-Usage has two layers: CHARGED is what decisions count (nominated gangs in, their targets out), REAL is what is held now.
-Adding and taking away are exact inverses and cost O(depth) per resource.
+Usage has two layers: CHARGED counts what decisions assume (nominated gangs, without their targets), REAL what is in use now.
+Adding and subtracting are exact inverses and cost O(depth) per resource.
 """
 
 import enum
@@ -22,10 +22,10 @@ REAL = 1
 LAYERS = (CHARGED, REAL)
 
 Request = tuple[tuple[int, int], ...]
-"""(index of a FlavorResource, amount above zero): what a gang asks of the tree."""
+"""((index of a FlavorResource, amount above zero), …): what a gang requests from the tree."""
 
 Weight = int | Fraction
-"""How much of what is borrowed a node may have beside its siblings.  Ours are whole numbers of 1 or more; Kueue's may be 0."""
+"""A node's share of borrowed quota relative to its siblings. Integers ≥ 1 for runrig's pools; Kueue also allows 0 and fractions."""
 
 NO_QUOTA = Quota()
 
@@ -41,18 +41,18 @@ class Kind(enum.Enum):
 
 
 class QuotaNode:
-    """A node, its limits as lists by FlavorResource index, and its usage in both layers.  `TreeBuilder` makes them.
+    """A node: its limits as lists by FlavorResource index, and its usage in both layers. Created by `TreeBuilder`.
 
-    *path*: from the node up to the root, both included.  *below*: what its children lend it.
-    *room*: S - local + borrowing limit, None without that limit.  *declared*: the indices for which it has a quota.
-    *height*: of an imported cohort, steps down to its deepest leaf.
-    *active* False: its parents run in a circle (law Q5), nothing new starts.  *pool*: of a pool's own node, what was declared.
-    *used*: of a pool with subpools, what firm work below it holds (law P2).
-    *pools_over_nominal*: how many outermost pools in the subtree hold more than their nominal (in the layer CHARGED), so that
-    a search for borrowers need not enter where there are none.  *over*: its children with such pools.
-    *borrowed*: GPUs of all flavors that the subtree holds above what it brings (in the layer CHARGED); kept only in a tree in
-    which weights differ, else 0.
-    *guarantee*: its twin in the tree that counts firm work alone (`guarantees.py`); None if no cohort above shares quota.
+    *path*: from the node to the root, both included. *below*: what its children lend it.
+    *room*: S - local + borrowing limit; None without that limit. *declared*: the indices for which it has a quota.
+    *height*: of an imported cohort, the number of steps to its deepest leaf.
+    *active* False: in a cycle of cohorts, where nothing new starts (rule Q5). *pool*: the declared pool, on the pool's node
+    only.
+    *used*: of a pool with subpools, the usage of guaranteed work below it (rule P2).
+    *pools_over_nominal*: number of outermost pools in the subtree that use more than their nominal (layer CHARGED), so that
+    searches for borrowers can skip subtrees. *over*: the children that contain such pools.
+    *borrowed*: GPUs of all flavors that the subtree uses above its quota (layer CHARGED); 0 if all weights are equal.
+    *guarantee*: its twin in the tree of guaranteed work (`guarantees.py`); None if no cohort above shares quota.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class QuotaNode:
         return f"<{self.kind.value} {self.name}>"
 
     def over_nominal(self, indices: Iterable[int]) -> bool:
-        """Borrows one of *indices*: holds more than its subtree brings and its firm work draws."""
+        """True if the node uses more of any of *indices* than its subtree's quota and the quota that its guaranteed work draws."""
         usage, subtree = self.usage[CHARGED], self.subtree
         for index in indices:
             over = usage[index] - subtree[index]
@@ -120,13 +120,13 @@ class QuotaNode:
         return False
 
     def balance(self, index: int, layer: int = REAL) -> int:
-        """T of law Q3: negative means that the subtree borrows."""
+        """T of rule Q3. Negative: the subtree borrows."""
         return self.subtree[index] - self.usage[layer][index]
 
     def drawn(self, index: int, layer: int = REAL) -> int:
-        """Returns what its firm work holds of the quota that cohorts above share (law P2).  It is entitled to that, so it is not borrowed.
+        """How much of the quota shared by cohorts above its guaranteed work uses (rule P2). This does not count as borrowed.
 
-        Less than `asked_above` after a promise was cut.  O(depth) where anything is drawn.
+        Less than `asked_above` after a guarantee was cut. O(depth) if anything is drawn.
         """
         if (twin := self.guarantee) is None:
             return 0
@@ -134,20 +134,21 @@ class QuotaNode:
         return max(0, asked + min(0, headroom(twin, index, layer))) if asked else 0
 
     def asked_above(self, index: int, layer: int = REAL) -> int:
-        """Returns what its firm work holds beyond what this node and those below have; 0 if no cohort shares quota with it."""
+        """How far its guaranteed work exceeds the quota of this node and the nodes below; 0 if no cohort above shares quota."""
         twin = self.guarantee
         return 0 if twin is None else max(0, twin.usage[layer][index] - twin.subtree[index])
 
 
 class QuotaLeaf(QuotaNode):
-    """A node that holds work.
+    """A node that work is charged to.
 
-    *limits*: per index, the nodes of the path that can refuse or keep anything; *keeps*: some node of the path keeps.
-    *holding*: per layer, the usage of the nodes of the path.  *counted*: the resources that some quota above counts.
-    *pools_above*: pools above (the own one included) that have subpools, whose *used* firm leaves count against (law P2).
-    *outermost_pool*: the outermost pool above; the leaf itself where there are no pools.
-    *guarded*: firm work is checked against more than the limits of the path: pools above, or quota that cohorts share.
-    *weighed*: the indices of GPUs, of which the nodes above keep what they borrow; empty where all weights are equal.
+    *limits*: per index, the nodes of the path with a borrowing or lending limit. *keeps*: some node of the path has a lending
+    limit.
+    *holding*: per layer, the usage lists of the nodes of the path. *counted*: the resources that a quota above counts.
+    *pools_above*: pools above, including its own, that have subpools; guaranteed work counts towards their *used* (rule P2).
+    *outermost_pool*: the outermost pool above; the leaf itself in a tree without pools.
+    *guarded*: guaranteed work is limited by more than the path: by pools above, or by quota that cohorts share.
+    *weighed*: the indices of GPUs, for which nodes above count what they borrow; empty if all weights are equal.
     """
 
     __slots__ = ("counted", "guarded", "holding", "keeps", "limits", "outermost_pool", "pools_above", "twin", "weighed")
@@ -166,10 +167,10 @@ class QuotaLeaf(QuotaNode):
 
 
 def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
-    """All of *request* is within the headroom of *leaf* (law Q4) and, for firm work, within what it was promised (law P2).
+    """True if *request* is within the headroom of *leaf* (rule Q4) and, for guaranteed work, within its guarantee (rule P2).
 
-    The same as ``amount <= headroom`` for each, without building the headroom.  O(nodes above that have limits) per resource:
-    a node without any lets everything through.
+    Equivalent to ``amount <= headroom`` for each index, without computing the headroom. O(nodes above with limits) per
+    resource.
     """
     root = leaf.path[-1]
     for index, amount in request:
@@ -188,7 +189,7 @@ def fits(leaf: QuotaLeaf, request: Request, layer: int = CHARGED) -> bool:
 
 
 def within_promise(leaf: QuotaLeaf, request: Request) -> bool:
-    """Law P2 without Q3: firm work may hold *request* too, once nobody borrows."""
+    """True if guaranteed work could use *request* if no pool borrowed: rule P2 without Q3."""
     if leaf.twin is None:
         usage = leaf.usage[CHARGED]
         for index, amount in request:
@@ -204,7 +205,7 @@ def _within_guards(leaf: QuotaLeaf, request: Request, layer: int) -> bool:
 
 
 def _covered(twin: QuotaLeaf, request: Request, layer: int) -> bool:
-    """As `fits`, but only what goes beyond a node's own quota is asked of those above: their promise may have been cut."""
+    """Like `fits`, but nodes above are asked only for what exceeds a node's own quota: their guarantees may have been cut."""
     for index, amount in request:
         for node in twin.path:
             kept = node.local[index] - node.usage[layer][index]
@@ -218,7 +219,7 @@ def _covered(twin: QuotaLeaf, request: Request, layer: int) -> bool:
 
 
 def left_of_promise(leaf: QuotaLeaf, index: int, layer: int = CHARGED) -> int:
-    """The most that firm work of *leaf* may use beside what it holds, pools above not asked; negative after its quota was cut."""
+    """How much more guaranteed work of *leaf* can use, ignoring pools above; negative after its quota was cut."""
     if leaf.twin is None:
         return leaf.balance(index, layer)
     free = 0
@@ -232,9 +233,10 @@ def left_of_promise(leaf: QuotaLeaf, index: int, layer: int = CHARGED) -> int:
 
 
 def left_for_firm(pool: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """Returns what firm work of *pool* and of its subpools may still use together (law P2).
+    """How much more guaranteed work of *pool* and its subpools can use together (rule P2).
 
-    Differs from what each of them may use only after a promise was cut: running work that predates a subpool stays (law S2).
+    Less than what each of them can use only after a guarantee was cut: running work older than a subpool stays (rule
+    S2).
     """
     drawable, twin = 0, pool.guarantee
     if twin is not None:
@@ -243,12 +245,12 @@ def left_for_firm(pool: QuotaNode, index: int, layer: int = CHARGED) -> int:
 
 
 def promise(leaf: QuotaLeaf, index: int) -> int:
-    """The most that firm work of *leaf* can ever hold (law P3): its nominal and what cohorts share, within the limits between."""
+    """The most that guaranteed work of *leaf* can ever use (rule P3): its nominal and shared quota, within all limits."""
     return leaf.subtree[index] if leaf.twin is None else potential(leaf.twin, index)
 
 
 def add(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """*leaf* holds *request* more."""
+    """Charges *request* to *leaf*."""
     add_on_trial(leaf, request, layer)
     if layer == CHARGED:
         note_over(leaf.outermost_pool, request)
@@ -270,7 +272,7 @@ def add_everywhere(leaf: QuotaLeaf, request: Request) -> None:
 
 
 def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """*leaf* holds *request* less: the inverse of `add`."""
+    """Subtracts *request* from *leaf*; the inverse of `add`."""
     take_on_trial(leaf, request, layer)
     if layer == CHARGED:
         note_over(leaf.outermost_pool, request)
@@ -279,7 +281,7 @@ def take(leaf: QuotaLeaf, request: Request, layer: int) -> None:
 
 
 def add_on_trial(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """As `add`, for who undoes it at once: `pools_over_nominal` and `borrowed` stay as they were."""
+    """Like `add`, for callers that undo it immediately: does not update `pools_over_nominal` and `borrowed`."""
     if leaf.guarded:
         _count_used(leaf, request, layer, 1)
         if leaf.twin is not None:
@@ -316,7 +318,7 @@ def _count_used(leaf: QuotaLeaf, request: Request, layer: int, sign: int) -> Non
 
 
 def _add_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
-    """Charges first what the node keeps for itself; only what goes beyond reaches its parent."""
+    """Charges the local part of each node first. Only the excess reaches its parent."""
     for index, amount in request:
         for node in leaf.path:
             usage = node.usage[layer]
@@ -342,7 +344,7 @@ def _take_beyond_kept(leaf: QuotaLeaf, request: Request, layer: int) -> None:
 
 
 def note_over(pool: QuotaNode, request: Request) -> None:
-    """Counts *pool* in or out of the pools over nominal, where that has just changed."""
+    """Updates `pools_over_nominal` after the usage of *pool* changed."""
     usage, subtree, counted = pool.usage[CHARGED], pool.subtree, pool.pools_over_nominal
     for index, _ in request:
         if (usage[index] > subtree[index]) != counted[index]:
@@ -353,7 +355,7 @@ def note_over(pool: QuotaNode, request: Request) -> None:
 
 
 def tell_parent_of_over(node: QuotaNode) -> None:
-    """Brings *over* of the parent up to date."""
+    """Updates *over* of the parent."""
     if node.parent is None:
         return
     if any(node.pools_over_nominal):
@@ -363,7 +365,7 @@ def tell_parent_of_over(node: QuotaNode) -> None:
 
 
 def note_borrowed(nodes: Iterable[QuotaNode], weighed: tuple[int, ...]) -> None:
-    """Counts anew what *nodes* borrow of *weighed*, the indices of GPUs."""
+    """Recomputes *borrowed* of *nodes*. *weighed*: the indices of GPUs."""
     for node in nodes:
         usage, subtree = node.usage[CHARGED], node.subtree
         node.borrowed = 0
@@ -373,7 +375,7 @@ def note_borrowed(nodes: Iterable[QuotaNode], weighed: tuple[int, ...]) -> None:
 
 
 def headroom(node: QuotaNode, index: int, layer: int = CHARGED) -> int:
-    """Returns what *node* may still use, limits at all levels applied (law Q4); negative in an over-committed tree."""
+    """How much more *node* can use, with all limits at all levels applied (rule Q4); negative in an over-committed tree."""
     root = node.path[-1]
     free = root.subtree[index] - root.usage[layer][index]
     for each in reversed(node.path[:-1]):

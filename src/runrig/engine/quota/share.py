@@ -1,9 +1,10 @@
-"""Dominant shares: how far a queue, pool or cohort stands above its own, of what its parent could ever get.
+"""Dominant shares: how much a queue, pool or cohort borrows, relative to the most that its parent could get.
 
-`simulate` shows them of both dialects, and Kueue's fair sharing decides by them; ours goes by GPUs alone (`tournament.py`).
+`simulate` shows them for Kueue queues and for pools, and Kueue's fair sharing decides by them. runrig's own pools are ordered
+by GPUs alone (`tournament.py`).
 
-Of each resource: what is held above the subtree's quota, summed over flavors, by what the parent could ever get of it, over
-the node's weight; the largest of these is the node's share.  Whole numbers throughout: equal shares compare equal.
+For each resource: usage above the subtree's quota, summed over flavors, divided by the parent's potential and the node's
+weight. The largest of these is the share. All numbers are integers, so equal shares compare equal.
 """
 
 import math
@@ -22,13 +23,13 @@ FINE = 64
 """Shares are compared in steps of 2**-64 per mille."""
 
 Amount = tuple[int, int]
-"""A share to compare: (1 if it borrows with weight 0, the share or, with weight 0, what it would be with weight 1)."""
+"""A share to compare: (1 if it borrows with weight 0, the share; with weight 0, what it would be with weight 1)."""
 
 NONE: Amount = (0, 0)
 
 
 class _Scale(NamedTuple):
-    """*over*, *under*: the weight as a fraction.  *resources*: of each what the parent could ever get, and its indices."""
+    """*over*, *under*: the weight as a fraction. *resources*: (resource, the parent's potential, its indices)."""
 
     over: int
     under: int
@@ -36,14 +37,14 @@ class _Scale(NamedTuple):
 
 
 class Shares:
-    """Shares of the nodes of the trees whose lists go by *keys*.  What does not change with usage is worked out once per node."""
+    """Computes shares of nodes. *keys*: what the indices of the nodes mean. Caches per node what does not depend on usage."""
 
     def __init__(self, keys: Sequence[FlavorResource]) -> None:
         self._keys = keys
         self._scales: dict[QuotaNode, _Scale] = {}
 
     def of(self, node: QuotaNode, layer: int = CHARGED) -> Amount:
-        """The share of *node* as things stand; nothing for a root.  O(flavors x resources)."""
+        """The current share of *node*; NONE for a root. O(flavors × resources)."""
         if node.parent is None:
             return NONE
         usage, subtree = node.usage[layer], node.subtree
@@ -64,7 +65,7 @@ class Shares:
         return (0, (most * PER_MILLE * scale.under << FINE) // (by * scale.over))
 
     def shown(self, node: QuotaNode) -> Share:
-        """The share for people: rounded up, with the resource that makes it, and whether the node borrows at all."""
+        """The share for people: rounded up, with the dominant resource and whether the node borrows at all."""
         over: defaultdict[str, int] = defaultdict(int)
         for index, key in enumerate(self._keys):
             over[key.resource] += borrowed(node, index)

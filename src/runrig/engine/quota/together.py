@@ -1,4 +1,4 @@
-"""Several edits of usage at once: the nodes that they have in common are edited once, if anything is left to tell them."""
+"""Applies several changes of usage together, so that common ancestors are updated only once."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -6,11 +6,11 @@ from collections.abc import Collection
 from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Request, add, note_over, take
 
 Change = tuple[QuotaLeaf, Request, int]
-"""What a leaf holds more of, and how many times; negative: what it holds less."""
+"""(leaf, request, how many times it is added); a negative number subtracts."""
 
 
 def change_together(changes: Collection[Change]) -> None:
-    """As `add` and `take` in CHARGED, one after the other; what siblings give and take is added up before their parent hears of it."""
+    """Like `add` and `take` in layer CHARGED for each change, but sums up the changes of siblings before it updates their ancestors."""
     above: dict[QuotaNode, tuple[tuple[list[int], ...], defaultdict[int, int]]] = {}
     for leaf, request, times in changes:
         if leaf.parent is None or leaf.guarded or leaf.keeps or leaf.weighed:

@@ -1,7 +1,7 @@
-"""Who is next by share: from one node of the tree down, at each level the child that stands first.
+"""Ordering by share: starting at a node, picks the first child at each level.
 
-Ours: the child that borrows least, or most, per weight (laws P4 and R3; docs/preemption.md has an example in numbers).
-Kueue's fair sharing ranks the children itself (`kueue/head_order.py`).
+For pools, that is the child that borrows least, or most, relative to its weight (rules P4 and R3; docs/preemption.md has an
+example). Kueue's fair sharing ranks children itself (`kueue/engine/head_order.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,21 +11,20 @@ from typing import Generic, TypeVar
 from runrig.engine.quota.quota_node import QuotaLeaf, QuotaNode
 
 FINE = 40
-"""Shares are compared in steps of 2**-40: weights of at most 10**6 keep unequal shares at least 10**-12 apart, which is more."""
+"""Shares are compared in steps of 2**-40. Weights up to 10**6 keep unequal shares at least 10**-12 apart, which is more."""
 
 Rank = TypeVar("Rank")
 Key = TypeVar("Key", bound=tuple[object, ...])
-"""Place among the items of one leaf and between equal ranks; no two items have the same."""
+"""The order among the items of a leaf and between equal ranks. Unique."""
 Item = TypeVar("Item")
 
 
 class Tournament(Generic[Rank, Key, Item]):
-    """Draws the items of *queues*, which are heaps by key, of leaves below *top*.
+    """Yields the items of *queues* (heaps by key, per leaf) below *top* in the order of shares.
 
-    *rank* judges a child by itself and by its own next item.  The next item of all lies in the child of *top* with the lowest
-    rank, and so on down to the leaf.  Of children with equal ranks, the one goes whose own next item has the smaller key.
-    Between two draws, ranks may change only on the path of the item drawn last, and items may be pushed only there.
-    O(depth x (rank + log children)) per draw.
+    *rank* rates a child by itself and by its next item. The next item is in the child of *top* with the lowest rank, and so on
+    down to the leaf. If ranks are equal, the child whose next item has the smaller key comes first. Between two items, ranks
+    may change only on the path of the last item, and items may be pushed only there. O(depth × (rank + log children)) per item.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Tournament(Generic[Rank, Key, Item]):
                 drawn = node
 
     def _refresh(self, node: QuotaNode, child: QuotaNode) -> None:
-        """*child*, the first of *node*, has given an item."""
+        """Updates *node* after its first child, *child*, has yielded an item."""
         if self._heaps.get(child) or self._queues.get(child):
             heapreplace(self._heaps[node], self._standing(child))
         else:
@@ -67,19 +66,19 @@ class Tournament(Generic[Rank, Key, Item]):
 
 
 def smallest_share(node: QuotaNode, _: object) -> int:
-    """Ranks by the GPUs that *node* borrows over its weight.  For trees in which weights differ."""
+    """Ranks by the GPUs that *node* borrows, divided by its weight. Only for trees with different weights."""
     return (node.borrowed << FINE) // int(node.weight)
 
 
 def largest_share(node: QuotaNode, _: object) -> int:
-    """As `smallest_share`, the other way round."""
+    """Like `smallest_share`, in reverse order."""
     return -smallest_share(node, _)
 
 
 def _children(top: QuotaNode, leaves: Mapping[QuotaLeaf, object]) -> dict[QuotaNode, list[QuotaNode]]:
-    """Returns, for *top* and every node between it and *leaves*, the children on the way to them.
+    """For *top* and every node between it and *leaves*: the children on the way to them.
 
-    A leaf whose parents run in a circle (law Q5) counts as a child of *top*.
+    A leaf in a cycle of cohorts (rule Q5) counts as a child of *top*.
     """
     found: dict[QuotaNode, list[QuotaNode]] = {top: []}
     for leaf in leaves:

@@ -1,7 +1,7 @@
-"""Builds quota trees: makes nodes, hangs them together and sums them up (laws Q1, Q3, Q5); and changes numbers in them.
+"""Builds quota trees: creates, connects and sums up nodes (rules Q1, Q3, Q5), and changes their numbers.
 
-`pool_tree` translates our cohorts and pools into it, `queue_tree` those of Kueue.  A number that changes is passed on from node
-to node upwards, each telling its parent by how much it gives more.
+`pool_tree` builds the tree of pools with it, `runrig.kueue` that of Kueue queues. A changed number is passed up the tree: each
+node tells its parent by how much its contribution changed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,9 +21,9 @@ from runrig.engine.quota.quota_node import (
 
 
 class TreeBuilder:
-    """Nodes are complete after `finish`; from then on only their usage changes, and what `tree_edits` changes.
+    """Nodes are complete after `finish`; from then on, only their usage changes, and what `tree_edits` changes.
 
-    *keys*: every (flavor, resource) of the tree, sorted; *index_of*: where each lies in the lists of a node.
+    *keys*: every (flavor, resource) of the tree, sorted. *index_of*: their index in the lists of a node.
     """
 
     def __init__(self, keys: Iterable[FlavorResource]) -> None:
@@ -33,20 +33,20 @@ class TreeBuilder:
         self._leaves: list[QuotaLeaf] = []
 
     def node(self, kind: Kind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaNode:
-        """An inner node, not hung up yet."""
+        """Creates an inner node, not attached yet."""
         node = QuotaNode(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
         self._nodes.append(node)
         return node
 
     def leaf(self, kind: Kind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaLeaf:
-        """A node that holds work, not hung up yet."""
+        """Creates a leaf, not attached yet."""
         leaf = QuotaLeaf(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
         self._nodes.append(leaf)
         self._leaves.append(leaf)
         return leaf
 
     def finish(self) -> None:
-        """Fills in what follows from the shape of the tree.  O(nodes x (depth + flavors x resources))."""
+        """Computes what follows from the shape of the tree. O(nodes × (depth + flavors × resources))."""
         for node in self._nodes:
             follow_path(node)
         sum_up_all(sorted(self._nodes, key=lambda node: -len(node.path)))
@@ -54,7 +54,7 @@ class TreeBuilder:
             prepare(leaf)
 
     def adopt(self, node: QuotaNode) -> None:
-        """*node* was made elsewhere and is finished with the others."""
+        """Includes *node*, which was created elsewhere, in `finish`."""
         self._nodes.append(node)
         if isinstance(node, QuotaLeaf):
             self._leaves.append(node)
@@ -68,7 +68,7 @@ def hang(node: QuotaNode, parent: QuotaNode) -> None:
 
 
 def upwards(node: QuotaNode) -> Iterator[QuotaNode]:
-    """From *node* to its root; stops before it would meet a node twice (law Q5)."""
+    """Yields *node* and its ancestors. Stops before it would repeat a node (rule Q5)."""
     seen: set[int] = set()
     above: QuotaNode | None = node
     while above is not None and id(above) not in seen:
@@ -83,9 +83,9 @@ def follow_path(node: QuotaNode) -> None:
 
 
 def prepare(leaf: QuotaLeaf) -> None:
-    """Keeps what `fits`, `add` and `take` would otherwise look up again and again.
+    """Caches on *leaf* what `fits`, `add` and `take` need.
 
-    It follows from the path of *leaf* and from where there are limits on it, not from how high these are.
+    It depends on the path of *leaf* and on which nodes have limits, not on the numbers.
     """
     below_root = [node for node in leaf.path if node.parent is not None]
     leaf.limits = tuple(
@@ -99,8 +99,7 @@ def prepare(leaf: QuotaLeaf) -> None:
 # ---------------------------------------------------------------- numbers
 
 Given = tuple[int, int, int, int]
-"""What a node gives to its parent, of one index: what it lends, what it holds beyond its local part in each layer, and the pools
-over nominal."""
+"""Per index, what a node adds to its parent: lent quota, usage beyond its local part in each layer, pools over nominal."""
 
 
 def given(node: QuotaNode, index: int) -> Given:
@@ -110,7 +109,7 @@ def given(node: QuotaNode, index: int) -> Given:
 
 
 def receive(node: QuotaNode | None, index: int, more: Given, *, sign: int = 1) -> None:
-    """A child of *node* gives *more* than before, or with *sign* -1 less; so do the nodes above, as far as that goes.  O(depth)."""
+    """Adds *more* to the contributions of the children of *node*, or subtracts it if *sign* is -1, and passes the effect up. O(depth)."""
     while node is not None and any(more):
         before = given(node, index)
         _take_in(node, index, more, sign)
@@ -119,7 +118,7 @@ def receive(node: QuotaNode | None, index: int, more: Given, *, sign: int = 1) -
 
 
 def renumber(node: QuotaNode, index: int, quota: Quota) -> None:
-    """*node* has *quota* from now on.  Setting the old quota again is the exact inverse.  O(depth)."""
+    """Sets the quota of *node*. Setting the old quota again is the exact inverse. O(depth)."""
     before = given(node, index)
     node.nominal[index] = quota.nominal
     node.borrowing[index], node.lending[index] = quota.borrowing_limit, quota.lending_limit
@@ -127,7 +126,7 @@ def renumber(node: QuotaNode, index: int, quota: Quota) -> None:
 
 
 def sum_up_all(nodes: Sequence[QuotaNode]) -> None:
-    """Sums up *nodes*, new ones that hold nothing, children first, and gives what they bring to the nodes above."""
+    """Sums up *nodes*, which are new, unused and sorted children first, and adds their contributions to the nodes above."""
     fresh = set(nodes)
     for node in nodes:
         parent = node.parent if node.parent in fresh else None
@@ -149,7 +148,7 @@ def _take_in(node: QuotaNode, index: int, more: Given, sign: int) -> None:
 
 
 def _difference(node: QuotaNode, index: int, before: Given) -> Given:
-    """Returns what *node*, in which something has changed, gives more than *before*."""
+    """Sums up *node* after a change. Returns its contribution minus *before*."""
     _sum_up(node, index)
     tell_parent_of_over(node)
     lent, decided, held, over = given(node, index)
@@ -157,9 +156,9 @@ def _difference(node: QuotaNode, index: int, before: Given) -> Given:
 
 
 def _sum_up(node: QuotaNode, index: int) -> None:
-    """Returns what *node* brings: its nominal and what its children lend it.  Sums stay within 64 bits.
+    """Recomputes the quota of the subtree: the nominal of *node* and what its children lend. Capped at 64 bits.
 
-    A pool's promise lies in its leaves (law Q1).  The limits of a root mean nothing.
+    The quota of a pool is counted in its leaves (rule Q1). Limits of a root are ignored.
     """
     total = min(node.below[index] + (0 if node.kind is Kind.POOL else node.nominal[index]), LARGEST)
     lends, borrows = (None, None) if node.parent is None else (node.lending[index], node.borrowing[index])

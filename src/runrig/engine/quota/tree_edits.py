@@ -1,9 +1,9 @@
-"""Changes a quota tree in use to what is declared now: a change costs what it changes (laws Q1, Q5, Q6, Q8).
+"""Edits a quota tree in use, at a cost that depends on what changed (rules Q1, Q5, Q6, Q8).
 
-Numbers cost O(depth) each.  What changes the shape (another parent, a limit where there was none, a cohort's first quota, a pool
-that comes or goes) costs the nodes below it.  The result is the tree that would be built anew, with the same leaves, so an edit
-back is the exact inverse.  Some rare changes are not made here, the tree is built anew for them: another set of (flavor,
-resource), the first or last weight that differs, and parents that run in a circle.
+A number costs O(depth). A change of the shape (another parent, a first limit, a cohort's first quota, a pool created or
+deleted) costs the nodes below it. The result equals a newly built tree with the same leaf objects, so the reverse edit is the
+exact inverse. Rare changes rebuild the tree: another set of (flavor, resource), the first or last weight that differs, and
+cycles of cohorts.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -35,33 +35,35 @@ from runrig.engine.quota.tree import (
 
 
 class BuildAnew(Exception):
-    """The change is not one that can be made in place; the tree may be half changed."""
+    """The tree cannot be edited in place and must be rebuilt. It may be partly edited."""
 
 
 class TreeEdit:
-    """Used once, for one *tree* and what is declared now.
+    """One edit of *tree* to what is declared now. Used once.
 
-    *recounted*: pools of which other resources are counted than before, so that their gangs ask for something else.
-    *same_nodes* False: nodes of the tree have come or gone, or twins have gone.
+    *recounted*: pools that now count other resources, so that their gangs' requests change.
+    *same_nodes* False: nodes were added or removed, or twins were removed.
     """
 
     def __init__(self, tree: QuotaTree, cohorts: Mapping[str, Cohort], pools: Mapping[str, Pool]) -> None:
         self._tree, self._cohorts, self._pools = tree, cohorts, pools
         self._builder = TreeBuilder(tree.keys)
-        self._changed: dict[QuotaNode, None] = {}  # in which numbers have changed, or below which
-        # Tops of what must be prepared anew; True: in more than who may refuse.
+        self._changed: dict[QuotaNode, None] = {}  # nodes whose numbers changed, or below which they changed
+        # Tops of subtrees to prepare again. True: more than limits changed.
         self._reshaped: dict[QuotaNode, bool] = {}
-        self._cut: dict[QuotaNode, None] = {}  # below which firm work holds more than it is promised, before or after
-        self._left: dict[str, None] = {}  # cohorts that have changed, or lost a child
+        self._cut: dict[
+            QuotaNode, None
+        ] = {}  # below these, guaranteed work exceeds its guarantee, before or after the edit
+        self._left: dict[str, None] = {}  # cohorts that changed or lost a child
         self.recounted: set[str] = set()
         self.same_nodes = True
 
     def run(self, cohorts: Iterable[str], pools: Iterable[str], capacity: Mapping[FlavorResource, int]) -> None:
-        """Takes over the declarations of these *cohorts* and *pools*.  Raises BuildAnew."""
+        """Applies the changed declarations of *cohorts* and *pools*. Raises BuildAnew."""
         self._left = dict.fromkeys(sorted(cohorts))
         for name in list(self._left):
             self._cohort(name)
-        # Names of subpools come after their parent's: it is there before them, and goes after them.
+        # Names of subpools sort after their parent's: create parents first, remove them last.
         names = sorted(pools)
         for name in reversed(names):
             if self._pools[name].state is PoolState.ARCHIVED and name in self._tree.pools:
@@ -82,19 +84,19 @@ class TreeEdit:
 
     @property
     def numbers(self) -> Collection[QuotaNode]:
-        """The nodes of which numbers have changed, and their twins, each up to its root."""
+        """The nodes whose numbers changed, and their twins, each with all its ancestors."""
         twins = [node.guarantee for node in self._changed if node.guarantee is not None]
         return dict.fromkeys(each for node in (*self._changed, *twins) for each in node.path).keys()
 
     @property
     def more(self) -> Collection[QuotaNode]:
-        """Nodes below which more than numbers has changed.  Where a promise is cut, or was, it is what the pools there draw."""
+        """Nodes below which more than numbers changed. If a guarantee is or was cut, this includes what the pools below it draw."""
         return [*(node for node, offers in self._reshaped.items() if offers), *self._cut]
 
     # ------------------------------------------------------------ cohorts
 
     def _cohort(self, name: str) -> QuotaNode:
-        """The node of a cohort, brought up to date; one that is only named exists too (law Q6)."""
+        """Returns the node of a cohort, brought up to date. Cohorts that are only named exist too (rule Q6)."""
         declared = self._cohorts.get(name, Cohort(name))
         node = self._tree.cohorts.get(name)
         if node is None:
@@ -113,7 +115,7 @@ class TreeEdit:
         return self._tree.cohorts.get(name) or self._cohort(name)
 
     def _forget_cohorts(self) -> None:
-        """Cohorts that nobody declares or names any more are gone."""
+        """Removes cohorts that are neither declared nor named."""
         for name in self._left:
             node = self._tree.cohorts[name]
             if name not in self._cohorts and not node.children:
@@ -179,7 +181,7 @@ class TreeEdit:
             self._count_used(parent)
 
     def _count_used(self, pool: QuotaNode) -> None:
-        """*pool* has got its first subpool, or lost its last: only one that has some counts what firm work below it holds."""
+        """Updates *used* of *pool*, which got its first subpool or lost its last: only pools with subpools count it."""
         firm = self._tree.firm[pool.name]
         for layer in LAYERS:
             pool.used[layer][:] = firm.usage[layer] if has_subpools(pool) else [0] * len(self._tree.keys)
@@ -195,7 +197,7 @@ class TreeEdit:
     # ------------------------------------------------------------ numbers
 
     def _number(self, node: QuotaNode, quotas: Quotas) -> None:
-        """A cohort or pool has *quotas* from now on."""
+        """Sets the quotas of a cohort or pool."""
         self._know(quotas)
         keys = self._tree.keys
         before, offers = self._shape(node), self._offers(node)
@@ -214,12 +216,12 @@ class TreeEdit:
             raise BuildAnew
 
     def _shape(self, node: QuotaNode) -> object:
-        """Returns those parts of the quotas of *node* that decide how the nodes below it are prepared, and not only with which numbers."""
+        """The parts of the quotas of *node*, other than numbers, that determine how the nodes below it are prepared."""
         limits = [(limit is None, lent is None) for limit, lent in zip(node.borrowing, node.lending, strict=True)]
         return node.declared, limits, shares(node)
 
     def _offers(self, node: QuotaNode) -> object:
-        """The part of the shape that does more than to refuse: the flavors of a pool, what is kept, what is shared."""
+        """The part of the shape that determines more than limits: the flavors of a pool, what is withheld and what is shared."""
         flavors = node.declared if node.kind is Kind.POOL else None
         return flavors, [lent is None for lent in node.lending], shares(node)
 
@@ -273,14 +275,14 @@ class TreeEdit:
         take_down(node)
 
     def _move(self, node: QuotaNode, parent: QuotaNode) -> None:
-        """With all that hangs under it."""
+        """Moves *node* with everything below it."""
         self._take_down(node)
         self._hang(node, parent)
         for index in range(len(node.nominal)):
             receive(parent, index, given(node, index))
 
     def _reshape(self, top: QuotaNode) -> None:
-        """Prepares *top* and the nodes below it anew."""
+        """Prepares *top* and the nodes below it again."""
         twins = drop_guarantees(top)
         below = list(nodes_under(top))
         for node in below:
@@ -298,7 +300,7 @@ class TreeEdit:
                 self.recounted.add(name)
 
     def _count_borrowed(self) -> None:
-        """Where weights differ, nodes keep what they borrow."""
+        """Recomputes what nodes borrow, which only matters if weights differ."""
         for top in self._reshaped:
             for node in (*nodes_under(top), *top.path):
                 note_borrowed((node,), self._tree.gpus)
