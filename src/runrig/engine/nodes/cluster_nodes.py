@@ -1,4 +1,4 @@
-"""What is free on all nodes: amounts per resource and indices of GPUs, kept up to date as gangs come and go."""
+"""Free resources and GPU indices of all nodes, updated as gangs come and go."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -19,14 +19,14 @@ from runrig.engine.nodes.topology import Ints, TopologyIndex, path_of
 class ClusterNodes:
     """All nodes, by name and in topology order.
 
-    *capacity*: per flavor and resource, over all registered nodes that have a flavor, ready or not (law Q8).
-    *indexed*: counts the nodes that were put into topology order, each time that was done.
+    *capacity*: (flavor, resource) → amount, over all nodes that match a flavor, ready or not (rule Q8).
+    *indexed*: counts the nodes sorted into topology order, for cost tests.
     """
 
     def __init__(self) -> None:
         self.by_name: dict[str, NodeCapacity] = {}
         self.capacity: dict[FlavorResource, int] = {}
-        self._listing: Counter[FlavorResource] = Counter()  # how many nodes list each
+        self._listing: Counter[FlavorResource] = Counter()  # number of nodes that list each
         self._flavors: Mapping[str, Flavor] = {}
         self._journal = Journal()
         self._caches: dict[tuple[str, ...], FitCountCache] = {}
@@ -38,9 +38,10 @@ class ClusterNodes:
         self._caches = {}
 
     def put(self, node: Node) -> bool:
-        """Adds *node*, or replaces it.  Returns True if nothing is on it now, so that what gangs hold there has to be held again.
+        """Adds or replaces *node*.
 
-        O(shapes and flavors kept), unless its place in a topology changes, or it is the first of its flavor.
+        Returns True if its usage was reset, so that the caller has to record again what gangs use there.
+        O(cached shapes and flavors), unless its position in a topology changes or it is the first of its flavor.
         """
         room = self.by_name.get(node.name)
         if room is None:
@@ -82,26 +83,26 @@ class ClusterNodes:
                 del self._listing[key], self.capacity[key]
 
     def gpus(self, layer: int) -> Mapping[str, GpusByState]:
-        """Returns the GPUs of each flavor ("" for nodes that match none); flavors whose nodes are all gone may be there with zeros.
+        """Flavor → its GPUs; "" for nodes that match no flavor. Flavors without nodes may remain with zeros.
 
-        O(nodes that changed since *layer* was last asked for).
+        O(nodes changed since the last call for *layer*).
         """
         return self._gpus.setdefault(layer, GpuCounts(layer)).read(self.by_name, self._journal)
 
     def topology(self, labels: tuple[str, ...]) -> TopologyIndex:
-        """All nodes by these labels, coarse to fine.  O(nodes log nodes) after a node came, went or moved in it."""
+        """All nodes by these labels, coarse to fine. O(nodes log nodes) after a node was added, removed or moved in it."""
         return self._cache(labels).topology
 
     def counts(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> FitCounts:
-        """How many pods of *shape* fit in every one of *layers*.  Read it at once and do not change it."""
+        """How many pods of *shape* fit in every one of *layers*. Valid until the next change; read-only."""
         return self._cache(labels).counts(shape, layers, self._journal)
 
     def counts_in_steps(self, labels: tuple[str, ...], shape: PodShape, layers: tuple[int, ...]) -> Steps[None]:
-        """Makes ready what `counts` answers next, so that it takes long at no step."""
+        """Prepares the next call of `counts` in short steps."""
         yield from self._cache(labels).counts_in_steps(shape, layers, self._journal)
 
     def free(self, labels: tuple[str, ...], resource: str, layer: int) -> Ints:
-        """Returns what is free of *resource*, per node in topology order.  Read it at once and do not change it."""
+        """Free amounts of *resource* per node, in topology order. Valid until the next change; read-only."""
         return self._cache(labels).free(resource, layer, self._journal)
 
     def _cache(self, labels: tuple[str, ...]) -> FitCountCache:
@@ -120,12 +121,12 @@ class ClusterNodes:
         return cache
 
     def takes(self, name: str, flavor: str) -> bool:
-        """Whether the node is there, of *flavor*, and takes new pods."""
+        """True if the node exists, has *flavor*, and accepts new pods."""
         room = self.by_name.get(name)
         return room is not None and room.node.open and room.node.flavor == flavor and self.tolerated(room.node)
 
     def closed(self, labels: tuple[str, ...]) -> list[NodeCapacity]:
-        """The nodes that take no new pods, in the order of the topology by *labels*.  O(these), without looking at others."""
+        """The nodes that accept no new pods, in the order of the topology by *labels*. O(such nodes) in Python."""
         cache = self._cache(labels)
         takes = np.zeros(len(cache.topology.nodes), dtype=np.bool_)
         for usable, _ in cache.takes.values():
@@ -138,7 +139,7 @@ class ClusterNodes:
         return all(taint in named for taint in node.taints if taint.effect in REPELLING_EFFECTS)
 
     def hold(self, shares: Iterable[NodeShare], requests: Requests, layer: int, *, give_back: bool = False) -> None:
-        """Takes the room of the pods of *shares* in *layer*, or gives it back.  Nodes that are gone are skipped."""
+        """Subtracts the pods of *shares* from the free resources in *layer*, or adds them if *give_back*. Skips removed nodes."""
         sign, room_of = -1 if give_back else 1, self.by_name.get
         noted: list[str] = []
         for share in shares:
@@ -167,7 +168,10 @@ class ClusterNodes:
     def with_gpus(
         self, shares: Iterable[NodeShare], requests: Requests, reserved: dict[str, int]
     ) -> Iterator[NodeShare]:
-        """*shares* with the lowest free GPU indices filled in; *reserved*: node → GPUs already given out in this placement."""
+        """Yields *shares* with the lowest free GPU indices.
+
+        *reserved*: node → number of GPUs already assigned in this placement; updated.
+        """
         per_pod = dict(requests).get(GPU, 0)
         for share in shares:
             first = reserved.get(share.node, 0)

@@ -1,6 +1,6 @@
-"""How many pods of a shape fit into each domain of a topology (laws T1, T5).
+"""How many pods of a shape fit into each domain of a topology (rules T1, T5).
 
-The counts are kept: a change on a node is added to the domains around it, O(levels) per node; nothing is counted again.
+Counts are cached. A changed node updates the domains that contain it, O(levels); nothing is counted again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,30 +15,30 @@ from runrig.engine.nodes.node_capacity import EMPTY, Journal, NodeCapacity
 from runrig.engine.nodes.topology import Ints, TopologyIndex
 
 MOST_PER_NODE = 1 << 40
-"""How many pods that ask for nothing countable fit on a node: sums over all nodes stay in 64 bits."""
+"""The count for pods that request nothing countable. Sums over all nodes stay within 64 bits."""
 
 UNLISTED = -(1 << 62)
 
 MANY = 8
-"""From so many changed nodes on it is quicker to change all at once."""
+"""With at least this many changed nodes, one vectorised update is faster."""
 
 NODES_PER_STEP = 4_000
-"""So many nodes are put into a column at once: 1 ms, or 2 if nobody has looked at them for long."""
+"""Nodes per step when a column is filled: 1 ms, or 2 ms if their data is not in the processor's cache."""
 
 NOTHING: Mapping[str, int] = {}
 
 
 class PodShape(NamedTuple):
-    """Pods that ask the same on nodes of one flavor; of an imported flavor, on those that they choose: a name for the choice."""
+    """Pods with the same requests on nodes of one flavor. In `runrig.kueue`, *flavor* names a choice of nodes."""
 
     requests: Requests
     flavor: str
 
 
 class FitCounts:
-    """How many pods of one shape fit: *levels* has per level of the topology one number per domain, the last per node.
+    """How many pods of one shape fit. *levels*: per level of the topology, one number per domain; the last level is the nodes.
 
-    *takes*: which nodes take such pods at all.
+    *takes*: per node, whether it accepts such pods at all.
     """
 
     __slots__ = ("levels", "takes")
@@ -49,7 +49,7 @@ class FitCounts:
 
     @classmethod
     def of(cls, topology: TopologyIndex, fitting: Ints, takes: NDArray[np.bool_]) -> "FitCounts":
-        """*fitting*: pods per node, as far as it *takes* any.  O(nodes)."""
+        """*fitting*: pods per node, set to 0 for nodes that do not accept any. O(nodes)."""
         fitting[~takes] = 0
         levels = [
             np.add.reduceat(fitting, starts[:-1]) if len(fitting) else np.zeros(0, dtype=np.int64)
@@ -61,14 +61,14 @@ class FitCounts:
         return FitCounts([level.copy() for level in self.levels], self.takes)
 
     def set(self, topology: TopologyIndex, at: int, fitting: int) -> None:
-        """Node *at* has room for *fitting* pods from now on; for none if it takes no such pods."""
+        """Sets the count of node *at* to *fitting*, or to 0 if it does not accept such pods."""
         more = (min(fitting, MOST_PER_NODE) if self.takes[at] else 0) - int(self.levels[-1][at])
         if more:
             for level, of in zip(self.levels, topology.of, strict=True):
                 level[of[at]] += more
 
     def set_all(self, topology: TopologyIndex, at: Sequence[int] | Ints, fitting: Sequence[int] | Ints) -> None:
-        """`set` for many nodes, which all differ."""
+        """`set` for several distinct nodes."""
         nodes = np.asarray(at)
         more = np.where(self.takes[nodes], np.minimum(fitting, MOST_PER_NODE), 0) - self.levels[-1][nodes]
         for level, of in zip(self.levels, topology.of, strict=True):
@@ -78,13 +78,13 @@ class FitCounts:
 def fitting_pods(
     rooms: Sequence[NodeCapacity], requests: Requests, layer: int, taken: Mapping[str, int] = NOTHING
 ) -> Ints:
-    """Pods per node, as `pods_in` counts them one by one, once *taken* is held of each; where that does not fit: anything."""
+    """Pods per node, like `pods_in`, after *taken* is subtracted from each. Nodes that lack *taken* have undefined counts."""
     columns = (_amounts([room.free[layer].get(resource, UNLISTED) for room in rooms]) for resource, _ in requests)
     return pods_per_node(len(rooms), requests, columns, taken)
 
 
 def pods_per_node(nodes: int, requests: Requests, columns: Iterable[Ints], taken: Mapping[str, int] = NOTHING) -> Ints:
-    """*columns*: what is left of each resource of *requests*, per node."""
+    """Pods per node. *columns*: the free amount per node, for each resource of *requests*."""
     most = np.full(nodes, MOST_PER_NODE, dtype=np.int64)
     for (resource, amount), left in zip(requests, columns, strict=True):
         fitting = np.maximum(left - taken[resource] if resource in taken else left, 0) // amount
@@ -103,7 +103,7 @@ def fitting_in_all(rooms: Sequence[NodeCapacity], requests: Requests, layers: It
 
 
 def _amounts(values: list[int]) -> Ints:
-    """One number per node: in 64 bits, or, slower, in Python's own integers where some sum of nodes is beyond that."""
+    """One number per node: 64-bit integers, or slower Python integers if a value exceeds 64 bits."""
     try:
         return np.array(values, dtype=np.int64)
     except OverflowError:
@@ -111,13 +111,13 @@ def _amounts(values: list[int]) -> Ints:
 
 
 class FitCountCache:
-    """The counts of recently used shapes, kept up to date as nodes change.
+    """The counts of recently used shapes, updated as nodes change.
 
-    *takes*: which nodes, by the name of a flavor, take pods at all; the second for the view in which all nodes are empty and up.
+    *takes*: flavor → (nodes that accept pods now, nodes that would if all were empty and ready).
     """
 
     MOST = 64
-    """How many shapes are kept; the least recently used goes first."""
+    """Number of shapes kept; the least recently used one is dropped first."""
 
     def __init__(
         self, topology: TopologyIndex, takes: Mapping[str, tuple[NDArray[np.bool_], NDArray[np.bool_]]]
@@ -128,7 +128,7 @@ class FitCountCache:
         self._free: dict[tuple[str, int], tuple[Ints, int]] = {}
 
     def free(self, resource: str, layer: int, journal: "Journal") -> Ints:
-        """Per node what is free of *resource*, UNLISTED where it is not listed; to be read only.  O(nodes that changed)."""
+        """Free amounts of *resource* per node, UNLISTED if it does not list it. Read-only. O(changed nodes)."""
         rooms = self.topology.nodes
         column, since = self._free.get((resource, layer), (None, 0))
         changed = journal.since(since) if column is not None else None
@@ -143,7 +143,7 @@ class FitCountCache:
         return column
 
     def counts(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> FitCounts:
-        """Valid until a node changes; do not change it.  O(nodes changed since the last call)."""
+        """Valid until a node changes; read-only. O(nodes changed since the last call)."""
         key = (shape, layers)
         kept = self._kept.pop(key, None)
         if kept is None or not self._follow(*key, *kept, journal):
@@ -154,7 +154,7 @@ class FitCountCache:
         return kept[0]
 
     def counts_in_steps(self, shape: PodShape, layers: tuple[int, ...], journal: "Journal") -> Steps[None]:
-        """Makes the columns of a shape that is not kept, and then its counts; the nodes stay as they are meanwhile."""
+        """Fills the columns of a new shape, then counts it. Nodes must not change between the steps."""
         if (shape, layers) in self._kept:
             return
         for layer in layers:
@@ -182,7 +182,7 @@ class FitCountCache:
     def _follow(
         self, shape: PodShape, layers: tuple[int, ...], counts: FitCounts, since: int, journal: "Journal"
     ) -> bool:
-        """Brings *counts* up to date; False if too much has changed."""
+        """Brings *counts* up to date. Returns False if too many nodes changed."""
         changed = journal.since(since)
         if changed is None or 4 * len(changed) > len(self.topology.nodes) + 64:
             return False
@@ -196,6 +196,6 @@ class FitCountCache:
         return True
 
     def _places(self, names: Iterable[str]) -> list[int]:
-        """The positions of *names* in the topology, without those that it does not have."""
+        """The positions of *names* in the topology; names that it does not contain are skipped."""
         index = self.topology.index
         return [index[name] for name in names if name in index]

@@ -1,4 +1,4 @@
-"""How many GPUs of each flavor are held, free, or on nodes that are not ready: kept, so that asking costs what has changed."""
+"""GPUs per flavor that are in use, free, or on nodes that are not ready; updated at the cost of what changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from runrig.engine.nodes.node_capacity import Journal, NodeCapacity
 
 @dataclass(frozen=True, slots=True)
 class GpusByState:
-    """The GPUs of one flavor: *held* and *free* on ready nodes, and all of those on nodes that are not ready; *ready*: how many nodes are.
+    """The GPUs of one flavor: *held* and *free* on open nodes, all GPUs of the other nodes (*not_ready*), and the number of
+    open nodes (*ready*).
 
-    *free* is negative where more is held than the nodes have.
+    *free* is negative if more GPUs are in use than the nodes have.
     """
 
     held: int = 0
@@ -21,7 +22,7 @@ class GpusByState:
 
     @property
     def capacity(self) -> int:
-        """All of those on ready nodes."""
+        """All GPUs of open nodes."""
         return self.held + self.free
 
 
@@ -29,7 +30,7 @@ _NOTHING = GpusByState()
 
 
 class GpuCounts:
-    """What is held in *layer*.  Goes on from where it last read the journal."""
+    """Counts the GPUs in use in *layer*. Continues from its last position in the journal."""
 
     def __init__(self, layer: int) -> None:
         self._layer = layer
@@ -38,7 +39,7 @@ class GpuCounts:
         self._position = 0
 
     def read(self, rooms: Mapping[str, NodeCapacity], journal: Journal) -> Mapping[str, GpusByState]:
-        """As `ClusterNodes.gpus`.  *rooms*: all nodes, by name."""
+        """See `ClusterNodes.gpus`. *rooms*: all nodes by name."""
         changed = journal.since(self._position)
         if changed is None:
             changed, self._counted, self._totals = dict.fromkeys(rooms), {}, {}

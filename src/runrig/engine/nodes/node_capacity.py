@@ -1,4 +1,4 @@
-"""What is free on one node: amounts per resource and indices of GPUs; and a journal of the nodes that changed."""
+"""Free resources and GPU indices of one node, and a journal of changed nodes."""
 
 from collections.abc import Mapping
 
@@ -6,13 +6,13 @@ from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU, UNLISTED_IS_UNCOUNTED, Requests
 
 EMPTY = 2
-"""A third layer beside the two of usage: the node with nothing on it."""
+"""A third layer, in addition to the two of usage: the node without any pods."""
 
 NO_BOUND = 1 << 62
 
 
 class NodeCapacity:
-    """A node and what is free on it, per layer; *gpus*: indices that nobody holds, ascending."""
+    """A node and its free amounts per layer. *gpus*: free indices, ascending."""
 
     __slots__ = ("free", "gpus", "node")
 
@@ -28,7 +28,7 @@ class NodeCapacity:
         self.gpus = list(range(resources.get(GPU, 0)))
 
     def replace(self, node: Node) -> bool:
-        """It is *node* now.  Returns True if it has other resources, and nothing is on it now."""
+        """Sets *node*. Returns True if its resources changed, which resets its usage."""
         before, self.node = self.node, node
         if node.resources == before.resources:
             return False
@@ -36,11 +36,11 @@ class NodeCapacity:
         return True
 
     def pods(self, requests: Requests, layer: int) -> int:
-        """How many pods of this shape fit."""
+        """How many pods with these requests fit."""
         return pods_in(self.free[layer], requests)
 
     def hold(self, requests: Requests, count: int, layer: int) -> None:
-        """Takes *count* pods' worth out of what is free; a negative *count* gives it back."""
+        """Subtracts the requests of *count* pods from the free amounts; a negative *count* adds them."""
         free = self.free[layer]
         assert isinstance(free, dict), "the EMPTY view is read only"
         for resource, amount in requests:
@@ -49,7 +49,7 @@ class NodeCapacity:
 
 
 def pods_in(free: Mapping[str, int], requests: Requests) -> int:
-    """How many pods of this shape fit into *free*; NO_BOUND if they ask nothing that is counted there."""
+    """How many pods with these requests fit into *free*; NO_BOUND if no requested resource is limited."""
     most = NO_BOUND
     for resource, amount in requests:
         left = free.get(resource)
@@ -64,7 +64,7 @@ def pods_in(free: Mapping[str, int], requests: Requests) -> int:
 
 
 class Journal:
-    """The names of changed nodes, in order; each reader goes on from its own position."""
+    """The names of changed nodes, in order. Each reader remembers its own position."""
 
     MOST = 1 << 16
 
@@ -83,7 +83,7 @@ class Journal:
         self._names.extend(names)
 
     def since(self, position: int) -> dict[str, None] | None:
-        """The names noted since *position*, each once; None if they are no longer kept."""
+        """The distinct names noted since *position*; None if they are no longer kept."""
         if position < self._start:
             return None
         return dict.fromkeys(self._names[position - self._start :])

@@ -1,6 +1,6 @@
-"""Domains: the nodes in topology order (laws T1, T5).
+"""Topology domains: the nodes in topology order (rules T1, T5).
 
-A domain of a level is a range of nodes in that order; the nodes themselves are the level below the finest key.
+A domain is a range of nodes in that order. The nodes themselves are the level below the finest key.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,11 @@ from runrig.engine.nodes.node_capacity import NodeCapacity
 Ints = NDArray[np.int64]
 
 ROOT = -1
-"""The level of the one domain that contains all others."""
+"""The level of the domain that contains all nodes."""
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
-    """(the values that occur, sorted; where each of *values* is among them).  `np.unique` would import all of `numpy.ma`: 45 ms."""
+    """(sorted distinct values, index of each value among them). `np.unique` would import `numpy.ma`, which takes 45 ms."""
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     first = np.ones(len(ranked), dtype=np.bool_)
@@ -33,7 +33,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 class Domain(NamedTuple):
-    """*at*: its place among the domains of its level; the nodes *first* to *last*, the latter not included, in topology order."""
+    """A domain. *at*: its index in its level. It contains the nodes *first* (included) to *last* (excluded) in topology order."""
 
     level: int
     at: int
@@ -44,9 +44,10 @@ class Domain(NamedTuple):
 class TopologyIndex:
     """All nodes in topology order: sorted by their labels, level by level, then by name.
 
-    A node that lacks a label stands at the end and is a domain by itself at every level: nothing with a requirement goes there
-    (law T1).  *labelled*: how many have all labels.  *names*: of the nodes.  *of*: per level, the domain of each node; the last
-    level is the nodes.
+    A node that lacks a label comes last and is a domain of its own at every level; gangs with a requirement cannot use it (rule
+    T1).
+    *labelled*: number of nodes with all labels. *names*: of the nodes. *of*: per level, the domain of each node; the last level
+    is the nodes.
     """
 
     def __init__(self, labels: Sequence[str], rooms: Iterable[NodeCapacity]) -> None:
@@ -68,7 +69,9 @@ class TopologyIndex:
         self.of: list[Ints] = []
         self.starts: list[Ints] = []
         count = len(self.nodes)
-        begins = np.ones(count, dtype=np.bool_)  # by node, whether a domain does; each node apart is one
+        begins = np.ones(
+            count, dtype=np.bool_
+        )  # whether a domain begins at the node; each node without all labels is a domain
         begins[1 : self.labelled] = False
         for depth in range(len(labels)):
             values = [path[depth] for path in self.paths]
@@ -80,7 +83,7 @@ class TopologyIndex:
 
     @cached_property
     def children(self) -> list[list[range]]:
-        """Per level but the last, the children of each domain: domains of the level below."""
+        """Per level except the last: the children of each domain, as ranges of domains of the next level."""
         children = []
         for starts, below in pairwise(zip(self.starts, self.of, strict=True)):
             first = below[1][starts[0][:-1]].tolist()
@@ -94,17 +97,17 @@ class TopologyIndex:
 
     @property
     def finest(self) -> int:
-        """The finest level whose domains are wider than a node; ROOT if there is none."""
+        """The finest level that is coarser than a node; ROOT if there is none."""
         return self.node_level - (2 if self.labels[-1:] == (HOSTNAME,) else 1)
 
     @cached_property
     def single_level(self) -> int:
-        """The level of the host names if each is a node of its own, else the level of the nodes."""
+        """The level of host names if each belongs to one node; otherwise the level of the nodes."""
         level = self.finest + 1
         return level if len(self.starts[level]) == len(self.starts[-1]) else self.node_level
 
     def whole(self, *, labelled: bool) -> Domain:
-        """All nodes, or those that have every label."""
+        """All nodes, or only those with all labels."""
         return Domain(ROOT, 0, 0, self.labelled if labelled else len(self.nodes))
 
     def domain(self, level: int, at: int) -> Domain:
@@ -112,14 +115,14 @@ class TopologyIndex:
         return Domain(level, at, int(starts[at]), int(starts[at + 1]))
 
     def inside(self, domain: Domain, level: int) -> tuple[int, int]:
-        """The domains of *level* inside *domain*: first and one after the last."""
+        """The range of domains of *level* inside *domain*: first, and one after the last."""
         if domain.first == domain.last:
             return 0, 0
         of = self.of[level]
         return int(of[domain.first]), int(of[domain.last - 1]) + 1
 
     def path(self, domain: Domain) -> tuple[str, ...]:
-        """The values of its labels, coarse to fine; of a node with its name behind."""
+        """The label values of *domain*, coarse to fine; for a node, followed by its name."""
         if domain.level == ROOT:
             return ()
         if domain.level == self.node_level:
@@ -127,14 +130,14 @@ class TopologyIndex:
         return self.paths[domain.first][: domain.level + 1]
 
     def path_of_node(self, name: str) -> tuple[str, ...]:
-        """As `path`; without the name where the finest key is the host name, which ends the path already."""
+        """Like `path`; without the name if the path already ends with the host name."""
         index = self.index[name]
         path = self.paths[index] if index < self.labelled else ()
         return path if path and self.labels[-1:] == (HOSTNAME,) else (*path, name)
 
 
 def path_of(node: Node, labels: Sequence[str]) -> tuple[str, ...] | None:
-    """The values of *labels* on *node*; None if it lacks one.  Without a host name label its own name is its host name."""
+    """The values of *labels* on *node*; None if one is missing. A missing host name label defaults to the node's name."""
     values = []
     for label in labels:
         value = node.labels.get(label, node.name if label == HOSTNAME else None)
