@@ -1,6 +1,6 @@
-"""What is declared, and what gangs hold of it: the quota tree and the nodes, kept up to date in both layers.
+"""What is declared, and what gangs use of it: the quota tree and the nodes, updated in both layers.
 
-Trial edits (`uncharge`, `charge`, `as_if_gone`) are undone by whoever makes them.
+Callers that try something (`uncharge`, `charge`, `as_if_gone`) undo it themselves.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,10 +22,12 @@ from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request, ad
 
 
 class Accounts:
-    """*place* False: there are no nodes, quota alone decides.  *sleepers*: who of those who wait need not be looked at.
-    *placed*: gangs that have a placement.  *placed_in*: the same by pool, without pools that have none.
-    *unclaimed*: stopping gangs that are still charged: no nomination waits for them.  *candidates*: gangs that may be preempted.
-    *holdings*: all that hold nodes.
+    """The quota tree, the nodes and the gangs that use them.
+
+    *place* False: there are no nodes; quota alone decides. *sleepers*: which waiting gangs need not be evaluated.
+    *placed*: gangs with a placement. *placed_in*: the same by pool; pools without any are missing.
+    *unclaimed*: stopping gangs that are still charged, because no nomination waits for them.
+    *candidates*: gangs that can be preempted. *holdings*: gangs that use nodes.
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -39,11 +41,11 @@ class Accounts:
         self.placed: dict[str, Entry] = {}
         self.placed_in: dict[str, dict[str, Entry]] = {}
         self.unclaimed: dict[str, Entry] = {}
-        self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs that are placed there
+        self.on_node: dict[str, dict[str, Entry]] = {}  # node → id → gangs placed there
         self.candidates = CandidateColumns()
         self.holdings = HoldingColumns()
         self.sleepers = Sleepers(self.leaf, self.nodes)
-        self._tree: QuotaTree | None = None  # None while something is declared that it does not follow yet
+        self._tree: QuotaTree | None = None  # None if it does not reflect the latest declarations
 
     # ------------------------------------------------------------ what is declared
 
@@ -67,7 +69,7 @@ class Accounts:
             self.sleepers.queueing_changed(pool.name)
 
     def put_node(self, node: Node) -> None:
-        """Adds or replaces *node*; gangs keep what they hold there.  O(gangs on it)."""
+        """Adds or replaces *node*; gangs keep what they use there. O(gangs on it)."""
         room = self.nodes.by_name.get(node.name)
         before = node if room is None else room.node
         if self.nodes.put(node):
@@ -86,9 +88,10 @@ class Accounts:
         self.sleepers.nodes_changed({self.nodes.drop(name).flavor})
 
     def _declared(self, *, only_quotas: bool = False) -> None:
-        """The tree follows when it is read next.  Everybody may fit now; of quotas that is found out then.
+        """Marks the tree as outdated; it is updated when it is next read. Any gang may fit now.
 
-        *only_quotas*: nothing else has changed, but for the queueing of a pool, which concerns that pool alone.
+        *only_quotas*: at most quotas, and the queueing policy of a pool, changed; the update of the tree then wakes the
+        affected gangs.
         """
         self._tree = None
         if not only_quotas:
@@ -96,7 +99,7 @@ class Accounts:
 
     @property
     def tree(self) -> QuotaTree:
-        """The quota tree with everything that is held."""
+        """The quota tree, with all usage."""
         if self._tree is None:
             capacity = {FlavorResource(flavor, GPU): 0 for flavor in self.flavors} | self.nodes.capacity
             followed = self._declarations.follow(capacity)
@@ -107,7 +110,7 @@ class Accounts:
         return self._tree
 
     def _recount(self, pools: Collection[str] | None) -> None:
-        """Gangs of *pools* ask something else of the tree than before; None: of a new one, which holds nothing yet."""
+        """Recomputes the requests of gangs of *pools*; None: of all gangs, in a new tree without usage."""
         if pools is None or pools:
             self.candidates.forget()
             self.holdings.forget()
@@ -126,14 +129,14 @@ class Accounts:
         return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
 
     def request_of(self, entry: Entry, placement: Placement) -> Request:
-        """Returns what *placement* asks of the tree, summed per (flavor, resource)."""
+        """What *placement* requests from the tree, summed per (flavor, resource)."""
         asked, counted = self.tree.asked, self.leaf(entry).counted
         chosen = zip(placement, entry.gang.pod_sets, strict=False)
         parts = [asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen]
         return parts[0] if len(parts) == 1 else summed(parts)
 
     def constraints(self, entry: Entry, counts: tuple[int, ...]) -> PlacementConstraints | None:
-        """Which of *counts* pods must lie together; None if the pool no longer has a topology key that the gang asks for."""
+        """Which of *counts* pods must be placed together; None if the pool no longer has a topology key that the gang requests."""
         return constraints_of(self.pools[entry.gang.pool].topology_keys, entry.gang.pod_sets, counts)
 
     # ------------------------------------------------------------ holding and letting go
@@ -145,7 +148,7 @@ class Accounts:
                 self.nodes.hold(each.shares, pod_set.requests, layer, give_back=give_back)
 
     def charge(self, entry: Entry, *, on_nodes: bool = True) -> None:
-        """Makes the gang count in decisions; *on_nodes* False: in quota alone."""
+        """Counts the gang in decisions. *on_nodes* False: only in quota."""
         assert not entry.charged, f"{entry.gang.id} is charged twice"
         self._record(entry, CHARGED, give_back=False, on_nodes=on_nodes)
         entry.charged = True
@@ -154,7 +157,7 @@ class Accounts:
             self.unclaimed[entry.gang.id] = entry
 
     def uncharge(self, entry: Entry, *, on_nodes: bool = True) -> None:
-        """Makes decisions take the gang as gone: the inverse of `charge`."""
+        """Makes decisions ignore the gang: the inverse of `charge`."""
         assert entry.charged, f"{entry.gang.id} is not charged"
         self._record(entry, CHARGED, give_back=True, on_nodes=on_nodes)
         entry.charged = False
@@ -164,7 +167,7 @@ class Accounts:
 
     @contextmanager
     def as_if_gone(self, entries: Iterable[Entry]) -> Iterator[None]:
-        """While it lasts, *entries* hold nothing in the layer REAL."""
+        """Within this context, *entries* use nothing in layer REAL."""
         held = [entry for entry in entries if entry.held]
         for entry in held:
             self._record(entry, REAL, give_back=True)

@@ -1,4 +1,4 @@
-"""All gangs that may be preempted, as columns: a search for targets takes its candidates from them by masks (laws R1 to R3)."""
+"""The gangs that can be preempted, as columns, so that the search for targets can filter them with masks (rules R1–R3)."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from runrig.engine.nodes.topology import Ints
 
 
 class CandidateColumns(GangColumns):
-    """*order*: that of law R3.  *pods*, *gpus*: by slot, what the gang holds anywhere."""
+    """*order*: the order of rule R3. *pods*, *gpus*: by slot, the gang's totals."""
 
     def _clear(self) -> None:
         super()._clear()
@@ -19,7 +19,7 @@ class CandidateColumns(GangColumns):
         self._charged = bytearray()
 
     def note_charged(self, entry: Entry) -> None:
-        """*entry* counts in decisions, or no longer does."""
+        """Records whether *entry* counts in decisions."""
         slot = self.slots.get(entry)
         if slot is not None:
             self._charged[slot] = entry.charged
@@ -28,7 +28,7 @@ class CandidateColumns(GangColumns):
         self._charged[slot] = entry.charged
 
     def refresh(self) -> int:
-        """Brings the columns up to date, and returns how many gangs it took in.  O(these), and O(gangs) if any came or left."""
+        """Brings the columns up to date and returns the number of gangs added. O(added), plus O(gangs) if any were added or removed."""
         return self._refresh(lambda entry: entry.preemption_key)
 
     def _take_in(self, came: Sequence[Entry]) -> None:
@@ -44,6 +44,6 @@ class CandidateColumns(GangColumns):
         self.pods, self.gpus = longer(self.pods, sums[0]), longer(self.gpus, sums[1])
 
     def counted(self) -> Ints:
-        """Who counts in decisions now: slots in the order of law R3."""
+        """The slots of the gangs that count in decisions, in the order of rule R3."""
         order: Ints = self.order[np.frombuffer(self._charged, dtype=np.bool_)[self.order]]
         return order

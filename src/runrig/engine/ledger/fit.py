@@ -1,4 +1,4 @@
-"""Does a gang fit now, in quota and on nodes, without anybody stopping?"""
+"""Does a gang fit now, in quota and on nodes, without preemption?"""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,10 @@ CHARGED_AND_HELD = LAYERS
 
 
 def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placement | None:
-    """Where *entry* can start at once with *counts* pods; None if nowhere.
+    """A placement with which *entry* can start immediately with *counts* pods; None if there is none.
 
-    While a gang is nominated, others must fit twice: beside what is decided and beside what is still there (law R4).
+    While a gang is nominated, others must fit in both layers: next to what is decided, and next to what is still running (rule
+    R4).
     """
     leaf = ledger.leaf(entry)
     if not leaf.active:
@@ -34,17 +35,17 @@ def find_place(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Placeme
 
 
 def layers_of(ledger: Ledger) -> tuple[int, ...]:
-    """The layers in which a gang has to fit so that it can start at once."""
+    """The layers in which a gang must fit to start immediately."""
     return CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
 
 
 def starts_now(ledger: Ledger, entry: Entry) -> bool:
-    """True if the gangs that had to stop for the nominated *entry* no longer hold its quota and nodes."""
+    """True if the gangs that had to stop for the nominated *entry* no longer use its quota and nodes."""
     return would_start(ledger, entry, entry.placement, entry.request)
 
 
 def would_start(ledger: Ledger, entry: Entry, placement: Placement, request: Request) -> bool:
-    """True if nothing that is still there stands in the way of *placement*, which asks *request* of the tree."""
+    """True if *placement*, which requests *request* from the tree, fits next to everything that is still running."""
     leaf = ledger.leaf(entry)
     if not leaf.active or not fits(leaf, request, REAL):
         return False
@@ -64,7 +65,7 @@ def place_on_nodes(
     layers: Sequence[int] = CHARGED_ONLY,
     within: Domain | None = None,
 ) -> Placement | None:
-    """*choice* with nodes inside *within*; None if there is no room; *choice* itself where quota alone decides."""
+    """*choice* with nodes inside *within*; None if it does not fit; *choice* itself if quota alone decides."""
     if not ledger.place:
         return choice
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
@@ -74,7 +75,7 @@ def place_on_nodes(
 
 
 def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...] = CHARGED_ONLY) -> Steps[None]:
-    """Counts what the nodes hold of *choice*, in steps: a search for a place then finds it counted."""
+    """Counts in steps what a placement of *choice* needs, so that the search finds it cached."""
     constraints = ledger.constraints(entry, tuple(each.count for each in choice)) if ledger.place else None
     if constraints is not None:
         for request in pod_requests(entry, choice):
@@ -93,7 +94,7 @@ def with_nodes(choice: Placement, layout: Layout) -> Placement | None:
 
 
 def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domain | None = None) -> bool:
-    """Whether `place_on_nodes` finds a place for *choice*."""
+    """True if `place_on_nodes` finds a placement for *choice*."""
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
@@ -103,7 +104,7 @@ def room_on_nodes(ledger: Ledger, entry: Entry, choice: Placement, within: Domai
 
 
 def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, ...]) -> bool:
-    """Whether in *layers* some domain has room for each group of pods of *choice*, each shape counted alone."""
+    """True if in *layers* some domain has room for each group of pods of *choice*, each shape taken alone."""
     if not ledger.place:
         return True
     constraints = ledger.constraints(entry, tuple(each.count for each in choice))
@@ -112,7 +113,7 @@ def may_lie(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[int, 
 
 
 def with_gpus(ledger: Ledger, gang: Gang, placement: Placement) -> Placement:
-    """*placement* with the indices of the GPUs that its pods get: the lowest free ones of each node."""
+    """*placement* with the GPU indices of its pods: the lowest free ones of each node."""
     reserved: dict[str, int] = {}
     return tuple(
         Assignment(

@@ -1,6 +1,6 @@
-"""Gangs as columns: NumPy takes those that somebody asks for by masks, without looking at any of them one by one.
+"""Gangs as NumPy columns, so that queries can filter them with masks instead of visiting each one.
 
-Kept as gangs come and go, and not made anew for each question.  A process that is forked only reads them, so its pages stay shared.
+Updated as gangs come and go, not rebuilt for each query. A forked process only reads them, so its memory pages stay shared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ Key = tuple[float, float, str]
 """The sort key of a gang."""
 
 SPARE = 1024
-"""How many slots of gangs that are gone are kept beside one for each that is there."""
+"""Slots of removed gangs that are kept, in addition to one per existing gang."""
 
 
 class HeldRows(NamedTuple):
-    """One row per gang, pod set and node.  *who*: the gang's place among those asked for; *node*: in topology order."""
+    """One row per gang, pod set and node. *who*: index of the gang among those queried. *node*: in topology order."""
 
     who: Ints
     node: Ints
@@ -32,7 +32,7 @@ class HeldRows(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """The slot of a gang that left, and what it held."""
+    """The slot of a removed gang, and what it used."""
 
     slot: int
     placement: Placement
@@ -41,10 +41,10 @@ class _Left(NamedTuple):
 
 
 class GangColumns:
-    """Each gang has a *slot*, by which the columns are indexed; those that came since `refresh` have none yet.
+    """Each gang has a *slot*, its index in the columns. Gangs added since `refresh` have none yet.
 
-    *entries*: by slot, also those that are gone.  *slots*: of those that are there.  *order*: these slots, sorted.
-    *pool*, *request*: by slot, as numbers of *pools* and *requests*.
+    *entries*: by slot, including removed gangs. *slots*: of existing gangs. *order*: their slots, sorted. *pool*, *request*: by
+    slot, as numbers in *pools* and *requests*.
     """
 
     def __init__(self) -> None:
@@ -59,10 +59,10 @@ class GangColumns:
         self.order, self.pool, self.request = (column(()) for _ in range(3))
         self._keys: list[tuple[Key, int]] = []  # of `_all`
         self._there = bytearray()
-        self._all = column(())  # `order`, and some that are gone
-        self._moved = False  # somebody left or came back since `order` was made
+        self._all = column(())  # `order`, plus some removed gangs
+        self._moved = False  # a gang was removed or restored since `order` was computed
         self._left: dict[Entry, _Left] = {}  # since the last `refresh`
-        # One row for each gang, pod set and node: the numbers of the node and of what a pod asks, and how many pods.
+        # One row per gang, pod set and node: numbers of the node and of the requests per pod, and the number of pods.
         self._rows = np.zeros((3, 0), dtype=np.int64)
         self._first_row = column((0,))  # by slot, and the end
         self._nodes: dict[str, int] = {}
@@ -72,7 +72,7 @@ class GangColumns:
     # ------------------------------------------------------------ edits
 
     def add(self, entry: Entry) -> None:
-        """*entry* belongs here from now on, and holds what it will hold.  What a trial took out and puts back gets its slot again."""
+        """Adds *entry*, whose placement is final. A gang that a what-if run removed and restores gets its slot back."""
         left = self._left.pop(entry, None)
         if left is not None and left[1:] == (entry.placement, entry.request, entry.admitted_at):
             self.slots[entry] = left.slot
@@ -92,15 +92,15 @@ class GangColumns:
             self._left[entry] = _Left(slot, entry.placement, entry.request, entry.admitted_at)
 
     def _is_back(self, entry: Entry, slot: int) -> None:
-        """*entry* has its *slot* again."""
+        """*entry* got its *slot* back."""
 
     def forget(self) -> None:
-        """All is made anew: gangs ask something else of the tree, or most of what is kept is of those that are gone."""
+        """Rebuilds everything at the next refresh: requests changed, or most of the data belongs to removed gangs."""
         self._new = dict.fromkeys((*self.slots, *self._new))
         self._clear()
 
     def _refresh(self, key: Callable[[Entry], Key]) -> int:
-        """Brings the columns up to date, and returns how many gangs it took in.  O(these), and O(gangs) if any came or left."""
+        """Brings the columns up to date and returns the number of gangs added. O(added), plus O(gangs) if any were added or removed."""
         if len(self.entries) > 2 * len(self.slots) + SPARE:
             self.forget()
         if self._new:
@@ -147,7 +147,7 @@ class GangColumns:
     # ------------------------------------------------------------ reading, after a refresh
 
     def by_pool(self, values: Mapping[str, int]) -> Ints:
-        """*values* of pools, by their numbers; 0 for all others."""
+        """*values* by pool, as a list by pool number; 0 for all others."""
         found = np.zeros(len(self.pools), dtype=np.int64)
         for name, value in values.items():
             if name in self.pools:
@@ -155,7 +155,7 @@ class GangColumns:
         return found
 
     def held(self, slots: Ints, resources: Sequence[str], topology: TopologyIndex, whole: Domain) -> HeldRows:
-        """Returns what the gangs of *slots* hold of *resources* on the nodes of *whole*, a domain of *topology*."""
+        """What the gangs of *slots* use of *resources* on the nodes of *whole*, a domain of *topology*."""
         first = self._first_row[slots]
         many = self._first_row[slots + 1] - first
         rows = np.arange(many.sum()) + (first - many.cumsum() + many).repeat(many)
@@ -167,11 +167,11 @@ class GangColumns:
         return HeldRows(who, node, {each: self._per_pod(each)[what] * count for each in resources})
 
     def _per_pod(self, resource: str) -> Ints:
-        """How much of *resource* a pod asks, by the number of what it asks."""
+        """The amount of *resource* that a pod requests, by number of the requests."""
         return column([dict(asked).get(resource, 0) for asked in self._asked])
 
     def _places_in(self, topology: TopologyIndex) -> Ints:
-        """By number of a node, its place in *topology*; -1 if it is not in it."""
+        """Position of each node in *topology*, by node number; -1 if it does not contain it."""
         known, places = self._places.get(topology.labels, (topology, column(())))
         if known is not topology:
             places = column(())

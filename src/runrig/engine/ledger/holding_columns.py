@@ -1,4 +1,4 @@
-"""All gangs that hold nodes, as columns: what each workflow would give back by ending is arithmetic on them."""
+"""All gangs that use nodes, as columns, to compute what each workflow would free by ending."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from runrig.engine.nodes.topology import Ints
 
 
 class HoldingColumns(GangColumns):
-    """*order*: who has to end soonest comes first.  *workflow*: by slot, as numbers of *names*.  *firm*: by slot."""
+    """*order*: latest possible end, earliest first. *workflow*: by slot, as numbers in *names*. *firm*: by slot."""
 
     def _clear(self) -> None:
         super()._clear()
@@ -19,7 +19,7 @@ class HoldingColumns(GangColumns):
         self.workflow, self.firm = column(()), np.zeros(0, dtype=np.bool_)
 
     def refresh(self, most_s: Callable[[str], float | None]) -> int:
-        """As `CandidateColumns.refresh`.  *most_s*: workflow → how long it may run at most; None: without limit."""
+        """See `CandidateColumns.refresh`. *most_s*: workflow → its run time limit in seconds; None: unlimited."""
 
         def ends(entry: Entry) -> tuple[float, float, str]:
             since, most = entry.admitted_at or 0.0, most_s(entry.gang.workflow)
@@ -37,7 +37,7 @@ class HoldingColumns(GangColumns):
         self.firm = np.concatenate([self.firm, np.array([each.bucket.firm for each in came], dtype=np.bool_)])
 
     def workflows(self, *, without: str) -> Ints:
-        """The numbers of all workflows that hold anything, but for one; a workflow comes where the last of its gangs does."""
+        """The numbers of all workflows that use anything, except *without*, ordered by their last gang in *order*."""
         last = np.full(len(self.names), -1)
         np.maximum.at(last, self.workflow[self.order], np.arange(len(self.order)))
         if without in self._numbers:
@@ -47,7 +47,7 @@ class HoldingColumns(GangColumns):
         return ordered
 
     def knows(self, workflow: str) -> bool:
-        """True if *workflow* holds anything, or did lately."""
+        """True if *workflow* uses anything, or did recently."""
         return workflow in self._numbers
 
     def among(self, entries: Sequence[Entry]) -> Bools:

@@ -1,10 +1,10 @@
-"""The ledger: every gang, what it holds of quota and nodes, and who waits; kept as actions apply, never rebuilt per cycle.
+"""The ledger: every gang, its quota and nodes, and the queue; updated as actions are applied, never rebuilt.
 
-A gang holds in two layers.  PENDING: in neither.  NOMINATED: CHARGED only (law R4).  ADMITTED: both.  STOPPING: both, but a
-target that a nomination waits for is REAL only, so that what it frees is reserved for once.
+A gang uses resources in two layers. PENDING: neither. NOMINATED: only CHARGED (rule R4). ADMITTED: both. STOPPING: both, but
+only REAL if a nomination waits for it, so that what it frees is reserved only once.
 
-Gangs change in two ways only: `apply` takes one decision, `restore` takes the rows of a store.  Trials undo what they applied
-gang by gang (`take_out`, `put_back`).
+Gangs change only through `apply`, for one decision, and `restore`, for stored rows. What-if runs undo what they applied gang by
+gang (`take_out`, `put_back`).
 """
 
 from bisect import bisect_left, insort
@@ -36,9 +36,9 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
 
 class Ledger(Accounts):
-    """*effort*: counts what searches for targets do; cuts long cycles.  *ranks*: what is pending, by rank.
+    """All gangs. *effort*: counts the work of searches for targets, to limit long cycles. *ranks*: pending gangs by rank.
 
-    *left_alone*: gangs that nobody may preempt or count on (law W8).
+    *left_alone*: gangs that can be neither preempted nor relied on (rule W8).
     """
 
     def __init__(self, *, place: bool = True) -> None:
@@ -55,22 +55,25 @@ class Ledger(Accounts):
 
     @property
     def skewed(self) -> bool:
-        """True while the layers differ: a gang is nominated, or stops for one that is."""
+        """True while the layers differ, because a gang is nominated or stops for a nominated one."""
         return bool(self.nominated)
 
     @property
     def settled(self) -> bool:
-        """True if a cycle can free nothing: nobody may be preempted, stops, or is nominated.  O(pools)."""
+        """True if a cycle cannot free anything: no gang is preemptible, stopping or nominated. O(pools)."""
         return not (self.nominated or self.stopping or any(self.preemptible.values()))
 
     def waiting_for(self, gang: str) -> Collection[Entry]:
-        """The nominated gangs that wait until *gang* is gone."""
+        """The nominated gangs that wait for *gang* to stop."""
         return self._waiting_for.get(gang, {})
 
     # ------------------------------------------------------------ decisions
 
     def apply(self, action: Decision, at: float) -> None:
-        """Takes one decision at time *at*.  O(depth + nodes of the gang).  Raises IllegalStep where `transitions.GANG` has none."""
+        """Applies one decision.
+
+        *at*: its time. O(depth + nodes of the gang). Raises IllegalStep if the gang's state does not allow it.
+        """
         gang_id = action.gang.id if isinstance(action, Queue) else action.gang
         entry = self.entries.get(gang_id)
         state = None if entry is None else entry.state
@@ -103,9 +106,9 @@ class Ledger(Accounts):
                 self._try_again(self.entries[gang])
 
     def restore(self, rows: Iterable[GangRow]) -> None:
-        """Takes the gangs of *rows* as they stood.  Nominated ones come last: their targets must be there, or are not waited for.
+        """Restores the gangs of *rows*, in the order of submission, so that each is appended to its queue.
 
-        In the order of submission, so that those that wait come to the end of their queues.
+        Nominated gangs come last, because their targets must exist; missing targets have stopped.
         """
         rows = sorted(rows, key=lambda row: (row.gang.submitted_at, row.gang.id))
         for row in rows:
@@ -155,7 +158,7 @@ class Ledger(Accounts):
         self._charge_anew(entry)
 
     def _end_nomination(self, entry: Entry) -> None:
-        """Charges the targets that are still there again, unless another nomination waits for them."""
+        """Charges remaining targets again, unless another nomination waits for them."""
         self.sleepers.holds_less(entry, (CHARGED,))
         self.uncharge(entry)
         for target in self._wait_for_nobody(entry):
@@ -169,7 +172,7 @@ class Ledger(Accounts):
             self._waiting_for.setdefault(name, {})[entry] = None
 
     def _wait_for_nobody(self, entry: Entry) -> list[Entry]:
-        """Returns its former targets for whom no other nomination waits."""
+        """Returns its former targets that no other nomination waits for."""
         del self.nominated[entry.gang.id]
         targets, entry.waits_for = entry.waits_for, ()
         for name in targets:
@@ -179,7 +182,7 @@ class Ledger(Accounts):
         return [self.entries[name] for name in targets if name not in self._waiting_for]
 
     def _place(self, entry: Entry, placement: Placement) -> None:
-        """*placement* is what the gang will hold; it holds nothing now."""
+        """Sets the placement that the gang is about to use; it uses nothing now."""
         self._leave_nodes(entry)
         entry.placement, entry.request = placement, self.request_of(entry, placement)
         if placement:
@@ -217,13 +220,13 @@ class Ledger(Accounts):
         self._candidate(entry)
 
     def _charge_anew(self, entry: Entry) -> None:
-        """A pool that starts to borrow loses the protection of law R2: gangs that found no target before may find one."""
+        """Charges *entry*. Gangs without targets may get some: a pool that starts to borrow loses the protection of rule R2."""
         before = above_nominal(self.leaf(entry), entry.request)
         self.charge(entry)
         self.sleepers.holds_more(entry, before)
 
     def _replace(self, entry: Entry, placement: Placement) -> None:
-        """The admitted *entry* holds *placement* instead of what it held, in both layers."""
+        """Replaces the placement of the admitted *entry* in both layers."""
         self.sleepers.holds_less(entry, LAYERS)
         self._no_candidate(entry)
         self._let_go(entry)
@@ -234,7 +237,7 @@ class Ledger(Accounts):
         self._candidate(entry)
 
     def _try_again(self, entry: Entry) -> None:
-        """A refused gang no longer waits for a change (law T7); one that still stops will not wait for it once it is queued again."""
+        """Lets a refused gang be tried again (rule T7), immediately or, if it is still stopping, once it is queued again."""
         gang = replace(entry.gang, refused="")
         if entry.state is GangState.STOPPING:
             entry.gang = gang
@@ -243,28 +246,28 @@ class Ledger(Accounts):
             self._queue(gang)
 
     def _stop(self, entry: Entry) -> None:
-        """A gang that stops already is stopped for another cause: for the ledger nothing changes."""
+        """Stops an admitted gang. If it is already stopping, the ledger does not change."""
         if entry.state is GangState.ADMITTED:
             self._no_candidate(entry)
             entry.state = GangState.STOPPING
             self._stops(entry)
             if entry.charged:
                 self.unclaimed[entry.gang.id] = entry
-                self.sleepers.gave_back(CANDIDATES)  # whoever was passed over may wait for it now
+                self.sleepers.gave_back(CANDIDATES)  # gangs that were passed over may now wait for it
 
     def _stops(self, entry: Entry) -> None:
         self.stopping[entry.gang.id] = entry
         insort(self.stopping_ids, entry.gang.id)
 
     def leave_alone(self, gang: str) -> None:
-        """Nobody may preempt *gang*, which goes on holding what it holds, until `take_up` (law W8)."""
+        """Excludes *gang* from preemption until `take_up`; it keeps its quota and nodes (rule W8)."""
         entry = self.entries[gang]
         if entry.state is GangState.ADMITTED:
             self._no_candidate(entry)
         self.left_alone.add(gang)
 
     def take_up(self, gang: str) -> None:
-        """The inverse of `leave_alone`; nothing for a gang that is not left alone."""
+        """The inverse of `leave_alone`; no effect on other gangs."""
         if gang in self.left_alone:
             self.left_alone.remove(gang)
             entry = self.entries.get(gang)
@@ -289,14 +292,14 @@ class Ledger(Accounts):
         self.sleepers.holds_less(entry, entry.layers)
         self.take_out(entry)
         for each in self._waiting_for.pop(entry.gang.id, ()):
-            # The id comes back when the gang is queued again; that one is nobody's target.
+            # The id returns when the gang is queued again, but that gang is not a target.
             each.waits_for = tuple(name for name in each.waits_for if name != entry.gang.id)
         del self.entries[entry.gang.id]
 
     # ------------------------------------------------------------ one gang, whole
 
     def take_out(self, entry: Entry) -> None:
-        """It holds nothing, and stands nowhere but in *entries*.  Targets that it waited for stay as they are."""
+        """Removes *entry* from everything except *entries*; it uses nothing then. Its targets do not change."""
         match entry.state:
             case GangState.PENDING:
                 self._no_longer_waits(entry)
@@ -314,7 +317,7 @@ class Ledger(Accounts):
         self._place(entry, ())
 
     def put_back(self, entry: Entry, was: Standing) -> None:
-        """Puts back what `take_out` took out, as it *was*: its inverse."""
+        """Restores *entry* as it *was*: the inverse of `take_out`."""
         was.give(entry)
         self.entries[entry.gang.id] = entry
         if entry.state is GangState.PENDING:

@@ -1,6 +1,6 @@
-"""Which flavor each pod set of a gang takes, tried in the order of the pool.
+"""Choices of flavors for the pod sets of a gang, in the order of the pool.
 
-Pod sets that ask for the same thing take the same flavor if they can; they are mixed only where that finds no place.
+Pod sets with the same requests get the same flavor if possible; mixed choices come last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,20 +14,20 @@ from runrig.engine.ledger.queue import Entry, Option
 from runrig.engine.placement.demand import PodRequest
 
 MOST_CHOICES = 256
-"""Most combinations of flavors that are tried for one gang."""
+"""Maximum number of flavor combinations tried for one gang."""
 
 
 def flavors_of(ledger: Ledger, pool: Pool, pod_set: PodSet) -> tuple[str, ...]:
-    """The flavors that *pod_set* may take in *pool*, in order: the platform that it names, or all of the pool."""
+    """The flavors that *pod_set* can use in *pool*, in order: the platform that it names, or all of the pool."""
     allowed = pool.flavors or tuple(ledger.flavors)
     platform = pod_set.platform or pool.default_platform
     return allowed if platform is None else tuple(name for name in allowed if name == platform)
 
 
 def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed: bool = False) -> Iterator[Placement]:
-    """Combinations of flavors for *counts* pods per pod set, without nodes; the pool's first flavors first.
+    """Yields combinations of flavors for *counts* pods per pod set, without nodes, the pool's preferred flavors first.
 
-    *mixed*: then also those in which pod sets that ask for the same thing differ.  At most MOST_CHOICES.
+    *mixed*: followed by those in which pod sets with the same requests have different flavors. At most MOST_CHOICES.
     """
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
@@ -45,7 +45,7 @@ def flavor_choices(ledger: Ledger, entry: Entry, counts: Sequence[int], *, mixed
 
 
 def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
-    """True if there are more combinations than are tried, so that a place may have been missed (law T1)."""
+    """True if not all combinations are tried, so that a placement may have been missed (rule T1)."""
     pool = ledger.pools[entry.gang.pool]
     pod_sets = entry.gang.pod_sets
     if len(pod_sets) == 1:
@@ -56,7 +56,7 @@ def choices_left_out(ledger: Ledger, entry: Entry) -> bool:
 
 
 def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: bool = False) -> Iterable[Option]:
-    """`flavor_choices`, each with what it asks of the tree; worked out once per bucket for full gangs of one pod set."""
+    """`flavor_choices`, each with its request to the tree. Cached per bucket for full gangs with one pod set."""
     bucket = entry.bucket
     if len(counts) > 1 or counts != bucket.counts:
         found = flavor_choices(ledger, entry, counts, mixed=mixed)
@@ -72,7 +72,7 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
 
 
 def pod_requests(entry: Entry, choice: Placement) -> list[PodRequest]:
-    """Returns what *choice* asks of the nodes, one per pod set."""
+    """What *choice* requests from the nodes, one per pod set."""
     return [
         PodRequest(pod_set.requests, each.flavor, each.count)
         for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)
@@ -92,7 +92,7 @@ def _together(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterato
 
 
 def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[Chosen]:
-    """Which of several identical pod sets takes which flavor makes no difference, so each mixture comes once."""
+    """Yields each mixture once: identical pod sets are interchangeable."""
     alike = _alike(pod_sets)
     ways = [combinations_with_replacement(flavors_of(ledger, pool, members[0]), len(members)) for members in alike]
     kinds = _kinds(pod_sets)
@@ -106,7 +106,7 @@ def _mixed(ledger: Ledger, pool: Pool, pod_sets: Sequence[PodSet]) -> Iterator[C
 def _in_pod_set_order(
     pod_sets: Sequence[PodSet], groups: Sequence[Sequence[PodSet]], chosen: Sequence[Chosen]
 ) -> Chosen:
-    """The flavors *chosen* for the members of each group, brought into the order of the pod sets."""
+    """The flavors *chosen* per group member, in the order of the pod sets."""
     flavor_of = {
         each.name: flavor
         for members, flavors in zip(groups, chosen, strict=True)
@@ -116,7 +116,7 @@ def _in_pod_set_order(
 
 
 def _kinds(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
-    """Pod sets that ask for the same thing, together."""
+    """Groups pod sets with the same requests and platform."""
     found: dict[object, list[PodSet]] = {}
     for each in pod_sets:
         found.setdefault((each.requests, each.platform), []).append(each)
@@ -124,7 +124,7 @@ def _kinds(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
 
 
 def _alike(pod_sets: Sequence[PodSet]) -> list[list[PodSet]]:
-    """Pod sets that differ in nothing but the name, together."""
+    """Groups pod sets that differ only in their name."""
     found: dict[object, list[PodSet]] = {}
     for each in pod_sets:
         key = (each.requests, each.platform, each.count, each.min_count, each.topology)

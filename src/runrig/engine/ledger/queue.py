@@ -1,4 +1,4 @@
-"""The queue: gangs as the ledger keeps them, and buckets of gangs that get the same answer, in the order of law P4."""
+"""The queue: gangs as the ledger keeps them, and buckets of equivalent gangs, in the order of rule P4."""
 
 import enum
 from array import array
@@ -17,20 +17,20 @@ from runrig.domain.quantities import GPU, Requests
 from runrig.engine.quota.quota_node import CHARGED, REAL, QuotaLeaf, Request
 
 Order = tuple[int, float, str]
-"""Place in the order of law P4: higher rank, earlier submission, id; lower comes first."""
+"""Queue position by rule P4: higher rank, earlier submission, id; lower values come first."""
 
 Option = tuple[Placement, Request]
-"""A choice of flavors, without nodes, and what it asks of the tree."""
+"""A choice of flavors, without nodes, and its request to the tree."""
 
 AskedBy = tuple[QuotaLeaf, frozenset[str], Pool]
-"""What a request of a bucket is worked out from: the leaf, what it counts, the pool."""
+"""What determines the request of a bucket: the leaf, the resources that it counts, the pool."""
 
 SPARE = 64
-"""How many outdated places a barrier may keep beside one for each sleeper."""
+"""Outdated entries that a barrier may keep, in addition to one per sleeper."""
 
 
 class BucketKey(NamedTuple):
-    """Gangs that get the same answer: same leaf, same rank, same shape, and all of them or none to be tried (law T7)."""
+    """Gangs that get the same answer: same leaf, rank and shape, and all or none of them refused (rule T7)."""
 
     pool: str
     firm: bool
@@ -40,7 +40,7 @@ class BucketKey(NamedTuple):
 
 
 class Pass(enum.IntEnum):
-    """In which part of a cycle a bucket is looked at: HIGH and NORMAL; LOW within its pool's nominal; LOW that borrows."""
+    """The part of a cycle that evaluates a bucket: HIGH and NORMAL; LOW within its pool's nominal; LOW that borrows."""
 
     FIRM = 0
     WITHIN = 1
@@ -48,17 +48,18 @@ class Pass(enum.IntEnum):
 
 
 Place = tuple[Order, int, "Bucket"]
-"""The order of a bucket's head when the place was given, a number that tells two places of one gang apart, and the bucket."""
+"""The order of the bucket's head when it was filed, a unique number as tie-breaker, and the bucket."""
 
 _numbers = count()
 
 
 class Barrier:
-    """Who sleeps here, per pass and need, in order.  *key*, *sources*: as `Sleepers.barrier` made it.
+    """The buckets asleep at one condition, by pass and need, in order. *key*, *sources*: see `Sleepers.barrier`.
 
-    *room*: what is there now, in the unit of the needs; asked only in cycles.
-    *rises*: how often something was given back at its source, which is the room where None is given.
-    Places are outdated once their bucket is awake, or sleeps for another need or pass; they are dropped when they come up.
+    *room*: what is available now, in the unit of the needs; only called in cycles.
+    *rises*: how often something was released at its sources; used as the room if *room* is None.
+    An entry is outdated once its bucket is awake or sleeps for another need or pass. Outdated entries are dropped when they are
+    reached.
     """
 
     __slots__ = ("_places", "filed", "key", "rises", "room", "sleepers", "sources")
@@ -72,30 +73,30 @@ class Barrier:
         self.filed = 0
 
     def file(self, bucket: "Bucket", turn: Pass, need: int) -> None:
-        """Gives *bucket* a place for its present head."""
+        """Files *bucket* under its current head."""
         heappush(self._places[turn].setdefault(need, []), (bucket.waiting[0].order, next(_numbers), bucket))
         self.filed += 1
         if self.filed > 2 * self.sleepers + SPARE:
             self._tidy()
 
     def needs(self, turn: Pass) -> list[int]:
-        """The needs that room is enough for, of all that somebody sleeps with."""
+        """All needs of sleepers that the current room satisfies."""
         room = self.room() if self._places[turn] else 0
         return [need for need in self._places[turn] if need <= room]
 
     def asleep_for(self, turn: Pass, need: int) -> Iterator["Bucket"]:
-        """Yields those who sleep for *need*, in no order, some of them twice."""
+        """Yields the buckets that sleep for *need*, unordered and possibly more than once."""
         return (bucket for *_, bucket in self._places[turn].get(need, ()) if self._sleeps(bucket, turn, need))
 
     def first(self, turn: Pass, need: int) -> Place | None:
-        """The first of those who sleep for *need*, with its place in the queue."""
+        """The first bucket in the queue that sleeps for *need*, with its position; None if there is none."""
         places = self._places[turn].get(need, [])
         while places:
             order, _, bucket = places[0]
             if not self._sleeps(bucket, turn, need):
                 heappop(places)
                 self.filed -= 1
-            elif order != bucket.waiting[0].order:  # its head has left; of an earlier one there is a place before this
+            elif order != bucket.waiting[0].order:  # its head has left; an earlier one is filed ahead of this
                 heapreplace(places, (bucket.waiting[0].order, next(_numbers), bucket))
             else:
                 return places[0]
@@ -124,13 +125,13 @@ AWAKE: Mapping[Barrier, int] = {}
 
 
 class Bucket:
-    """The gangs of one key that wait.  *waiting*: in order.
+    """The waiting gangs with one key. *waiting*: in order.
 
-    *counts*: pods per pod set of the full gang.  *asleep*: the pass of a cycle in which it failed, None while it is awake;
-    *before*: the barriers that it sleeps before, each with what it needs there (`sleeping.py`).
-    *parked*: of a STRICT_FIFO pool, whose buckets do not sleep: `Sleepers.changes` when its head found no place.
-    *options*: what the full gang may take, with what that asks of the tree; *options_of*: what they were worked out from, and
-    the name of the pod set.  *first*, *first_of*: the request of the first of them, as `queue_order` keeps it.
+    *counts*: pods per pod set of the full gang. *asleep*: the pass in which it failed; None: awake.
+    *before*: the barriers at which it sleeps, each with the amount that it needs (`sleeping.py`).
+    *parked*: for STRICT_FIFO pools, whose buckets do not sleep: `Sleepers.changes` when no placement was found for its head.
+    *options*: the flavor choices of the full gang with their requests; *options_of*: what they were computed from.
+    *first*, *first_of*: the request of the first option, cached by `queue_order`.
     """
 
     __slots__ = (
@@ -164,23 +165,23 @@ class Bucket:
 
     @property
     def place(self) -> tuple[int, float]:
-        """Its place in the order of law P4, but for the id: by rank, and by the submission of the first."""
+        """The queue position of its head by rule P4, without the id: by rank, then by time of submission."""
         return -self.rank, self.waiting[0].gang.submitted_at
 
     def add(self, entry: "Entry") -> None:
-        last = not self.waiting or self.waiting[-1].order < entry.order  # as most do
+        last = not self.waiting or self.waiting[-1].order < entry.order  # the usual case
         self.waiting.insert(len(self.waiting) if last else self.ahead_of(entry), entry)
 
     def remove(self, entry: "Entry") -> None:
         del self.waiting[0 if self.waiting[0] is entry else self.ahead_of(entry)]
 
     def ahead_of(self, entry: "Entry") -> int:
-        """How many of those who wait here come before *entry*, which is of the same rank.  O(log gangs)."""
+        """How many gangs of the bucket are ahead of *entry*, which has the same rank. O(log gangs)."""
         return bisect_left(self.waiting, entry.order, key=in_order)
 
 
 def asked(gang: Gang) -> int:
-    """GPUs at full size."""
+    """GPUs of the gang at full size."""
     return sum(each.count * amount for each in gang.pod_sets for kind, amount in each.requests if kind == GPU)
 
 
@@ -190,9 +191,10 @@ def bucket_key(gang: Gang) -> BucketKey:
 
 
 class PoolQueue:
-    """All that waits in one pool with one rank.  *times*: when each was submitted, sorted: who is ahead is found without looking at any.
+    """The waiting gangs of one pool with one rank.
 
-    *bounds*, *bounds_of*: (index, least, most) that its buckets ask for first, as `queue_order` keeps them.
+    *times*: their submission times, sorted, so that positions are found by bisection.
+    *bounds*, *bounds_of*: (index, minimum, maximum) of the first requests of its buckets, cached by `queue_order`.
     """
 
     __slots__ = ("_gpus", "bounds", "bounds_of", "buckets", "times")
@@ -206,18 +208,18 @@ class PoolQueue:
 
     @property
     def gpus(self) -> int:
-        """GPUs that all of it asks for, at full size.  O(buckets) when it is asked first; from then on it is kept."""
+        """GPUs that its gangs request at full size. O(buckets) for the first call, then kept up to date."""
         if self._gpus is None:
             self._gpus = sum(len(bucket.waiting) * asked(bucket.waiting[0].gang) for bucket in self.buckets)
         return self._gpus
 
     @property
     def counted(self) -> bool:
-        """Somebody has asked for its `gpus`."""
+        """True if `gpus` has been requested."""
         return self._gpus is not None
 
     def add(self, entry: "Entry") -> None:
-        """*entry* has come to its bucket."""
+        """Adds *entry*, which has just been added to its bucket."""
         if self._gpus is not None:
             self._gpus += asked(entry.gang)
         insort(self.times, entry.gang.submitted_at)
@@ -226,7 +228,7 @@ class PoolQueue:
             self.bounds_of = None
 
     def remove(self, entry: "Entry") -> None:
-        """*entry* has left its bucket."""
+        """Removes *entry*, which has just been removed from its bucket."""
         if self._gpus is not None:
             self._gpus -= asked(entry.gang)
         del self.times[bisect_left(self.times, entry.gang.submitted_at)]
@@ -235,9 +237,9 @@ class PoolQueue:
             self.bounds_of = None
 
     def ahead_of(self, entry: "Entry") -> int:
-        """How many of those who wait here come before *entry*, which is of the same rank.
+        """How many gangs here are ahead of *entry*, which has the same rank.
 
-        O(log gangs); O(buckets x log gangs) where some were submitted at the same time.
+        O(log gangs); O(buckets × log gangs) if some were submitted at the same time.
         """
         at = entry.gang.submitted_at
         place = bisect_left(self.times, at)
@@ -247,7 +249,7 @@ class PoolQueue:
 
 
 class Rank:
-    """All that waits with one rank: its queues, by pool, and the number of gangs in all of them."""
+    """The waiting gangs with one rank: their queues by pool, and their number."""
 
     __slots__ = ("by_pool", "gangs")
 
@@ -256,7 +258,7 @@ class Rank:
         self.gangs = 0
 
     def add(self, entry: "Entry") -> None:
-        """*entry* has come to its bucket."""
+        """Adds *entry*, which has just been added to its bucket."""
         self.gangs += 1
         pool = entry.bucket.pool
         queue = self.by_pool.get(pool)
@@ -265,7 +267,7 @@ class Rank:
         queue.add(entry)
 
     def remove(self, entry: "Entry") -> None:
-        """*entry* has left its bucket."""
+        """Removes *entry*, which has just been removed from its bucket."""
         self.gangs -= 1
         queue = self.by_pool[entry.bucket.pool]
         queue.remove(entry)
@@ -274,7 +276,7 @@ class Rank:
 
 
 def last_first(buckets: Iterable[Bucket]) -> list[Bucket]:
-    """*buckets* sorted by `Bucket.place`, the last one first."""
+    """*buckets* sorted by `Bucket.place`, last first."""
     found = list(buckets)
     times = np.array([bucket.waiting[0].gang.submitted_at for bucket in found])
     order = np.lexsort((times, np.array([-bucket.rank for bucket in found])))
@@ -282,7 +284,7 @@ def last_first(buckets: Iterable[Bucket]) -> list[Bucket]:
 
 
 class Entry:
-    """A gang in the ledger.  *charged*, *held*: whether it counts in the layer CHARGED, REAL."""
+    """A gang in the ledger. *charged*, *held*: whether it counts in layer CHARGED and REAL."""
 
     __slots__ = (
         "admitted_at",
@@ -299,7 +301,7 @@ class Entry:
     )
 
     def __init__(self, gang: Gang, bucket: Bucket | None = None) -> None:
-        """*bucket*: where others of its key wait already."""
+        """*bucket*: the existing bucket with its key, if any."""
         self.gang = gang
         self.state = GangState.PENDING
         self.bucket = bucket or Bucket(bucket_key(gang))
@@ -314,19 +316,19 @@ class Entry:
 
     @property
     def order(self) -> Order:
-        """Made when it is asked for: of 100,000 that wait, few are compared at a time."""
+        """Its queue position. Not stored: of 100,000 waiting gangs, few are compared at a time."""
         return -self.bucket.rank, self.gang.submitted_at, self.gang.id
 
     @property
     def layers(self) -> list[int]:
-        """The layers in which it holds its request."""
+        """The layers in which it counts."""
         return [layer for layer, counts in ((CHARGED, self.charged), (REAL, self.held)) if counts]
 
     @property
     def preemption_key(self) -> tuple[int, float, str]:
-        """Who goes first among candidates of one place (law R3): lower priority, later start, id."""
+        """The order of rule R3 among candidates of one pool: lower priority, later start, id."""
         return (self.bucket.rank, -(self.admitted_at or 0.0), self.gang.id)
 
 
 in_order = attrgetter("order")
-"""Sorts entries by their place in the queue."""
+"""Sorts entries by queue position."""

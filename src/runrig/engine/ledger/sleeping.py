@@ -1,9 +1,9 @@
-"""Who need not be looked at: buckets that failed sleep before barriers until one of these may have fallen (law P4).
+"""Which gangs need not be evaluated: buckets that failed sleep at barriers that block them (rule P4).
 
-A barrier is a necessary condition that did not hold: there was less *room* than the bucket's need.  Room grows only where
-something is given back, so nobody asks until the barrier's source reports that.  Then the next cycle wakes those whose need is
-met, in the order of the queue, one after the other as long as there is room.  Who is woken in vain fails and sleeps again: too
-many awake cost time, never another plan.
+A barrier is a necessary condition that did not hold: there was less *room* than the bucket needs. Room grows only when
+something is released, so nothing is checked until a source of the barrier reports that. The next cycle then wakes buckets whose
+need is met, in queue order, one after the other while there is room. A bucket that is woken for nothing fails and sleeps again:
+waking too many costs time but never changes the plan.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, Quo
 
 ANYTHING = "anything"
 CANDIDATES = "candidates"
-"""Sources of room: whatever is given back; gangs that firm work may stop, and may not have stopped before (laws R1, R2)."""
+"""Sources of room. ANYTHING: any release. CANDIDATES: gangs that guaranteed work may now be able to preempt (rules R1, R2)."""
 
 
 class Sleepers:
-    """Which waiting buckets are awake, and which sleep before which barriers.
+    """Which waiting buckets are awake, and which sleep at which barriers.
 
-    *barriers*: by key, while somebody sleeps before them: every shape of gang may have one of its own.
-    *changes*: grows with whatever may let somebody start, or may open a STRICT_FIFO pool.  *risen*: per pass, the barriers at
-    which something was given back since that pass was last gone through to its end.
-    *refused*: buckets of gangs that the cluster's own scheduler refused, awake or asleep: nobody tries them (law T7).
-    *eased*: pools that hold less than before, or have another quota, so that their LOW work may have come within nominal.
-    *notes*: how things were before a trial that goes on now; None if none does.
+    *barriers*: by key, while any bucket sleeps at them; every gang shape may have its own.
+    *changes*: increases with everything that may let a gang start, or may unblock a STRICT_FIFO pool.
+    *risen*: per pass, the barriers where something was released since the pass was last completed.
+    *refused*: buckets of gangs that the cluster's own scheduler refused, awake or asleep; not tried (rule T7).
+    *eased*: pools whose usage fell or whose quota changed, so that LOW work may now be within nominal.
+    *notes*: the state before the current what-if run; None outside one.
     """
 
     def __init__(self, leaf_of: Callable[[Entry], QuotaLeaf], nodes: ClusterNodes) -> None:
@@ -39,24 +39,24 @@ class Sleepers:
         self.changes = 0
         self.risen: tuple[list[Barrier], ...] = ([], [], [])
         self.eased: dict[str, None] = {}
-        self._in_pool: dict[str, dict[Bucket, None]] = {}  # of those asleep
+        self._in_pool: dict[str, dict[Bucket, None]] = {}  # of sleeping buckets
         self.barriers: dict[Hashable, Barrier] = {}
         self.notes: Notes | None = None
         self._deaf = False
         self._at_source: dict[Hashable, dict[Barrier, None]] = {}
 
     def __bool__(self) -> bool:
-        """True if anybody sleeps."""
+        """True if any bucket sleeps."""
         return bool(self.asleep)
 
     def left_alone(self, bucket: Bucket) -> bool:
-        """True if the next cycle would not try *bucket*, as things stand."""
+        """True if the next cycle would skip *bucket*."""
         return bucket.asleep is not None or bucket.parked == self.changes
 
     # ------------------------------------------------------------ waiting
 
     def waits(self, bucket: Bucket, *, new_head: bool) -> None:
-        """A gang has come to *bucket*; *new_head*: before all others of it."""
+        """A gang was added to *bucket*. *new_head*: as its first."""
         self._note(bucket)
         if bucket.key.refused:
             self.refused[bucket] = None
@@ -67,21 +67,22 @@ class Sleepers:
                 barrier.file(bucket, bucket.asleep, need)
 
     def empty(self, bucket: Bucket) -> None:
-        """Nobody of *bucket* waits any more."""
+        """The last gang of *bucket* has left."""
         self.wake(bucket)
         del self.awake[bucket]
         self.refused.pop(bucket, None)
         bucket.parked = None
 
     def park(self, bucket: Bucket) -> None:
-        """The head of *bucket*, of a STRICT_FIFO pool, found no place as things stand."""
+        """No placement was found for the head of *bucket*, which is in a STRICT_FIFO pool."""
         self._note(bucket)
         bucket.parked = self.changes
 
     def barrier(self, key: Hashable, sources: Iterable[Hashable], room: Callable[[], int] | None) -> Barrier:
-        """The barrier of this key; made, if there is none, with the *sources* at which its room may grow.
+        """Returns the barrier with this key, and creates it if necessary.
 
-        It is forgotten when the last who sleeps before it wakes.
+        *sources*: where its room can grow. *room*: None counts releases.
+        It is deleted when the last bucket that sleeps at it wakes.
         """
         known = self.barriers.get(key)
         if known is None:
@@ -103,9 +104,9 @@ class Sleepers:
                 del self._at_source[source]
 
     def sleep(self, bucket: Bucket, turn: Pass, before: Mapping[Barrier, int]) -> None:
-        """Nothing of *bucket* can start while each barrier of *before* has less room than the need beside it.
+        """Puts *bucket* to sleep until the room at one of the barriers *before* reaches its need.
 
-        None at all: until something is declared, or it is empty.
+        Without barriers: until something is declared or the bucket is empty.
         """
         self._note(bucket)
         self.awake.pop(bucket, None)
@@ -117,7 +118,7 @@ class Sleepers:
             barrier.file(bucket, turn, need)
 
     def wake(self, bucket: Bucket) -> None:
-        """The next cycle looks at *bucket*."""
+        """Makes the next cycle evaluate *bucket*."""
         self._note(bucket)
         if bucket.asleep is not None:
             del self._in_pool[bucket.pool][bucket]
@@ -130,7 +131,7 @@ class Sleepers:
         self.awake[bucket] = None
 
     def wake_all(self) -> None:
-        """Something was declared, other than nodes: everybody is looked at again.  O(those who sleep)."""
+        """Something other than nodes was declared: wakes all buckets. O(sleepers)."""
         if self._deaf:
             return
         if self.notes is not None:
@@ -146,7 +147,7 @@ class Sleepers:
         self.changes += 1
 
     def queueing_changed(self, pool: str) -> None:
-        """Who heads *pool* may stand in the way now, or no longer.  O(those who sleep there)."""
+        """The head of *pool* may block others now, or no longer. O(sleepers in the pool)."""
         if not self._deaf:
             self._wake_in(pool)
             self.changes += 1
@@ -156,17 +157,17 @@ class Sleepers:
             self.wake(bucket)
 
     def borrowers(self, pools: Iterable[str]) -> Iterator[Bucket]:
-        """Buckets of *pools* that failed as LOW that borrows, and sleep."""
+        """Yields sleeping buckets of *pools* that failed as LOW work that borrows."""
         for pool in pools:
             yield from [each for each in self._in_pool.get(pool, ()) if each.asleep is Pass.BORROWING]
 
     @property
     def put_off(self) -> Collection[str]:
-        """Pools in which everybody would be looked at again, if no trial went on: its cycles judge first who may start there."""
+        """Pools whose buckets would all be woken outside a what-if run. The cycles of the run first decide which of them may start."""
         return () if self.notes is None else self.notes.put_off.keys()
 
     def asleep_in(self, pool: str) -> Collection[Bucket]:
-        """The buckets of *pool* that sleep."""
+        """The sleeping buckets of *pool*."""
         return self._in_pool.get(pool, {}).keys()
 
     # ------------------------------------------------------------ giving back
@@ -184,15 +185,15 @@ class Sleepers:
                 risen.append(barrier)
 
     def nodes_changed(self, flavors: Iterable[str]) -> None:
-        """Nodes of *flavors* have come, gone or changed.  What the root of the tree has, follows with it (law Q8)."""
+        """Nodes of *flavors* were added, removed or changed. The quota of the root follows from them (rule Q8)."""
         self.gave_back(ANYTHING)
         for flavor in sorted(flavors):
             self.gave_back(flavor)
 
     def quotas_changed(self, followed: Followed) -> None:
-        """Quotas were declared, and the tree followed.  O(those who sleep below what changed) where that is more than numbers."""
+        """The tree has followed declared quotas. O(sleepers below the change) if more than numbers changed."""
         if self.notes is not None and not followed.same_nodes:
-            # What a trial made is gone when it is undone, unless the tree was built anew.
+            # Nodes that a what-if run added are removed when it is undone, unless the tree was rebuilt.
             self.notes.same_nodes = self.notes.same_nodes and self._deaf and followed.recounted is not None
         if self._deaf:
             return
@@ -215,7 +216,7 @@ class Sleepers:
             self.gave_back(CANDIDATES)
 
     def holds_less(self, entry: Entry, layers: Sequence[int]) -> None:
-        """*entry* is about to give back what it holds in *layers*.  O(depth + nodes of the gang)."""
+        """*entry* is about to release what it uses in *layers*. O(depth + nodes of the gang)."""
         self.gave_back(ANYTHING)
         if not self.asleep or not layers or self._deaf:
             return
@@ -236,10 +237,10 @@ class Sleepers:
             self.eased[node.name] = None
 
     def holds_more(self, entry: Entry, before: list[bool]) -> None:
-        """*entry* is charged; *before*: what `above_nominal` said without it.  LOW work may have lost the protection of law R2.
+        """*entry* was charged. LOW work may have lost the protection of rule R2. *before*: `above_nominal` before the charge.
 
-        What a pool draws from cohorts is no part of its nominal, and changes too: there every pool that is above counts.  Where
-        weights differ, who stops first is another question with every charge.
+        Quota that a pool draws from cohorts is not part of its nominal and also changes, so any pool above nominal counts then.
+        If weights differ, every charge can change the order of preemption.
         """
         if self._deaf:
             return
@@ -252,18 +253,18 @@ class Sleepers:
     # ------------------------------------------------------------ trials
 
     def begin_trial(self) -> None:
-        """From now on it is noted how things were; `end_trial` makes them so again."""
+        """Starts recording, so that `end_trial` can restore the current state."""
         assert self.notes is None, "one trial at a time"
         self.notes = Notes(self.changes, [list(risen) for risen in self.risen], dict(self.eased))
 
     def be_deaf(self) -> None:
-        """Until the trial ends nobody is told what is given back: no cycle comes any more, or all is being undone."""
+        """Ignores releases until the what-if run ends, because no cycle follows or everything is being undone."""
         self._deaf = True
 
     def end_trial(self) -> bool:
-        """Everybody sleeps as before the trial, now that the ledger is as it was.  O(buckets that it touched).
+        """Restores the sleepers after the ledger was restored. O(buckets that the run touched).
 
-        False: the tree did not stay the same, node for node, so the barriers lead nowhere, and everybody is looked at again.
+        Returns False and wakes all buckets if nodes of the tree were replaced, because the barriers refer to old nodes.
         """
         notes, self.notes, self._deaf = self.notes, None, False
         assert notes is not None, "no trial has begun"
@@ -303,7 +304,7 @@ class Sleepers:
 
 
 class Mark(NamedTuple):
-    """How a bucket was before a trial; *awake*, *refused*: whether it was among those."""
+    """The state of a bucket before a what-if run. *awake*, *refused*: whether it was in those sets."""
 
     asleep: Pass | None
     before: Mapping[Barrier, int]
@@ -313,9 +314,9 @@ class Mark(NamedTuple):
 
 
 class Notes:
-    """How sleepers were before a trial.  *same_nodes* False: nodes of the tree are gone that were there before it.
+    """The state of the sleepers before a what-if run. *same_nodes* False: nodes of the tree were removed since.
 
-    *put_off*: pools that the trial has reshaped (`Sleepers.put_off`).
+    *put_off*: pools that the run has reshaped (`Sleepers.put_off`).
     """
 
     def __init__(self, changes: int, risen: list[list[Barrier]], eased: dict[str, None]) -> None:
@@ -327,7 +328,7 @@ class Notes:
 
 
 def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:
-    """Per pool above *leaf*, its own part first, and per index of *request*, whether that holds more than its nominal."""
+    """For each pool above *leaf*, its `own` node first, and each index of *request*: whether usage exceeds nominal."""
     return [
         node.usage[CHARGED][index] > node.subtree[index]
         for node in leaf.path

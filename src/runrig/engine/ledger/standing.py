@@ -1,4 +1,4 @@
-"""How one gang stands in the ledger, as a value: a trial takes it down before it changes the gang, and puts it back."""
+"""The state of one gang in the ledger as a value: what-if runs save it before they change the gang, and restore it."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from runrig.engine.ledger.queue import Bucket, Entry
 
 
 class Standing(NamedTuple):
-    """All that an entry says of itself, but for what follows from it."""
+    """The fields of an entry that do not follow from others."""
 
     gang: Gang
     state: GangState
@@ -36,6 +36,6 @@ class Standing(NamedTuple):
         )
 
     def give(self, entry: Entry) -> None:
-        """Tells *entry* what it was.  What it holds, and where it is listed, is left to the ledger."""
+        """Restores the fields of *entry* that only concern itself. The ledger restores its usage and where it is listed."""
         entry.gang, entry.state, entry.bucket = self.gang, self.state, self.bucket
         entry.admitted_at, entry.preempted_by, entry.law = self.admitted_at, self.preempted_by, self.law
