@@ -1,1 +1,1 @@
-"""Protocols of everything outside the service.  Implemented in store/ and backends/, chosen in wiring/."""
+"""Protocols for everything outside the service. Implemented in store/ and backends/, chosen in wiring/."""

@@ -1,4 +1,4 @@
-"""Storage of users, roles and tokens, and of the trail of their changes."""
+"""Storage of users, roles, tokens and their audit trail."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from runrig.domain.credentials import Credential
 
 @dataclass(frozen=True, slots=True)
 class AccessRows:
-    """*users*: with the grants that *grants* has too.  *tokens*: also those that are no longer valid."""
+    """*users*: with their grants, which are also in *grants*. *tokens*: including expired and revoked ones."""
 
     users: tuple[User, ...] = ()
     grants: tuple[GrantRow, ...] = ()
@@ -20,11 +20,10 @@ class AccessRows:
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """Rows to write, and events for the audit trail.  *grants* and *withdrawn* name users that exist or are in *users*.
+    """Rows to write and events for the audit trail. *grants* and *withdrawn* refer to users that exist or are in
+    *users*.
 
-    *dropped*: credentials that are no more.
-
-    The store gives an event its *number*.
+    *dropped*: deleted credentials. The store numbers the events.
     """
 
     events: tuple[AccessEvent, ...]
@@ -37,31 +36,31 @@ class AccessChange:
 
 
 class AccessStore(Protocol):
-    """Stored separately from the state of the cluster: its changes have no revision."""
+    """Separate from the cluster state: changes here have no revision."""
 
     def load(self) -> AccessRows:
-        """Users by name, grants by user and role, tokens by their id."""
+        """Returns users by name, grants by user and role, tokens by id."""
 
     def write(self, change: AccessChange) -> None:
         """Writes *change* in one transaction."""
 
     def sessions(self) -> tuple[BrowserSession, ...]:
-        """By hash."""
+        """Returns the sessions, by hash."""
 
     def put_sessions(self, sessions: Iterable[BrowserSession], ended: Iterable[str]) -> None:
-        """Writes *sessions*, and deletes those with a hash of *ended*."""
+        """Writes *sessions* and deletes those whose hash is in *ended*."""
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
-        """Stores when tokens were last used: id → time."""
+        """Stores when tokens were last used: id → time in seconds since the epoch."""
 
     def events(self, *, user: str | None, before: int | None, limit: int) -> tuple[AccessEvent, ...]:
-        """The newest first, all or those about *user*; *before*: only those with a lower number."""
+        """Returns events, newest first. *user* None: of all users. *before*: only events with a lower number."""
 
     def profile(self, user: str) -> Profile:
-        """The profile of *user*; one in which nothing is set if there is none."""
+        """Returns the profile of *user*, an empty one if none is stored."""
 
     def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
-        """The profile of *user* with *changes*, by field."""
+        """Updates the fields in *changes* and returns the new profile of *user*."""
 
     def secret(self, name: str, made: str) -> str:
-        """The secret kept under *name*; stores *made* if there is none."""
+        """Returns the secret stored as *name*. Stores *made* first if there is none."""

@@ -1,4 +1,4 @@
-"""Backends run attempts: each gets the whole desired state, and reports what it observes."""
+"""Backends run attempts: each receives the whole desired state and reports what it observes."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,32 +14,32 @@ from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
 
 Opens = Callable[[str, str], Mapping[str, str]]
-"""(user, name of a credential) → its values, for a task of that user.  Raises RunrigError in words."""
+"""(user, credential name) → its values, for a task of that user. Raises RunrigError with a message for users."""
 
 
 Pulls = Callable[[str], Mapping[str, str]]
-"""User → their credentials for pulling images: name → its registry, "" if it names none; the last changed last."""
+"""User → their credentials for pulling images, as name → registry ("" if not set); the most recently changed last."""
 
 
 def no_credentials(user: str, name: str) -> Mapping[str, str]:
-    """`Opens` where none are kept."""
+    """`Opens` for a server without credentials."""
     raise Conflict(f"credentials are not enabled on this server, so credential {name!r} of {user} is not available")
 
 
 def no_pulls(_user: str) -> Mapping[str, str]:
-    """`Pulls` where none are kept."""
+    """`Pulls` for a server without credentials."""
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One attempt to run, with everything a backend needs for it.
+    """One attempt to run, with everything a backend needs.
 
-    *gang*: the id of its gang; *spec*: the name of its task as written; *flavor*: that of the node, as it was granted.
-    *uuid*: of its task; *workflow_uuid*: of its workflow, whose id another one may have had in a database that was lost.
-    *command* includes the args; *command*, *environment* and the contents of *files* may hold the tokens of ``domain.tokens``.
-    *inputs*: (name of the task as written, the attempts whose output folders hold it), in the order of the file.
-    *hosts*: pods of the gang → node.  *grace_s*: between SIGTERM and SIGKILL.  *credentials*: of *user*, to be opened by `Opens`.
+    *gang*: its id. *spec*: name of the task as written. *flavor*: of the node, as granted. *uuid*: of the task.
+    *workflow_uuid* identifies the workflow even if the database was lost and its id was used again. *command* includes
+    the args. *command*, *environment* and the contents of *files* can contain the tokens of ``domain.tokens``.
+    *inputs*: (name of the task as written, attempts whose output folders hold it), in the order of the file. *hosts*:
+    pods of the gang → node. *grace_s*: seconds between SIGTERM and SIGKILL. *credentials*: of *user*, for `Opens`.
     """
 
     key: TaskKey
@@ -66,12 +66,12 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class GangLaunch:
-    """A gang as a cluster needs it that has queues and binds gangs as a whole.
+    """A gang, for a cluster that has queues and binds whole gangs.
 
-    *uuid*: of this attempt of the gang, and of no other in any cluster.  *pool*: the one it was submitted to; *top*: that pool
-    or its parent, whose topology keys count.  *group*: its tasks, each with the count that was admitted.
-    *outline*: which of its pods share levels of the topology, or a sentence on why the pool's keys no longer allow one.
-    *labels*: the workflow's own.  *workflow*: its id, *workflow_uuid*: None for one that was never submitted.
+    *uuid*: unique to this attempt of the gang, across clusters. *pool*: where it was submitted. *top*: that pool or its
+    parent, whose topology keys apply. *group*: its tasks, with the admitted counts. *outline*: which pods share
+    topology levels, or a sentence that explains why the keys of the pool no longer allow it. *labels*: of the workflow.
+    *workflow*: its id. *workflow_uuid* None: it was never submitted.
     """
 
     id: str
@@ -89,7 +89,7 @@ class GangLaunch:
 
 @dataclass(frozen=True, slots=True)
 class QueueQuota:
-    """A place in a scheduler's tree of queues, in GPUs.  *limit* None: no limit of its own."""
+    """A node in a scheduler's queue tree, in GPUs. *limit* None: no limit of its own."""
 
     quota: int
     limit: int | None
@@ -98,7 +98,7 @@ class QueueQuota:
 
 @dataclass(frozen=True, slots=True)
 class PoolQueues:
-    """*whole*: a top-level pool with everything in it, None for a subpool; *own*: what is submitted to *pool* itself."""
+    """*whole*: a top-level pool with its subpools; None for a subpool. *own*: workflows submitted to *pool* itself."""
 
     pool: Pool
     whole: QueueQuota | None
@@ -107,12 +107,12 @@ class PoolQueues:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The whole wanted state.  *run*: started if it never was, then left alone.  *stop*: ended, with grace.
-    An attempt in neither is finished: killed if still alive, then forgotten (its files stay).
+    """The whole desired state. Attempts in *run* are started once; those in *stop* are ended, with a grace period. All
+    others are finished: killed if still alive, then forgotten (their files stay).
 
-    *running*: the attempts in *run* that have already run, so they are not started again if missing.
-    Only for backends with queues, else empty: *gangs*, by id, that are to run or to stop; *pools*: all that are not
-    ARCHIVED, subpools after their parents; *flavors*: those of the cluster.
+    *running*: attempts in *run* that have already run, so they are not restarted if missing. Only for backends with
+    queues, else empty: *gangs*, by id, to run or stop; *pools*: all that are not ARCHIVED, parents before their
+    subpools; *flavors*: of the cluster.
     """
 
     run: Mapping[TaskKey, Launch] = field(default_factory=dict)
@@ -125,10 +125,10 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A workflow as it would be handed to a Kubernetes cluster, before anything is placed.
+    """A workflow as it would be sent to a Kubernetes cluster, before placement.
 
-    *gangs*: in the order of the workflow.  *pools*: the top-level pool, then the subpool if the workflow goes to one.
-    *resource_names*: our name of a resource → its name there, if that is not the usual one.
+    *gangs*: in the order of the workflow. *pools*: the top-level pool, then the subpool if there is one.
+    *resource_names*: runrig's name of a resource → its name in the cluster, if that is not the usual one.
     """
 
     namespace: str
@@ -140,9 +140,10 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file that only grows, so that a reader may follow it.
+    """A file that only grows, so that readers can follow it.
 
-    *name*: its path below *folder*, in which a task may have put anything: readers follow no link there and wait for no pipe.
+    *name*: its path below *folder*. A task can put anything there, so readers follow no links and never block on a
+    pipe.
     """
 
     folder: str
@@ -155,10 +156,10 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What an attempt writes.  *stderr* None: it is not there yet, or *stdout* has both streams.
+    """The output files of an attempt. *stderr* None: it does not exist yet, or both streams are in *stdout*.
 
-    *order*: notes of how long both were when, a line each: microseconds since the epoch and the two sizes; None: nobody notes that.
-    *stamped*: each line of *stdout* begins with its time, as Kubernetes gives it.
+    *order*: a file that records how the streams interleave, one line per note: microseconds since the epoch and both
+    sizes. None: not recorded. *stamped*: each line of *stdout* begins with its time, as in Kubernetes.
     """
 
     stdout: LogFile | None
@@ -177,14 +178,14 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command to start beside that of a task, in its place and with its environment.  *terminal* None: its files are three pipes."""
+    """A command to run next to that of a task, in the same folder and environment. *terminal* None: pipes instead."""
 
     command: tuple[str, ...]
     terminal: Size | None = None
 
 
 OUT, ERR = 1, 2
-"""Channels for what a program writes: terminal or stdout, and stderr."""
+"""Output channels: stdout (or the terminal) and stderr."""
 
 
 SENDER = 6
@@ -192,37 +193,39 @@ SENDER = 6
 
 
 class Passage(Protocol):
-    """Bytes from and to something in a task that runs.  Used in the event loop, by one reader and one writer at a time."""
+    """A byte stream to something in a running task. Used in the event loop, by one reader and one writer at a time."""
 
     async def read(self) -> tuple[int, bytes] | None:
-        """(OUT or ERR, what has come); None once nothing more can come.  Raises Unavailable if the way there has broken."""
+        """Returns (OUT or ERR, data); None at the end. Raises Unavailable if the connection broke."""
 
     async def write(self, data: bytes) -> None:
-        """Returns when it has room for more; b"": that was all.  Unread data is dropped."""
+        """Returns when it can take more. b"" marks the end of the input. Data that nothing reads is dropped."""
 
     async def resize(self, size: Size) -> None: ...
 
     async def close(self) -> tuple[int, str] | None:
-        """Ends it, with all that it has started.  (exit code, what kept it from starting) of a program that had ended; else None."""
+        """Ends it and everything it started. Returns (exit code, why it could not start) if the program had ended, else
+        None.
+        """
 
 
 class Backend(Protocol):
-    """Level-triggered: the same desired state sent many times has the effect of once, also across a crash of either side."""
+    """Level-triggered: sending the same desired state again changes nothing, even after a crash on either side."""
 
     name: str
     fixed_nodes: bool
-    """Nodes change only by edits, so what fits no empty cluster can be refused at once (law P3)."""
+    """Nodes change only by edits, so workflows that do not fit the empty cluster are refused (rule P3)."""
     topology: bool
     queues: bool
-    """It has queues and a scheduler of its own, and needs to know pools and gangs (the second half of `Desired`)."""
+    """Has its own queues and scheduler, and needs pools and gangs (the second half of `Desired`)."""
 
     outputs: bool
     """Later tasks can read what a task writes to ``{{output}}``."""
     datagrams: bool
-    """`connect` knows UDP."""
+    """`connect` supports UDP."""
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
-        """*opens*: how to come by the values for tasks that start from now on.  *pulls*: which of them pull images."""
+        """*opens*: gets credential values for tasks that start from now on. *pulls*: lists those for pulling images."""
 
     def observe(self) -> Observation: ...
 
@@ -235,25 +238,26 @@ class Backend(Protocol):
         """Makes a `wait` in another thread return."""
 
     def output(self, key: TaskKey) -> Output | None:
-        """Where an attempt writes; None if it has written nothing (yet)."""
+        """Returns where an attempt writes; None if it has not written anything yet."""
 
     def says(self, workflow: str) -> tuple[str, ...]:
-        """The backend's own sentences about pods of *workflow* that have not started; empty if it has none."""
+        """Returns the backend's own messages about pods of *workflow* that have not started, possibly none."""
 
     def events(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """Events of the cluster about the gangs and pods of *workflow*, oldest first; kept as long as its output."""
+        """Returns the cluster events of the gangs and pods of *workflow*, oldest first. Kept as long as its output."""
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
-        """Starts *program* in a task that runs; it ends with the task at the latest.  Raises Conflict, Unavailable in words."""
+        """Starts *program* in a running task; it ends with the task at the latest. Raises Conflict or Unavailable."""
 
     async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:
-        """A connection to what listens on *port* in a task that runs, and to nothing else.  Raises as `enter`.
+        """Connects to *port* in a running task. Raises as `enter`.
 
-        *udp*: of each piece SENDER bytes say whom it is from or for; the rest is a datagram.  Those may get lost.
+        *udp*: each piece of data begins with SENDER bytes, the peer's address; the rest is one datagram. Datagrams can
+        get lost.
         """
 
     def discard(self, workflow: str) -> None:
-        """Removes the logs, outputs and events of a workflow that has ended; does nothing if it has none."""
+        """Removes the logs, outputs and events of a finished workflow, if any."""
 
     def close(self) -> None:
-        """Releases everything; tasks keep running."""
+        """Releases all resources; tasks keep running."""

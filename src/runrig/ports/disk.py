@@ -1,4 +1,4 @@
-"""Disk operations that the store and the backends share."""
+"""Disk operations shared by the store and the backends."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Returns once the entries of *folder* survive a power cut.  Raises OSError."""
+    """Returns once the entries of *folder* would survive a power failure. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -15,7 +15,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """True if *error* means that the disk or this user's share of it is full."""
+    """Returns True if *error* means that the disk or the user's disk quota is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

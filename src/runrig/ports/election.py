@@ -1,4 +1,4 @@
-"""Which of several servers owns the database."""
+"""Which of several servers leads, and so owns the database."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The owner of the database: *who* in words; *session*: its number in the database.
+    """The owner of the database. *who*: a description. *session*: its number in the database.
 
     *silent_s*: seconds since its last heartbeat; None if it has none (it is still starting, or is not a server).
     """
@@ -17,14 +17,14 @@ class Holder:
 
 
 class Term(Protocol):
-    """This process owns the database, from `Election.take` to `close`, or until another server takes it."""
+    """This process owns the database, from `Election.take` until `close` or until another server takes over."""
 
     @property
     def overtaken(self) -> bool:
-        """True once a write has found that another server leads."""
+        """Returns True once a write has failed because another server leads."""
 
     def beat(self) -> bool:
-        """Tells the others that this process is alive; False if another one leads.  Raises Unavailable if it cannot."""
+        """Sends a heartbeat. Returns False if another server leads. Raises Unavailable."""
 
     def close(self) -> None:
         """Lets the next server take over the database immediately."""
@@ -34,13 +34,15 @@ AnyTerm = TypeVar("AnyTerm", bound=Term, covariant=True)
 
 
 class Election(Protocol[AnyTerm]):
-    """Raises Unavailable and ServerFault as the store does."""
+    """Methods raise Unavailable and ServerFault like the store."""
 
     def holder(self) -> Holder | None:
-        """The owner; None if the database has no owner."""
+        """Returns the owner; None if the database has none."""
 
     def take(self) -> AnyTerm:
-        """Takes over the database.  Raises Unavailable if another server was faster, ServerFault if it allows one server only."""
+        """Takes over the database. Raises Unavailable if another server was faster, ServerFault if only one server is
+        possible.
+        """
 
     def end(self, holder: Holder) -> None:
         """Takes the database from *holder*, which has been silent too long."""

@@ -1,4 +1,4 @@
-"""How the cluster stood at earlier revisions: checkpoints beside the event log, and what the log says of a time."""
+"""Earlier states of the cluster: checkpoints, and queries of the event log by time."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event, GangRow
 
 Queued = Mapping[str, tuple[Gang, ...]]
-"""By workflow, its gangs that wait and are as they were queued: what refused them is not said."""
+"""Pending gangs by workflow, as they were queued, without the reasons why they wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the cluster is; each sorted by name, flavors by their position."""
+    """Flavors by position, everything else by name."""
 
     flavors: tuple[Flavor, ...]
     nodes: tuple[Node, ...]
@@ -25,7 +25,9 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who waited.  *whole*: at some earlier revision, one object for all times after it; *since*: workflows that have changed by then."""
+    """Pending gangs. *whole*: at an earlier revision, shared by all later times. *since*: workflows that changed after
+    it.
+    """
 
     whole: Queued
     since: Queued
@@ -42,7 +44,7 @@ class Waiting:
             yield from gangs
 
     def unlike(self, other: "Waiting") -> Iterator[str]:
-        """Yields the workflows of which *other* says something else.  O(changes since the same *whole*, or all that waited)."""
+        """Yields the workflows that differ from *other*. O(changes) if both share *whole*, else O(all pending gangs)."""
         known = self.since.keys() | other.since.keys()
         if self.whole is not other.whole:
             known |= self.whole.keys() | other.whole.keys()
@@ -54,9 +56,10 @@ NOBODY = Waiting({}, {})
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the cluster stood after *revision*, at *time*.
+    """The state of the cluster after *revision*, at *time*.
 
-    *gangs*: all that held or were promised something, or had been refused; *waiting*: all others.  A gang in both stood as in *gangs*.
+    *gangs*: those with a grant or a reservation, and those that were refused. *waiting*: all others. *gangs* wins for a
+    gang in both.
     """
 
     revision: int
@@ -68,10 +71,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """How the cluster stands, as far as it has to be written.
+    """The current state of the cluster, as far as a checkpoint needs it.
 
-    *gangs*: as of `Standing`.  *queued*: by workflow, who waits: with *whole* of all that have such gangs, else of those that were
-    decided about since the last checkpoint.  *asked*: kinds of gangs that wait or are nominated, and how many there are of each.
+    *gangs*: as in `Standing`. *queued*: pending gangs by workflow; if *whole*, all of them, else those decided since
+    the last checkpoint. *asked*: shapes of pending and nominated gangs, with how many there are of each.
     """
 
     revision: int
@@ -85,10 +88,10 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The sums that a checkpoint keeps, in GPUs.
+    """Totals that a checkpoint records, in GPUs.
 
-    *firm*, *low*: held by work that may not borrow, and that may.  *waiting*: asked by what waits.
-    *preempted*: gangs that were preempted since the checkpoint before.
+    *firm*, *low*: in use by work that cannot borrow, and by work that can. *waiting*: requested by pending gangs.
+    *preempted*: gangs preempted since the previous checkpoint.
     """
 
     revision: int
@@ -101,9 +104,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How much was written to the log between the revisions *after* and *revision*, the latter included.
+    """How much the log grew after revision *after*, up to and including *revision*.
 
-    *time*: when the last of it was.  *size*: bytes.  *preempted*: the times of preemptions, in order.
+    *time*: of the last entry. *size*: bytes. *preempted*: times of preemptions, in order.
     """
 
     after: int
@@ -114,29 +117,29 @@ class Growth:
     preempted: tuple[float, ...]
 
     def and_then(self, more: "Growth") -> "Growth":
-        """This and *more*, which follows."""
+        """Returns this and *more*, the growth that follows it, as one."""
         decisions, size = self.decisions + more.decisions, self.size + more.size
         return Growth(self.after, more.revision, more.time, decisions, size, self.preempted + more.preempted)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The revision that held at a time, and when it was committed."""
+    """A revision and when it was committed."""
 
     revision: int
     time: float
 
 
 class PastStore(Protocol):
-    """From the first checkpoint on, all that happened is kept: retention deletes those from which something is missing."""
+    """The history since the first checkpoint is complete: retention also deletes checkpoints without their full log."""
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """Returns all, in order."""
+        """Returns all checkpoints, in order."""
 
     def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> Standing | None:
         """Returns the last checkpoint at or before *revision*; None if there is none after revision *than*.
 
-        *waiting* False: who waited is not read.
+        *waiting* False: pending gangs are not read.
         """
 
     def first_checkpoint(self) -> Checkpoint | None: ...
@@ -144,38 +147,42 @@ class PastStore(Protocol):
     def last_checkpoint(self) -> Checkpoint | None: ...
 
     def growth(self, after: int, upto: int | None = None) -> Growth | None:
-        """Returns None if nothing was written to the log after revision *after*."""
+        """Returns None if the log has no entry after revision *after*."""
 
     def now(self) -> Present | None:
         """Reads the tables; None before the first revision.
 
-        It costs what holds something and what was decided since the last checkpoint.  Only where as much has changed as there was,
-        it costs all that waits.
+        Costs the gangs with a grant plus those decided since the last checkpoint. Reads all pending gangs only after as
+        many changes.
         """
 
     def write(self, checkpoint: Checkpoint, present: Present, most: int | None) -> int:
-        """Returns the bytes that *present* takes, and makes later ones take; if these are more than *most*, nothing is written."""
+        """Writes a checkpoint unless it needs more than *most* bytes. Returns the bytes that it needs, now and in later
+        checkpoints.
+        """
 
     def steps(self, *, after: int, upto: int) -> tuple[Event, ...]:
-        """Returns the declarations and decisions of these revisions, in order: all that moves a ledger."""
+        """Returns the declarations and decisions of these revisions, in order: everything that changes a ledger."""
 
     def at_time(self, time: float) -> Moment | None:
         """Returns the last revision at or before *time*; None before the first."""
 
     def at_revision(self, revision: int) -> Moment | None:
-        """Returns *revision*, with the time of the last event that the log still has up to it; None before the first."""
+        """Returns *revision* with the time of the last event still logged up to it; None before the first."""
 
     def beside(self, revision: int) -> tuple[int | None, int | None]:
-        """Returns the revisions nearest to *revision*, before and after it, in which something was declared or decided."""
+        """Returns the nearest revisions before and after *revision* with a declaration or decision."""
 
     def told(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
-        """Returns the events of these revisions, but for actions of the types *without*, in order."""
+        """Returns the events of these revisions in order, except actions of the types *without*."""
 
     def of_workflow(self, id: str, upto: int) -> tuple[Event, ...]:
-        """Returns the log of one workflow up to revision *upto*, in order."""
+        """Returns the log of a workflow up to revision *upto*, in order."""
 
     def queues(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        """Returns how the gangs of the workflows *ids* were queued and released up to revision *upto*, in order."""
+        """Returns when the gangs of the workflows *ids* were queued and released, up to revision *upto*, in order."""
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        """Returns how the workflows *ids* were submitted and moved up to revision *upto*, in order; not their groups and tasks."""
+        """Returns when the workflows *ids* were submitted and moved, up to revision *upto*, in order, without groups
+        and tasks.
+        """

@@ -14,7 +14,7 @@ from runrig.ports.past import PastStore
 
 @dataclass(frozen=True, slots=True)
 class SpecText:
-    """A specification as it is kept: *text* rendered, *template* as sent."""
+    """A stored specification: *text* as rendered, *template* as submitted."""
 
     hash: str
     text: str
@@ -24,12 +24,11 @@ class SpecText:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowQuery:
-    """A page of workflows, newest first.  Empty tuples and None do not filter.
+    """A page of workflows, newest first. Empty tuples and None do not filter.
 
-    *below*: in one of these top-level pools or in a subpool of one.  *labels*: with each of them; *no_labels*: with none of these
-    keys; *tags*: with one of them.
-
-    *behind*: only what follows the workflow with this submit time, number and id.
+    *below*: in one of these top-level pools or their subpools. *labels*: has all of them. *no_labels*: has none of
+    these keys. *tags*: has at least one of them. *behind*: only those after the workflow with this submit time, number
+    and id.
     """
 
     pools: tuple[str, ...] = ()
@@ -50,9 +49,10 @@ class WorkflowQuery:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """A page of attempts of tasks, or of sums over them.  *workflows*: whose; its own page counts nothing.
+    """A page of task attempts, or totals over them. *workflows*: of these workflows; its page is ignored.
 
-    Empty tuples and None do not filter.  *started_after* is still in it, *started_before* is not; what never started is in neither.
+    Empty tuples and None do not filter. *started_after* is inclusive, *started_before* exclusive; both exclude tasks
+    that never started.
     """
 
     workflows: WorkflowQuery = WorkflowQuery()
@@ -66,7 +66,7 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class TaskCount:
-    """*pods*: attempts of *task*, as written in the specification *spec_hash*; of one *workflow*, unless that is None."""
+    """*pods*: attempts of *task*, as named in the specification *spec_hash*. *workflow* None: of all workflows."""
 
     user: str
     pool: str
@@ -79,9 +79,9 @@ class TaskCount:
 
 @dataclass(frozen=True, slots=True)
 class ChangesQuery:
-    """A page of the changes of a pool and its subpools, newest first.  Empty tuples and None do not filter.
+    """A page of the changes of a pool and its subpools, newest first. Empty tuples and None do not filter.
 
-    *alone*: without the subpools.  *before*: only what is older than the event with this (revision, seq).
+    *alone*: without subpools. *before*: only events older than this (revision, seq).
     """
 
     pool: str
@@ -95,10 +95,10 @@ class ChangesQuery:
 
 @dataclass(frozen=True, slots=True)
 class RevisionsQuery:
-    """A page of the revisions that changed pools, the oldest first, or the newest.  Empty tuples and None do not filter.
+    """A page of the revisions that changed pools, oldest or newest first. Empty tuples and None do not filter.
 
-    *below*: of these top-level pools and their subpools; None: all.  *name*: only what changed this pool.  *tags*: with one of these.
-    *since* is still in it, *until* is not.  *at*: only the one that held at that time.
+    *below*: of these top-level pools and their subpools; None: all. *name*: only changes of this pool. *tags*: has at
+    least one. *since* is inclusive, *until* exclusive. *at*: only the revision in effect at that time.
     """
 
     below: tuple[str, ...] | None = None
@@ -115,7 +115,7 @@ class RevisionsQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkflow:
-    """*preemptors*: the gangs that preempted one of the workflow's, by the event log; messages may name them."""
+    """*preemptors*: gangs that preempted one of the workflow's gangs, from the event log; messages can name them."""
 
     workflow: Workflow
     groups: tuple[Group, ...]
@@ -125,7 +125,7 @@ class StoredWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """*workflows*: how many are gone; *rows*: how many rows were deleted."""
+    """*workflows*: number of deleted workflows. *rows*: number of deleted rows."""
 
     workflows: int = 0
     rows: int = 0
@@ -135,43 +135,47 @@ class Log(Protocol):
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
-        """The log after revision *after*, of one workflow or one pool if given."""
+        """Returns the log after revision *after*, of one workflow or pool if given."""
 
 
 class EventLog(Log, Protocol):
     def last_time(self) -> float | None:
-        """The time of the last event; None if there is none."""
+        """Returns the time of the last event; None if there is none."""
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        """(the page, whether there is more)."""
+        """Returns (the page, whether more follow)."""
 
     def cohort_changes(self) -> tuple[Event, ...]:
-        """Every PutCohort, in order."""
+        """Returns all PutCohort events, in order."""
 
     def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
-        """The page: of each revision the changes of pools in it, and what people said about it."""
+        """Returns the page: for each revision, its pool changes and the note that users attached."""
 
     def pools_after(self, revision: int, below: tuple[str, ...] | None) -> tuple[Event, ...]:
-        """The last change of each pool up to *revision*, in order.  *below*: as in the query."""
+        """Returns the last change of each pool up to *revision*, in order. *below*: as in the query."""
 
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
-        """The tags of the revision afterwards.  Raises NotFound unless it changed pools, Conflict if these are more than *most*."""
+        """Returns the new tags of the revision. Raises NotFound unless it changed pools, Conflict for more than *most*
+        tags.
+        """
 
     def declarations(self, *, after: int) -> tuple[Event, ...]:
-        """Every change of pools, cohorts and flavors after revision *after*, in order."""
+        """Returns all changes of pools, cohorts and flavors after revision *after*, in order."""
 
     def pools_at(self, pool: str, at: float) -> tuple[Event, ...]:
-        """The last change of *pool* and of each of its subpools at or before *at*; a pool created later has none."""
+        """Returns the last change of *pool* and of each subpool at or before *at*; pools created later are left out."""
 
 
 class RetentionStore(Protocol):
     """Finds expired workflows and deletes them in small steps."""
 
     def expired(self, before: float, limit: int) -> tuple[str, ...]:
-        """Ids of workflows that ended before *before*, oldest first."""
+        """Returns the ids of workflows that ended before *before*, oldest first."""
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
-        """Deletes the workflows *ids*, in order, up to *rows* rows, in one transaction; their events stay for `prune_events`."""
+        """Deletes the workflows *ids* in order, up to *rows* rows, in one transaction. `prune_events` deletes their
+        events.
+        """
 
     def prune_events(self, rows: int) -> Pruned:
         """Deletes up to *rows* events of deleted workflows, in one transaction."""
@@ -179,49 +183,50 @@ class RetentionStore(Protocol):
 
 class Tags(Protocol):
     def of(self, workflow: str) -> tuple[str, ...]:
-        """The tags of the workflow with this id, by name."""
+        """Returns the tags of the workflow with this id, sorted."""
 
     def used(self, query: WorkflowQuery) -> tuple[str, ...]:
-        """The tags that the workflows of *query* have, each once, by name; its page counts tags."""
+        """Returns the distinct tags of the workflows of *query*, sorted; its page counts tags."""
 
 
 class TagStore(Tags, Protocol):
-    """The tags of workflows, stored separately from the state of the cluster: a change has no revision."""
+    """Tags of workflows, separate from the cluster state: changes have no revision."""
 
     def change(
         self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
     ) -> tuple[str, ...]:
-        """The tags that the workflow with this id has afterwards.
+        """Returns the new tags of the workflow with this id.
 
-        Raises NotFound, Conflict if these are more than *most*, and Changed if those before are not as *expected*.
+        Raises NotFound, Conflict for more than *most* tags, Changed if the old tags are not *expected*.
         """
 
 
 class TaskStore(Protocol):
-    """The attempts of many workflows."""
+    """Attempts of many workflows."""
 
     def page(self, query: TaskQuery) -> tuple[tuple[Task, Workflow], ...]:
-        """What waits, starts and runs first, then all others; of these by start, the newest first."""
+        """Returns unfinished attempts first, then the others; each by start time, newest first."""
 
     def counts(self, query: TaskQuery) -> tuple[TaskCount, ...]:
-        """Sums over all attempts of the query, in no order."""
+        """Returns totals over all attempts of the query, in any order."""
 
     def counts_by_workflow(self, query: TaskQuery) -> tuple[TaskCount, ...]:
-        """The same for each workflow of a page, the newest first."""
+        """Returns the same for each workflow of a page, newest first."""
 
 
 class PastReads(PastStore, Protocol):
-    """The past, workflows included."""
+    """Reads of the past, including workflows."""
 
     def workflows(self, query: WorkflowQuery, at: float) -> tuple[Workflow, ...]:
-        """A page of the rows, as they are now, of workflows that may have been of *query* at that time; newest first.
+        """Returns a page of the current rows of workflows that may have matched *query* at time *at*, newest first.
 
-        What happened at that very time may be in it or not; of those that had not ended, PENDING means only that.
+        Changes at exactly *at* may or may not be included. Of unfinished workflows, PENDING means only that they had
+        not finished.
         """
 
 
 class WorkflowReads(Protocol):
-    """What is asked about workflows."""
+    """Reads of workflows."""
 
     @property
     def log(self) -> Log: ...
@@ -232,34 +237,36 @@ class WorkflowReads(Protocol):
     def spec(self, hash: str) -> SpecText: ...
 
     def specs(self, hashes: Collection[str]) -> Mapping[str, WorkflowSpec]:
-        """Specifications by hash, in one query; deleted ones are left out."""
+        """Returns specifications by hash, in one query; deleted ones are left out."""
 
     def head(self, id: str) -> Workflow:
-        """The workflow by id or uuid, without its parts.  Raises NotFound."""
+        """Returns the workflow with this id or uuid, without its parts. Raises NotFound."""
 
     def workflow(self, id: str) -> StoredWorkflow:
-        """The workflow by id or uuid, even if it has ended.  Raises NotFound."""
+        """Returns the workflow with this id or uuid, finished or not. Raises NotFound."""
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """(the page, whether there is more)."""
+        """Returns (the page, whether more follow)."""
 
     def pods(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
-        """Returns the pods in the latest attempt of each task's group, by workflow and then by task as written, in one query.
+        """Returns the pods in the latest attempt of each group, by workflow and task as written, in one query.
 
-        All of them until it is admitted, then those that it was admitted with (law A3).
+        All requested pods until the group is admitted, then the admitted ones (rule A3).
         """
 
     def holding(self, ids: Collection[str]) -> Mapping[str, Mapping[str, int]]:
-        """Returns how many pods are on a node and have not ended, by workflow and then by task as written, in one query."""
+        """Returns how many pods are on a node and have not ended, by workflow and task as written, in one query."""
 
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
-        """Returns the first node by name and how many nodes there are on which attempts run that have not ended, by workflow, in one
-        query; nothing for a workflow without any."""
+        """Returns the first node by name and the number of nodes on which attempts run, by workflow, in one query.
+        Workflows without any are left out.
+        """
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:
-        """How many groups of its pool have started *since*, though they were submitted after *than*, with its priority or a lower one.
+        """Returns how many groups of its pool started *since* although they were submitted after *than*, with its
+        priority or lower.
 
-        Groups of ended workflows count as long as the workflows are kept.  Counts to *most* at most; reads no waiting workflow.
+        Groups of finished workflows count as long as those are kept. Stops at *most*; reads no pending workflows.
         """
 
 
@@ -287,12 +294,12 @@ class Store(WorkflowReads, Protocol):
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
-        """Writes all of it in one transaction; *revision* is the last one then.
+        """Writes everything in one transaction; *revision* becomes the last one.
 
-        *events* may be of several revisions, without a gap.  Raises Unavailable if the first of them is not the next one.
+        *events* may cover several revisions, without gaps. Raises Unavailable unless the first is the next one.
         """
 
     def try_writing(self) -> None:
-        """Changes nothing.  Raises what a commit would raise that cannot be stored."""
+        """Changes nothing. Raises what a commit would raise if it cannot be stored."""
 
     def close(self) -> None: ...

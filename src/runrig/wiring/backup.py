@@ -1,4 +1,4 @@
-"""Writes a backup, and fills a new server from one: what `runrig backup` and `runrig restore` do."""
+"""Backs up a server and restores a backup, for `runrig backup` and `runrig restore`."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +16,10 @@ from runrig.store.opening import open_database
 
 
 def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_files: bool) -> Contents:
-    """Backs up a server, which may be running.  *folder*: its data folder; *log_files*: also the output of its tasks.
+    """Backs up a server, which may be running. *folder*: its data folder. *log_files*: include the output of its tasks.
 
-    Raises Conflict if *out* is there, NotFound or Unavailable if the database is not, ServerFault if it is of another version.
+    Raises Conflict if *out* exists, NotFound or Unavailable if there is no usable database, ServerFault if the database
+    has another version.
     """
     if out.exists():
         raise Conflict(f"{out} already exists. Use another file")
@@ -36,7 +37,9 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
 
 
 def check_backup(file: Path) -> Contents:
-    """The contents of the backup.  Raises InvalidInput if it is not one, is damaged, or comes from another version."""
+    """Returns the contents of the backup. Raises InvalidInput if it is not one, is damaged, or comes from another
+    version.
+    """
     with _opened(file) as stream:
         return BackupReader(stream, str(file)).check()
 
@@ -44,11 +47,13 @@ def check_backup(file: Path) -> Contents:
 def restore_backup(
     file: Path, database: str | Path, folder: Path | None, aside: Callable[[list[Path]], None] = lambda _: None
 ) -> Contents:
-    """Fills the empty *database*, and the data folder with the files that the backup has; output that is there is not overwritten.
+    """Restores into an empty *database*, and files of the backup into the data folder. Existing output is not
+    overwritten.
 
-    *aside*: told where the folders of tasks are now that were there and belong to none of the workflows of the backup.
+    *aside*: called with where the existing folders of tasks outside the backup were moved.
 
-    Raises what `check_backup` raises; Conflict if something is there; ServerFault or Unavailable if a server runs on it.
+    Raises what `check_backup` raises; Conflict if anything already exists; ServerFault or Unavailable if a server is
+    using it.
     """
     with _opened(file) as stream:
         reader = BackupReader(stream, str(file))
@@ -78,7 +83,7 @@ def in_words(contents: Contents) -> str:
 
 
 def missing(contents: Contents) -> str | None:
-    """Which values the backup does not have, in words; None if there are none."""
+    """Returns a sentence on which values the backup lacks; None if it has all."""
     if not contents.lost:
         return None
     return f"credentials without values, which their users must set again: {', '.join(contents.lost)}"
@@ -97,7 +102,9 @@ def _now() -> str:
 
 @contextmanager
 def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
-    """Yields a file beside *out*, which takes that name at the end.  Only its owner can read it: it holds everybody's work."""
+    """Yields a temporary file that becomes *out* at the end. Only its owner can read it, because it holds all users'
+    work.
+    """
     partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
     try:
         stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115
@@ -108,7 +115,7 @@ def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.link(partial, out)  # unlike a rename, this replaces nothing
+        os.link(partial, out)  # Unlike a rename, a link never overwrites.
     except FileExistsError as error:
         raise Conflict(f"{out} already exists. Use another file") from error
     except OSError as error:
@@ -146,11 +153,11 @@ def _files(folder: Path | None, *, log_files: bool) -> Iterator[str]:
 def _pieces(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            left = os.fstat(file.fileno()).st_size  # not what a task prints from now on, which may never end
+            left = os.fstat(file.fileno()).st_size  # Not what a task prints from now on: that may never end.
             while left > 0 and (piece := file.read(min(PIECE, left))):
                 left -= len(piece)
                 yield piece
-    except FileNotFoundError:  # its workflow has expired
+    except FileNotFoundError:  # Its workflow expired.
         return
 
 
@@ -192,7 +199,7 @@ def _put_files(reader: BackupReader, folder: Path) -> None:
 
 
 def _created(folder: Path, path: str) -> IO[bytes] | None:
-    """None for output that is there: it is as long as that of the backup, or longer, and may be written now."""
+    """Returns None if the output exists: it is at least as long as in the backup, and a task may be writing it."""
     target = folder / path
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path not in STATE_FILES and os.path.lexists(target):

@@ -15,7 +15,7 @@ _LONGEST_SETTINGS = 65536
 
 
 def mirror_of(database: str, backend: Backend) -> Mirror:
-    """A mirror of the server on *database*, a URL or the path of a file."""
+    """Returns a mirror of the server on *database*, a URL or the path of a file."""
     settings: dict[str, str | bool] = {
         "database": database,
         "fixed_nodes": backend.fixed_nodes,

@@ -1,4 +1,4 @@
-"""Takes a port.  Imports nothing that takes time, so that a port in use is refused before the server is loaded."""
+"""Binds a port. Imports nothing slow, so that a port in use is reported before the server is loaded."""
 
 import socket
 
@@ -8,9 +8,11 @@ LOOPBACK = "127.0.0.1"
 
 
 def bound(host: str, port: int, elsewhere: str) -> socket.socket:
-    """A socket that is bound and does not listen yet.  Raises ServerFault that names the port; *elsewhere*: how to choose another."""
+    """Returns a socket that is bound but not listening. Raises ServerFault if it cannot. *elsewhere*: how to choose
+    another port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named: on other sockets asyncio sends small answers 40 ms late.
+    # The protocol is named because asyncio delays small responses by 40 ms on other sockets.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What `up` and `serve` share as processes: a data folder, a socket, a log, and a web server that tells how it was stopped."""
+"""What `up` and `serve` share as processes: a data folder, a socket, a log, and the web server."""
 
 import ctypes
 import gc
@@ -31,18 +31,19 @@ from runrig.service.queries import would_start
 from runrig.service.runtime import template_queue
 
 SHUTDOWN_S = 2
-"""How long to wait for open streams."""
+"""Seconds to wait for open streams."""
 LOG_BYTES = 16 * 1024 * 1024
 LOGS_KEPT = 4
-"""Files of the log besides the one that is written, each of that size."""
+"""Number of old log files to keep, each of the size above."""
 ACCEPTED = "accepted-clock"
-"""A file of the data folder: seconds by which the machine's clock is behind, and that somebody accepted."""
+"""In the data folder: an accepted clock difference, the seconds by which the system clock is behind."""
 END_S = 15
-"""How long a server that was told to end may take altogether.  Then the system ends it, whatever its threads wait for."""
+"""Maximum seconds for a server to shut down. After that the system ends it, even if threads are still waiting."""
 
 
 def data_folder(path: Path, elsewhere: str) -> Path:
-    """*path*, created if missing; only its owner may read it.  Raises InvalidInput for a file, ServerFault if it cannot be written.
+    """Returns *path*, created if missing, readable only by its owner. Raises InvalidInput for a file, ServerFault if
+    not writable.
 
     *elsewhere*: how to choose another folder.
     """
@@ -66,13 +67,15 @@ def data_folder(path: Path, elsewhere: str) -> Path:
 
 
 HAD_DATABASE = "had-database"
-"""A file of the data folder, made once a server has used a database with it."""
+"""In the data folder: created when a server first uses it with a database."""
 _LEFT_BY_A_SERVER = (HAD_DATABASE, "live", "token", "tasks.json", "leader.json", ACCEPTED)
-"""Earlier versions made all but the first."""
+"""Earlier versions created all but the first."""
 
 
 def first_start(folder: Path, elsewhere: str) -> Callable[[str], None]:
-    """Raises ServerFault for an empty database if a server has used *folder* before: what that knew is lost, and not what it started."""
+    """Returns a function that raises ServerFault if a server has used *folder* before. Called for an empty database:
+    its state is lost, but tasks may still run.
+    """
 
     def refuse(place: str) -> None:
         left = [name for name in _LEFT_BY_A_SERVER if (folder / name).exists()]
@@ -90,12 +93,12 @@ def note_database(folder: Path) -> None:
 
 
 def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
-    """Ties the folder to one backend: another would not know what runs there."""
+    """Ties the folder to one backend: another one would not know its running tasks."""
     file = folder / "backend"
     if not file.exists():
         with NamedTemporaryFile("w", encoding="ascii", dir=folder, prefix=".backend-", delete=False) as draft:
             draft.write(f"{backend}\n")
-        os.replace(draft.name, file)  # whole at once: a standby may start in the same moment
+        os.replace(draft.name, file)  # Atomic, because a standby may start at the same time.
     before = file.read_text(encoding="ascii").strip()
     if before != backend:
         raise Conflict(
@@ -105,19 +108,19 @@ def keep_backend(folder: Path, backend: str, elsewhere: str) -> None:
 
 
 def server_clock(store: Store, folder: Path) -> ServerClock:
-    """The clock of this machine as the time of a server that goes on where the log ends; *folder*: of its data."""
+    """Returns the server's clock, which continues where the log ends. *folder*: the data folder."""
     return going_on(store, ServerClock(kept=folder / ACCEPTED))
 
 
 def going_on(store: Store, clock: ServerClock) -> ServerClock:
-    """*clock*, which goes on where the log ends."""
+    """Returns *clock*, set to continue where the log ends."""
     live = tuple(status.value for status in WorkflowStatus if not status.finished)
     clock.resume(store.log.last_time(), busy=bool(store.workflows(WorkflowQuery(statuses=live, limit=1))[0]))
     return clock
 
 
 class Lenient(logging.StreamHandler[Any]):
-    """Says once on stderr that it cannot write, and once that it can again; the lines between are lost, and nobody is held up."""
+    """Warns once on stderr when the log cannot be written, and once when it can again. Lines in between are dropped."""
 
     place = "the log"
     _lost = 0
@@ -139,11 +142,11 @@ class Lenient(logging.StreamHandler[Any]):
         if isinstance(failure, OSError):
             self._failure = failure
             self._let_go()
-        else:  # a mistake of ours
+        else:  # Not a write error, so a bug.
             super().handleError(record)
 
     def _let_go(self) -> None:
-        """What could not be written is not kept either."""
+        """Drops what could not be written."""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -157,7 +160,7 @@ def _complain(line: str) -> None:
 
 
 class LogFile(Lenient, RotatingFileHandler):
-    """Looks whether it is full at every so many lines only: to look costs more than to write one, and asks the system each time."""
+    """Checks its size only every LINES lines, because each check is a system call and costs more than writing a line."""
 
     LINES = 256
 
@@ -170,11 +173,11 @@ class LogFile(Lenient, RotatingFileHandler):
         return self._lines % self.LINES == 0 and bool(super().shouldRollover(record))
 
     def doRollover(self) -> None:  # noqa: N802 - the library's name
-        with suppress(OSError):  # a folder that cannot be changed: the file grows on
+        with suppress(OSError):  # The folder cannot be changed; the file keeps growing.
             super().doRollover()
 
     def _let_go(self) -> None:
-        broken, self.stream = self.stream, None  # opened again at the next line
+        broken, self.stream = self.stream, None  # Reopened for the next line.
         with suppress(OSError):
             if broken is not None:
                 broken.close()
@@ -182,7 +185,7 @@ class LogFile(Lenient, RotatingFileHandler):
 
 @contextmanager
 def logging_to(file: Path | None) -> Iterator[None]:
-    """Logs key=value lines to *file*, which is rotated, or stderr; stdout is for the one line that says the server is up."""
+    """Logs key=value lines to *file*, with rotation, or to stderr. stdout is only for the ready line."""
     if file is None:
         handler = Lenient(sys.stderr)
     else:
@@ -196,7 +199,7 @@ def logging_to(file: Path | None) -> Iterator[None]:
     root.setLevel(logging.INFO)
     for chatty in ("alembic", "httpx2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # it warns of each request that is not HTTP
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # It warns about every request that is not HTTP.
     try:
         yield
     finally:
@@ -205,7 +208,7 @@ def logging_to(file: Path | None) -> Iterator[None]:
 
 
 def open_files() -> int:
-    """How many descriptors this process may have, from now on as many as the system lets it."""
+    """Raises the limit of open file descriptors to the maximum, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -213,39 +216,41 @@ def open_files() -> int:
 
 
 def crowd_of(connections: int = crowd.MOST, proxies: str | None = None) -> crowd.Crowd:
-    """At most *connections*, and fewer where descriptors are scarce."""
+    """Returns a limit of *connections*, or fewer if descriptors are scarce."""
     files = open_files()
     room = max(files - crowd.SPARE - crowd.FILES, files // 4)
     return crowd.Crowd(min(connections, room), proxies)
 
 
 def door(bound: socket.socket, guests: crowd.Crowd) -> crowd.Door:
-    """*bound*, by which *guests* come."""
+    """Returns the listener on *bound* for *guests*."""
     return crowd.Door(guests, bound.family, bound.type, bound.proto, bound.detach())
 
 
 COLLECT_EVERY = (10_000, 1, 100)
-"""So many more objects than before are looked through for garbage: with the usual 700, a server with much to do spends a tenth of its
-time on that, and there is hardly any.  What is still there is looked through again with the next 10,000, and not, as usual, with
-ten times as many: that would be a pause of 50 ms and more in which nobody is answered.
+"""Garbage collection starts after this many new objects. With the default of 700 a busy server spends a tenth of its
+time on it, and finds hardly any garbage. The second number makes surviving objects part of the next collection: with
+the default of 10 that would pause all requests for 50 ms and more.
 """
 
 
 SWITCH_S = 0.0005
-"""A thread that wants the interpreter asks for it after so long.  A commit gives it up at each statement, and with the usual 5 ms it
-waits that long each time while another thread computes, and all who need the state wait with it.
+"""Seconds after which a thread that needs the interpreter requests it. A commit releases it at each statement. With the
+default of 5 ms it waits that long each time while another thread computes, and so does every thread that needs the
+state.
 """
 
 
 MOST_ARENAS = 2
 _M_ARENA_MAX = -8
-"""As <malloc.h> has it."""
+"""The value in <malloc.h>."""
 
 
 def share_memory() -> None:
-    """All threads take memory from the same few arenas, where the C library has such; call it before there are threads.
+    """Makes all threads share a few memory arenas, if the C library supports it. Call it before the first thread
+    starts.
 
-    Otherwise each of many threads keeps what it once needed, free, for itself: a server grew by a third under load, and kept that.
+    Otherwise each thread keeps its freed memory for itself: a server grew by a third under load and never shrank.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -253,14 +258,14 @@ def share_memory() -> None:
 
 
 def keep_what_is_loaded() -> None:
-    """Keeps all objects that exist now out of the collector's walks, and lets it walk new ones less often."""
+    """Excludes all existing objects from garbage collection, and makes it rarer for new ones."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_EVERY)
 
 
 class Server(uvicorn.Server):
-    """Tells when it is ready and how it was stopped."""
+    """Reports when it is ready and how it was stopped."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -270,7 +275,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # Requests that wait for a template to be rendered, or for their turn to search, take no thread from others.
+        # Requests that wait for a template or a search must not take threads from others.
         to_thread.current_default_thread_limiter().total_tokens += template_queue.OF_ALL + would_start.MOST_WAIT
         sys.setswitchinterval(SWITCH_S)
         if self.started:
@@ -278,7 +283,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Replaces uvicorn's handling, which raises the signal again at the end, so that the exit code would not be ours."""
+        """Replaces uvicorn's handler, which raises the signal again at the end and so changes the exit code."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -293,7 +298,7 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit and number == signal.SIGINT
         self.should_exit = True
         if self._signal is None:
-            # The kernel does it: no thread of ours has to run for it, and none can hold it up.
+            # The kernel sends it, so no thread has to run for it, and none can delay it.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, END_S)
         self._signal = self._signal or number
@@ -306,7 +311,7 @@ class Server(uvicorn.Server):
 
 
 def _nothing() -> None:
-    """Nobody asked to be called."""
+    """The default callback: does nothing."""
 
 
 def announce(verb: str, url: str, details: str) -> None:

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from runrig.backends.kubernetes.cluster import Cluster
 
 ACTOR = "serve"
-"""The actor of the cluster file in the log."""
+"""Actor of the cluster file in the log."""
 HANDOVER_S = 10.0
-_ELSEWHERE = "name another as data: in the file"
+_ELSEWHERE = "set another data: in the file"
 
 _PORT = re.compile(r":[0-9]+$")
 
@@ -67,20 +67,18 @@ _log = logging.getLogger("runrig")
 
 
 def serve(spec: ServeSpec, *, mirror: bool = True) -> None:
-    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt); the tasks go on.
+    """Runs a server until SIGTERM (returns) or SIGINT (raises KeyboardInterrupt). Tasks keep running.
 
-    *mirror*: a second process answers long questions.
+    *mirror*: answer slow questions in a second process.
 
-    Raises before anything is created if it cannot serve at all: a data folder or a port that it cannot have, a database that
-    it cannot use, or that on SQLite another server has.
+    Raises before it creates anything if it cannot serve: for an unusable data folder, port or database, or a SQLite
+    database that another server is using.
     """
     with ExitStack() as stack:
         folder = data_folder(spec.data, _ELSEWHERE)
         share_memory()
         guests = crowd_of(spec.connections, spec.proxies)
-        listener = stack.enter_context(
-            door(bound(spec.host, spec.port, "write another as listen: in the file"), guests)
-        )
+        listener = stack.enter_context(door(bound(spec.host, spec.port, "set another listen: in the file"), guests))
         stack.enter_context(logging_to(spec.log_file))
         keep_backend(folder, spec.backend, _ELSEWHERE)
         runtime = ServerRuntime(spec, folder, listener.getsockname()[1], mirror=mirror)
@@ -105,9 +103,11 @@ def serve(spec: ServeSpec, *, mirror: bool = True) -> None:
 
 
 def check(spec: ServeSpec) -> str | None:
-    """Raises InvalidInput for a kubeconfig or a context that cannot be used, and for a provider that is not what the file says.
+    """Raises InvalidInput for an unusable kubeconfig or context, and for an identity provider that does not match the
+    file.
 
-    Nothing is sent to the cluster.  A provider that does not answer is no mistake of the file: that is said instead of raised.
+    Sends nothing to the cluster. Returns a warning if the identity provider does not respond, since the file may be
+    right.
     """
     if spec.kubernetes is not None:
         _api(spec.kubernetes).close()
@@ -122,9 +122,10 @@ def check(spec: ServeSpec) -> str | None:
 
 
 def first_admin(spec: ServeSpec, name: str) -> str:
-    """The token of the new administrator *name*; no server runs meanwhile.
+    """Creates the administrator *name* and returns a token. No other server may be using the database.
 
-    Raises Conflict if there is an administrator who can log in, Unavailable or ServerFault if a server has the database.
+    Raises Conflict if an administrator can already log in, Unavailable or ServerFault if a server is using the
+    database.
     """
     folder = data_folder(spec.data, _ELSEWHERE)
     elected = election(spec.database)
@@ -142,7 +143,7 @@ def first_admin(spec: ServeSpec, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LeaderTerm:
-    """The parts a leader works with."""
+    """The parts of a leader."""
 
     service: Service
     app: ASGIApp
@@ -195,12 +196,14 @@ class ServerRuntime:
         _log.info("event=serving gpus=%s", leader_term.service.queries.gpus())
 
     def refuse_second(self) -> None:
-        """Raises a ServerFault that names the server that has the file, before this one says it is up."""
+        """Raises ServerFault if another server is using the database file, before this one reports that it is up."""
         elected = election(self._spec.database)
         elected.take().close()
 
     def _backend(self, store: Store, term: SqlTerm, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
-        """The backend and its clock.  Only a leader may touch the folder, which the servers of a machine share."""
+        """Returns the backend and its clock. Only a leader may write to the folder, which the servers of a machine
+        share.
+        """
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
@@ -226,9 +229,9 @@ class ServerRuntime:
         )
 
     def _declare(self, service: Service) -> None:
-        """Declares the cluster file on an empty database; later only `runrig apply` changes the cluster.
+        """Applies the cluster file to an empty database. After that only `runrig apply` changes the cluster.
 
-        Otherwise every takeover would undo what was changed since.
+        Otherwise each new leader would undo later changes.
         """
         cluster = self._spec.cluster
         fresh = not service.queries.pools(archived=True)
@@ -246,11 +249,11 @@ class ServerRuntime:
             if difference.action not in ("unchanged", "keep")
         ]
         if changed:
-            _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f makes it so'", ",".join(changed))
+            _log.warning("event=cluster_file_differs names=%s hint='runrig apply -f applies it'", ",".join(changed))
 
 
 def _api(spec: KubernetesSpec) -> "Cluster":
-    """The Kubernetes API server.  Imported here, so that other backends do without the client library."""
+    """Returns the Kubernetes API client. Imported here, so that other backends do not need its library."""
     try:
         from runrig.backends.kubernetes.cluster import connect
     except ImportError as error:
@@ -259,7 +262,9 @@ def _api(spec: KubernetesSpec) -> "Cluster":
 
 
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
-    """Allowed values of Host: the names in the file, also with the port, and the address it listens on."""
+    """Returns the allowed Host headers: the names in the file, with and without the port, and the address it listens
+    on.
+    """
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
     if spec.loopback:
         own |= {"127.0.0.1", "localhost", "[::1]"}
@@ -269,7 +274,7 @@ def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
         if _PORT.search(name):
             found.add(name)
         else:
-            # Without a port: the default port, which belongs to the proxy if there is one.
+            # Without a port: the default port, which belongs to the proxy, if any.
             found |= {f"{name}:{port}", f"{name}:{usual}"} | ({name} if usual == port or spec.proxies else set())
     return frozenset(found)
 

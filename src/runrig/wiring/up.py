@@ -1,4 +1,4 @@
-"""Starts a server from its settings: the only module that knows every concrete part."""
+"""Starts a server from its settings. No other module knows all the concrete parts."""
 
 import getpass
 import json
@@ -56,7 +56,7 @@ from runrig.wiring.process import (
 
 BACKENDS = ("local", "simulated")
 CREDENTIAL_KEY = "credential.key"
-"""In the data folder; in no backup."""
+"""In the data folder, but not in backups."""
 
 _log = logging.getLogger("runrig")
 
@@ -72,12 +72,12 @@ def up(
     dev_login: str | None = None,
     mirror: bool = True,
 ) -> None:
-    """Runs a server until SIGTERM or SIGINT, of which it says how many tasks go on.
+    """Runs a server until SIGTERM or SIGINT; after SIGINT, prints how many tasks keep running.
 
-    *cluster*: the text of a cluster file.  *port*: bound, and listening for nobody yet.  *gpus* None: those of this machine or of the file.
-    *drain_sweep_s*: how often to check pools that are DELETING (law S3).  *dev_login*: who gets in from this machine without a token.
-    *mirror*: a second process answers long questions.
-    Raises InvalidInput for a wrong file, before anything is created; ServerFault if the machine does not allow it.
+    *cluster*: the text of a cluster file. *port*: bound, not listening. *gpus* None: those of this machine or of the
+    file. *drain_sweep_s*: interval of checks for DELETING pools (rule S3), in seconds. *dev_login*: the user who can
+    log in from this machine without a token. *mirror*: answer slow questions in a second process. Raises InvalidInput
+    for an invalid file, before it creates anything; ServerFault if the machine does not allow it.
     """
     settings = _settings(backend, cluster, gpus)
     with ExitStack() as stack:
@@ -135,7 +135,9 @@ def check(
     environment: tuple[str, ...] = (),
     labels: tuple[str, ...] = (),
 ) -> wire.SubmitAnswer:
-    """The answer of a server of *cluster* to a validation of *text*, a workflow file; raises what `offline.check` raises."""
+    """Returns what a server of *cluster* would answer if asked to validate the workflow file *text*. Raises as
+    `offline.check`.
+    """
     submission = _submission(text, pool, priority, variables, strings, environment, labels)
     return as_answers.checked(offline.check(submission, cluster))
 
@@ -152,7 +154,9 @@ def render(
     environment: tuple[str, ...] = (),
     labels: tuple[str, ...] = (),
 ) -> wire.RenderAnswer:
-    """The Kubernetes objects that *text* becomes in *pool* of *cluster*; raises what `offline.blueprint` raises."""
+    """Returns the Kubernetes objects for the workflow file *text* in *pool* of *cluster*. Raises as
+    `offline.blueprint`.
+    """
     submission = _submission(text, pool, priority, variables, strings, environment, labels)
     return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
 
@@ -190,7 +194,7 @@ class _Settings:
 
 
 def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Settings:
-    """The settings asked for, checked as a whole."""
+    """Returns the settings, checked as a whole."""
     cluster = None if text is None else read_cluster(text)
     named = cluster.backend_type if cluster is not None else None
     if backend is not None and named is not None and backend != named:
@@ -241,19 +245,19 @@ def _parts(settings: _Settings, folder: Path, store: SqlStore) -> _Parts:
 
 
 def _token(folder: Path) -> str:
-    """The folder's token, made at the first start."""
+    """Returns the folder's token, created at the first start."""
     return _kept_text(folder / "token", secrets.token_urlsafe(32)).strip()
 
 
 def _credential_key(folder: Path) -> Path:
-    """The file with the keys of credentials, made at the first start."""
+    """Returns the file with the keys for credentials, created at the first start."""
     file = folder / CREDENTIAL_KEY
     _kept_text(file, written_keys((secrets.token_bytes(KEY_BYTES),)))
     return file
 
 
 def _kept_text(file: Path, made: str) -> str:
-    """Returns what *file* holds, which is *made* if it was not there.  From the first moment on only its owner can read it."""
+    """Returns the contents of *file*, which is created with *made* if missing. Only its owner can ever read it."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -261,7 +265,7 @@ def _kept_text(file: Path, made: str) -> str:
         kept = file.read_text(encoding="ascii")
         if kept.strip():
             return kept
-        file.unlink()  # a start was killed between creating and writing it
+        file.unlink()  # A start was killed between creating and writing it.
         return _kept_text(file, made)
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
         stream.write(made if made.endswith("\n") else f"{made}\n")
@@ -279,7 +283,7 @@ def _user() -> str:
 
 
 def _allow_dev_login(service: Service, name: str, user: str) -> None:
-    """*user*: who runs the server."""
+    """*user*: the user who runs the server."""
     service.access.dev_login.allow(name, actor=user)
     warning = f"all programs and users on this machine can act as {name} without a token (--dev-login)"
     _log.warning("event=dev_login user=%s warning=%r", name, warning)
@@ -287,7 +291,7 @@ def _allow_dev_login(service: Service, name: str, user: str) -> None:
 
 
 def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
-    """Prints the ready line, and writes the file by which commands with the same folder find this server."""
+    """Prints the ready line, and writes the file with which commands find the server of a folder."""
     url = f"http://{LOOPBACK}:{port}"
     partial = folder / "server.json.new"
     partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
@@ -296,6 +300,6 @@ def _is_up(service: Service, backend: str, folder: Path, port: int) -> None:
     _log.info("event=up url=%s backend=%s gpus=%s", url, backend, gpus)
     amount = f"{gpus} GPU{'' if gpus == 1 else 's'}"
     announce("is up", url, f"backend {backend}, {amount}, data {folder}")
-    if sys.stdout.isatty():  # only somebody who reads it now can use it, and no log is to keep it
+    if sys.stdout.isatty():  # It only helps a user at a terminal, and must not end up in a log.
         code = service.access.browsers.make_code(service.access.authentication.owner, FIRST_CODE_S)
         say(f"web page: {url}/login#{code} (works once, for 5 minutes; `runrig open` prints a new one)")
