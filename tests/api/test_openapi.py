@@ -3,6 +3,7 @@
 import re
 from dataclasses import fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from runrig import wire
@@ -211,17 +212,19 @@ def test_the_document_names_all_routes(tmp_path: Path) -> None:
     ]
 
 
+def classes(package: ModuleType) -> list[Any]:
+    return [each for each in vars(package).values() if isinstance(each, type)]
+
+
 def test_every_example_is_one_of_its_model() -> None:
-    models = [getattr(module, name) for module in (wire, v1) for name in module.__all__]
-    for model in models:
-        if isinstance(model, type) and issubclass(model, Model) and model not in (v1.Shown, v1.Page):
+    for model in (*classes(wire), *classes(v1)):
+        if issubclass(model, Model) and model not in (v1.Shown, v1.Page):
             model.model_validate(model.example())
 
 
 def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_inside() -> None:
     """Also where a field that stays inside holds something."""
-    for name in shown.__all__:
-        kind = getattr(shown, name)
+    for kind in classes(shown):
         marked = replace(example(kind), **dict.fromkeys(kind.UNTOLD, "mark-of-the-inside"))
         assert to_json(marked) == to_json(example(kind))
         assert read(kind, to_plain(marked)) == read(kind, to_plain(example(kind)))
@@ -236,12 +239,9 @@ def test_every_value_has_an_example_of_its_own_and_writes_nothing_that_stays_ins
 
 def test_no_page_shows_a_field_that_stays_inside() -> None:
     """Of those whose names nothing else has."""
-    kinds = [getattr(shown, name) for name in shown.__all__]
+    kinds = classes(shown)
     told = {each.name for kind in kinds for each in fields(kind) if each.name not in kind.UNTOLD}
-    models = [getattr(v1, name) for name in v1.__all__]
-    told |= {
-        name for each in models if isinstance(each, type) and issubclass(each, Model) for name in each.model_fields
-    }
+    told |= {name for each in classes(v1) if issubclass(each, Model) for name in each.model_fields}
     inside = {name for kind in kinds for name in kind.UNTOLD} - told - {"share"}  # a bar of the page has one
     assert inside >= {"at_least", "older", "preempted_by", "unreachable"}
     for page in (ROOT / "src/runrig/web/templates").iterdir():

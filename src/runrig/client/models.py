@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    from runrig.domain import shown
-
-    if name in shown.__all__:
-        return getattr(shown, name)
-
     from runrig import wire
+    from runrig.domain import shown
     from runrig.wire import v1
 
-    for module in (v1, wire):
-        if name in module.__all__:
-            return getattr(module, name)
+    for module in (shown, v1, wire):
+        found = getattr(module, name, None)
+        if isinstance(found, type):
+            return found
     raise AttributeError(f"unknown model {name!r}")

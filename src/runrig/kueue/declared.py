@@ -275,7 +275,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Everything that a scenario declares. *namespaces*: name → labels. *now*: the latest time in it (rule T0)."""
+    """Everything that a scenario declares. *namespaces*: name → labels. *now*: the latest time in it (T0)."""
 
     cohorts: tuple[QueueCohort, ...] = ()
     queues: tuple[ClusterQueue, ...] = ()

@@ -22,34 +22,3 @@ from runrig.store.schema.work import gangs, groups, specifications, tasks, workf
 
 HEAD = "0018"
 """The newest migration, which makes these tables."""
-
-__all__ = [
-    "HEAD",
-    "access_events",
-    "browser_sessions",
-    "checkpoints",
-    "cohorts",
-    "credentials",
-    "events",
-    "flavors",
-    "gangs",
-    "grants",
-    "groups",
-    "leader",
-    "meta",
-    "metadata",
-    "nodes",
-    "notes",
-    "past_numbers",
-    "pools",
-    "profiles",
-    "pruned",
-    "secrets",
-    "specifications",
-    "tasks",
-    "tokens",
-    "users",
-    "waiting",
-    "workflow_tags",
-    "workflows",
-]
