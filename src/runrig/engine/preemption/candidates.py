@@ -1,4 +1,4 @@
-"""The gangs that may be stopped for another, in the order of law R3, and the gangs that are safe from it (laws R1, R2)."""
+"""The gangs that can be preempted for another gang, in the order of rule R3, and those that are safe (rules R1, R2)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -19,31 +19,32 @@ from runrig.engine.quota.tournament import Tournament, largest_share
 LowLeaf = tuple[QuotaLeaf, tuple[QuotaNode, ...]]
 """A low leaf, and the pools between it and a common ancestor, outermost first.
 
-Between the work of a pool and its own subpool lies no pool; there `own` stands for one, with what is unallocated as its nominal.
+There is no pool between the work of a pool and the pool's own subpool. There `own` is used instead; its nominal is what is
+unallocated.
 """
 
-COHORT, POOL, OWN = Kind.COHORT, Kind.POOL, Kind.OWN  # looked up for each node of a tree
+COHORT, POOL, OWN = Kind.COHORT, Kind.POOL, Kind.OWN  # local names, because they are looked up for each node of a tree
 
 MOST_SPARED = 8
-"""How many cheaper candidates a preemption names (law R6)."""
+"""Maximum number of lower-cost candidates that a preemption lists (rule R6)."""
 
 AT_ONCE = 4
-"""So many candidates that are drawn at once are as much effort as one that is drawn alone."""
+"""Candidates drawn together that count as the effort of one drawn alone."""
 
 SAFE, TAKEN = 1, 2
 PoolTurn = Ints
-"""By the number of a pool: its gangs are TAKEN in this turn, or SAFE (law R2), or it is not their turn (0)."""
+"""By number of the pool: its gangs are TAKEN in this turn, or SAFE (rule R2), or it is not their turn (0)."""
 
 
 class Drawn(NamedTuple):
-    """All candidates in order: those that are *stopping* already, then those that are *running*, as slots of *columns*."""
+    """All candidates in order: those that are already *stopping*, then those that are *running*, as slots of *columns*."""
 
     columns: CandidateColumns
     stopping: list[Entry]
     running: Ints
 
     def at(self, place: int) -> Entry:
-        """The one that is running and has this place among those."""
+        """The running candidate at index *place*."""
         entry: Entry = self.columns.entries[self.running[place]]
         return entry
 
@@ -53,29 +54,29 @@ class Drawn(NamedTuple):
 
 
 class Candidates:
-    """The candidates of one preemptor in one choice of flavors.  While targets count as gone on trial, it judges what is left."""
+    """The candidates of one preemptor for one choice of flavors. What they use is judged without the targets taken so far."""
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger
         self._entry = entry
         self._leaf = ledger.leaf(entry)
         short = tuple(index for index, amount in request if amount > headroom(self._leaf, index))
-        # If there is quota and only nodes are full, any holder of the same resources may be in the way.
+        # If there is quota and only nodes are full, any gang that uses the same resources may be in the way.
         self._contested = short or tuple(index for index, _ in request)
         self._flavors = {assignment.flavor for assignment in choice} if ledger.place else set()
         self._resources = {resource for pod_set in entry.gang.pod_sets for resource, _ in pod_set.requests}
-        self._passed: dict[str, str] = {}  # id -> the law that spares it unless it becomes a target, in order
-        # Behind these: the slots of those that were passed at once, and by slot whether it was drawn.
+        self._passed: dict[str, str] = {}  # id → the rule that lets it keep running unless it is a target, in order
+        # After these: the slots of those passed together, and by slot whether it was drawn.
         self._seen, self._taken = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
 
     def in_order(self) -> Iterator[Entry]:
-        """Yields gangs that stop already, then borrowers (nearest common cohort first), then the own pool.  The caller may skip any."""
+        """Yields stopping gangs, then borrowers (nearest common cohort first), then gangs of the own pool. The caller may skip any."""
         for candidate in self._all():
             if self._draw(candidate):
                 yield candidate
 
     def everybody(self) -> "Drawn":
-        """`in_order` at once: while nobody is taken, a pool is over its nominal for all of its gangs or for none."""
+        """All of `in_order` together: as long as none is taken, a pool is over its nominal for all of its gangs or for none."""
         columns = self._ledger.candidates
         self._ledger.effort += columns.refresh()
         if self._ledger.tree.weighted:
@@ -89,7 +90,7 @@ class Candidates:
         return Drawn(columns, stopping, running)
 
     def _drawn_at_once(self, columns: CandidateColumns, turns: Sequence[PoolTurn]) -> Ints:
-        """The slots of all that are drawn in *turns*, each once; notes who is passed."""
+        """The distinct slots drawn in *turns*. Records the candidates that were passed."""
         has_turn = np.zeros(len(columns.pools), dtype=np.bool_)
         for turn in turns:
             has_turn |= turn > 0
@@ -107,15 +108,15 @@ class Candidates:
         return np.concatenate(running)
 
     def _turns(self, columns: CandidateColumns) -> Iterator[PoolTurn]:
-        """The turns of `_all` behind those that are stopping."""
+        """The turns of `_all` after the stopping gangs."""
         for _, leaves, inner_too in self._borrowers():
-            # The outermost pools are over nominal, or they were not entered.
+            # The outermost pools are over nominal; others were not entered.
             unprotected = {leaf.name: inner_too or self._unprotected(pools[1:]) for leaf, pools in leaves}
             yield columns.by_pool({name: TAKEN if may_go else SAFE for name, may_go in unprotected.items()})
         yield columns.by_pool({self._entry.gang.pool: TAKEN})
 
     def _in_the_way_of(self, columns: CandidateColumns, pools: NDArray[np.bool_]) -> Ints:
-        """`_may_go` of all gangs of *pools* at once: their slots, in the order of law R3."""
+        """The slots of all gangs of *pools* for which `_may_go` is true, in the order of rule R3."""
         slots = columns.counted()
         slots = slots[pools[columns.pool[slots]]]
         contested = [any(index in self._contested for index, _ in request) for request in columns.requests]
@@ -125,7 +126,7 @@ class Candidates:
         return slots[in_the_way]
 
     def _draw(self, candidate: Entry) -> bool:
-        """False if it has been drawn before."""
+        """Records that *candidate* was drawn. Returns False if it was drawn before."""
         self._ledger.effort += 1
         if self._passed.get(candidate.gang.id) == "R3":
             return False
@@ -133,7 +134,7 @@ class Candidates:
         return True
 
     def may_take(self, candidate: Entry) -> bool:
-        """True if law R2 does not protect *candidate* as things stand on trial."""
+        """True if rule R2 does not protect *candidate*, given the targets taken so far."""
         if candidate.gang.pool == self._entry.gang.pool or candidate.gang.id in self._ledger.unclaimed:
             return True
         below: list[QuotaNode] = []
@@ -145,7 +146,7 @@ class Candidates:
         return self._unprotected(below[-1:])
 
     def spared_before(self, gone: Sequence[Entry]) -> dict[str, tuple[tuple[str, str], ...]]:
-        """For each of *gone*, the candidates before it in the order that keep running, the latest first, each with its law."""
+        """For each of *gone*, the candidates ahead of it that keep running, the latest first, each with its rule."""
         going = {entry.gang.id for entry in gone}
         places = {name: at for at, name in enumerate(self._passed)}
         names = list(self._passed)
@@ -164,10 +165,10 @@ class Candidates:
         slot = self._seen[place - len(names)]
         return self._ledger.candidates.entries[slot].gang.id, "R3" if self._taken[slot] else "R2"
 
-    # ------------------------------------------------------------ the order of law R3
+    # ------------------------------------------------------------ the order of rule R3
 
     def _all(self) -> Iterator[Entry]:
-        """May yield a gang twice: once as a borrower, once from an inner pool that does not borrow itself."""
+        """May yield a gang twice: as a borrower, and from an inner pool that does not borrow itself."""
         yield from self._stopping()
         for ancestor, leaves, inner_too in self._borrowers():
             yield from self._of(ancestor, leaves, inner_too=inner_too)
@@ -183,7 +184,7 @@ class Candidates:
                 yield entry
 
     def _may_go(self, candidate: Entry) -> bool:
-        """True if *candidate* still counts and holds something that is short.  It ranks lower, as all do that are preempted (P1)."""
+        """True if *candidate* still counts and uses something that is short. All preemptible gangs have a lower rank (rule P1)."""
         return candidate.charged and self._holds_contested(candidate)
 
     def _holds_contested(self, candidate: Entry) -> bool:
@@ -194,9 +195,9 @@ class Candidates:
         return self._in_the_way(candidate)
 
     def _in_the_way(self, candidate: Entry) -> bool:
-        """True if *candidate* holds on nodes what the preemptor asks for, even if no quota counts it (law R1).
+        """True if *candidate* uses resources on nodes that the preemptor needs, even if no quota counts them (rule R1).
 
-        The node's present flavor counts: it may have changed since the candidate was admitted.
+        The current flavor of the node counts; it may have changed since the candidate was admitted.
         """
         nodes = self._ledger.nodes.by_name
         return any(
@@ -208,10 +209,11 @@ class Candidates:
         )
 
     def _borrowers(self) -> Iterator[tuple[QuotaNode, list[LowLeaf], bool]]:
-        """Yields a common ancestor, low leaves of other pools below it, and *inner_too*; from the own leaf's parent up, twice.
+        """Yields a common ancestor, low leaves of other pools below it, and *inner_too*; from the leaf's parent to the root,
+        twice.
 
-        A gang is safe while its outermost pool is within its nominal (law R2).  If that pool is over, *inner_too* also takes
-        gangs of its inner pools that are not: without weights nobody else is left by then.
+        A gang is safe while its outermost pool is within its nominal (rule R2). If that pool is over, *inner_too* also takes
+        gangs of inner pools that are not over; without weights, no other gangs are left at that point.
         """
         below: QuotaNode = self._leaf
         found: list[tuple[QuotaNode, list[LowLeaf]]] = []
@@ -225,7 +227,7 @@ class Candidates:
             below = ancestor
         least = 0 if self._ledger.tree.weighted else 2
         for ancestor, leaves in found:
-            # Nobody has come to hold more since: who is over its nominal now was so before.
+            # Usage has only fallen since, so a pool that is over its nominal now was over it before.
             inner = [each for each in leaves if len(each[1]) >= least and self._unprotected(each[1][:1])]
             if inner:
                 yield ancestor, inner, True
@@ -241,14 +243,14 @@ class Candidates:
                     self._passed.setdefault(candidate.gang.id, "R2")
 
     def _in_order_under(self, ancestor: QuotaNode, leaves: Iterable[QuotaLeaf]) -> Iterator[Entry]:
-        """Orders gangs by priority, start and id; if weights differ, by the largest share, with all drawn so far taken as gone."""
+        """Sorts by priority, start and id; if weights differ, by the largest share, without the gangs taken so far."""
         holders = {leaf: self._ledger.preemptible[leaf.name] for leaf in leaves}
         if self._ledger.tree.weighted:
             return iter(Tournament(ancestor, {leaf: list(held) for leaf, held in holders.items()}, largest_share))
         return (entry for _, entry in merge(*holders.values()))
 
     def _low_leaves(self, tops: Sequence[QuotaNode]) -> list[LowLeaf]:
-        """The low leaves under *tops* that hold work.  Enters only subtrees with pools over nominal.  O(these)."""
+        """The low leaves below *tops* with running work. Enters only subtrees with pools over nominal. O(those subtrees)."""
         contested, held, low = self._contested, self._ledger.preemptible, self._ledger.tree.low
         found: list[LowLeaf] = []
         stack: list[tuple[QuotaNode, tuple[QuotaNode, ...]]] = [(top, ()) for top in reversed(tops)]
@@ -261,14 +263,14 @@ class Candidates:
             if not pools and not node.over_nominal(contested):
                 continue
             pools = (*pools, node)
-            if node.kind is POOL and len(node.children) > 1:  # there are subpools beside its own work
+            if node.kind is POOL and len(node.children) > 1:  # it has subpools in addition to its own work
                 stack += [(child, pools) for child in node.children if child.kind is POOL]
             if held.get(node.name):
                 found.append((low[node.name], pools))
         return found
 
     def _unprotected(self, pools: Sequence[QuotaNode]) -> bool:
-        """True as long as *pools* are over nominal on trial: one that has come within its nominal is safe from then on."""
+        """True while *pools* are over nominal without the targets taken so far. A pool that has come within its nominal stays safe."""
         contested = self._contested
         for pool in pools:  # noqa: SIM110  (a loop: this is asked for every candidate)
             if not pool.over_nominal(contested):

@@ -1,8 +1,8 @@
-"""Preemption for a gang that requires a domain: the cheapest set of gangs over all domains (laws T4, R3).
+"""Preemption for a gang that requires a domain: the set of gangs with the lowest cost over all domains (rules T4, R3).
 
-Cheapest: the fewest gangs told to stop, then the fewest pods, then the fewest GPUs, then those that come first in the order of
-law R3.  Each domain has a lower bound of this cost, from columns; domains are searched in the order of their bounds until none
-can be cheaper than the best set so far.  Gangs that stop already cost nothing.
+Cost: number of gangs to stop, then pods, then GPUs, then the order of rule R3. Each domain has a lower bound of the cost,
+computed with columns. Domains are searched in the order of their bounds until none can have a lower cost than the best set so
+far. Gangs that are already stopping cost nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,20 +27,20 @@ from runrig.engine.preemption.trial import PER_TRIAL
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
 
 STEPS = 20_000
-"""How many sets one search looks at."""
+"""Maximum number of sets that one search examines."""
 TRIALS = 400
-"""How many of these it tries out with a placement."""
+"""Maximum number of sets that it tries with a placement."""
 MOST_OUTSIDE = 16
-"""How many candidates outside of a domain are considered where the quota is short."""
+"""Maximum number of candidates outside a domain that are considered if quota is short."""
 
 Cost = tuple[int, int, int, tuple[int, ...]]
-"""Gangs, pods, GPUs, and places in the order of law R3, the last one first."""
+"""Gangs, pods, GPUs, and positions in the order of rule R3, last one first."""
 
 
 class DomainTargets(NamedTuple):
-    """*gone*: in the order of law R3, those that stop already first.  *domain* None: the gang requires several, side by side.
+    """*gone*: in the order of rule R3, those already stopping first. *domain* None: the gang requires several domains.
 
-    *placement*: where it goes with all of them gone.  *irreducible*: fewer are never enough there, whoever is put back.
+    *placement*: of the preemptor, with all of *gone* stopped. *irreducible*: no subset of *gone* is enough.
     """
 
     gone: tuple[Entry, ...]
@@ -50,7 +50,7 @@ class DomainTargets(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """*chosen* by number, and where the preemptor goes in *domain* with these gone."""
+    """*chosen*: candidates by number. *placement*: of the preemptor in *domain* without them."""
 
     cost: Cost
     chosen: Sequence[int]
@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 
 
 class DomainPreemption:
-    """The search for one preemptor in one choice of flavors.  Edits the ledger on trial, and always restores it."""
+    """The search for one preemptor and one choice of flavors. Edits the ledger temporarily and always restores it."""
 
     def __init__(
         self, ledger: Ledger, entry: Entry, choice: Placement, request: Request, candidates: Candidates
@@ -71,7 +71,7 @@ class DomainPreemption:
         self._candidates = candidates
 
     def cheapest(self) -> DomainTargets | None:
-        """None: it requires no domain, or nothing was found (which proves nothing)."""
+        """The set with the lowest cost. None: no domain is required, or none was found, which does not prove that none exists."""
         constraints = self._ledger.constraints(self._entry, tuple(each.count for each in self._choice))
         if not self._ledger.place or constraints is None or not constraints.asks:
             return None
@@ -102,16 +102,16 @@ class DomainPreemption:
         )
 
     def lacks(self, running: Ints) -> QuotaLacks:
-        """Returns what the quota lacks, as things stand, and what *running*, slots of candidates, could give back."""
+        """What the quota lacks now, and what *running*, slots of candidates, could free of it."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:
-        """Where the preemptor goes inside *domain*, where *capacity* has room; None if nowhere.  The quota is not asked."""
+        """A placement of the preemptor inside *domain* with the room in *capacity*; None if there is none. Ignores quota."""
         self._ledger.effort += PER_TRIAL
         return with_nodes(self._choice, place_in(capacity, root, pod_requests(self._entry, self._choice), domain))
 
     def quota_without(self, chosen: Sequence[Entry]) -> bool:
-        """True if each of *chosen* may go after those before it, and their quota is enough.  No node is touched."""
+        """True if each of *chosen* can be preempted after those before it, and quota is then enough. Does not touch nodes."""
         self._ledger.effort += 1
         gone: list[Entry] = []
         try:
@@ -127,7 +127,7 @@ class DomainPreemption:
 
 
 class _OverDomains:
-    """The search over all domains of one level.  Candidates are numbers here: places among those running, in the order of law R3."""
+    """The search over all domains of one level. Candidates are numbers: positions among those running, in the order of rule R3."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _OverDomains:
         self._trials_left = TRIALS
 
     def cheapest(self) -> tuple[_Found, bool] | None:
-        """Also whether there are as few in it as the bound of its domain says that it takes."""
+        """The best set, and whether its size equals the lower bound of its domain."""
         by_quota = self.lacks.least()
         if by_quota is None:
             return None
@@ -178,7 +178,7 @@ class _OverDomains:
         return best
 
     def _bounds(self, by_quota: int) -> Iterator[tuple[Cost, int]]:
-        """A lower bound of the cost in each domain that would be large enough with all candidates gone, and its place; in order."""
+        """Yields (lower bound of the cost, index) of each domain that would be large enough without all candidates, in order."""
         overall = [self._pods[candidate] for candidate in self._lightest[:by_quota]]
         held, demand = self._held, self._required.demand
         large = np.logical_and.reduce([most >= pods for most, (_, pods) in zip(held.most, demand, strict=True)])
@@ -195,12 +195,12 @@ class _OverDomains:
             yield from sorted((self._cost_at_least(at, int(inside[at]), size, overall), at) for at in places.tolist())
 
     def _cheapest_for_quota(self) -> int:
-        """The cheapest candidate that may be enough for the quota, by its place in `_lightest`; the length of that if there is none."""
+        """The cheapest candidate that may be enough for the quota, as an index into `_lightest`; its length if there is none."""
         first = self._useful[:1]
         return int(self._standing[first[0]]) if first and self._enough_quota[first[0]] else len(self._lightest)
 
     def _cheapest_inside(self) -> Ints:
-        """Per domain, the cheapest candidate inside that may be enough alone; as in `_cheapest_for_quota`."""
+        """Per domain, the cheapest candidate inside that may be enough alone, as in `_cheapest_for_quota`."""
         held, nobody = self._held, len(self._lightest)
         alone = np.full(len(held.starts) - 1, nobody, dtype=np.int64)
         able = self._enough_quota[held.who]
@@ -225,7 +225,7 @@ class _OverDomains:
         return len(chosen), pods, gpus, tuple(sorted(chosen, reverse=True))
 
     def choices(self, inside: Iterable[int]) -> list[int]:
-        """Who may be chosen for a domain: those *inside*, and where the quota is short some others; the cheapest first."""
+        """The candidates for a domain, cheapest first: those *inside* and, if quota is short, some others."""
         found = [*inside]
         if self._useful:
             known = set(found)
@@ -233,12 +233,12 @@ class _OverDomains:
         return sorted(found, key=self._standing.item)
 
     def step(self) -> bool:
-        """One more set may be looked at."""
+        """Counts one more set. Returns False if the limit is reached."""
         self._steps_left -= 1
         return self._steps_left >= 0
 
     def place_without(self, chosen: Sequence[int], domain: Domain) -> Placement | None:
-        """Where the preemptor goes in *domain* without *chosen*, as far as there are trials left to find out."""
+        """A placement of the preemptor in *domain* without *chosen*; None if there is none or no trials are left."""
         self._trials_left -= 1
         if self._trials_left < 0:
             self._steps_left = 0
@@ -253,7 +253,7 @@ class _OverDomains:
 
 
 class _Search:
-    """The cheapest set for one domain: all sets of the least size first, then one more, branch and bound."""
+    """The cheapest set for one domain: branch and bound over sets of increasing size."""
 
     def __init__(
         self, over: _OverDomains, held: HeldByDomain, required: Demand, place: int, domain: Domain, least: int
@@ -271,14 +271,14 @@ class _Search:
         self._best: _Found | None = None
 
     def _most_later(self) -> list[tuple[int, ...]]:
-        """From each place on, the most that one candidate gives of each."""
+        """For each position, the most that any one later candidate frees, per amount."""
         most = [(0,) * len(self._asks)]
         for gives in reversed(self._gives):
             most.append(tuple(map(max, gives, most[-1])))
         return most[::-1]
 
     def run(self, limit: Cost | None) -> _Found | None:
-        """None: nothing that costs less than *limit*."""
+        """The cheapest set; None if none costs less than *limit*."""
         for size in range(self._least, len(self._choices) + 1):
             if limit is not None and size > limit[0]:
                 break
@@ -308,13 +308,13 @@ class _Search:
             self._choose(size, index + 1, [*chosen, self._choices[index]], rest, limit)
 
     def _too_expensive(self, chosen: Sequence[int], index: int, left: int, limit: Cost | None) -> bool:
-        """True if no completion from *index* on can beat the best cost so far (candidates are sorted by cost)."""
+        """True if no completion from *index* on can cost less than the best so far. Candidates are sorted by cost."""
         bar = self._best.cost if self._best is not None else limit
         return bar is not None and self._over.cost([*chosen, *self._choices[index : index + left]]) >= bar
 
 
 def _outermost_required(root: Demand) -> Demand | None:
-    """The one required group that has all pods inside; the root if there are several; None if none is required."""
+    """The one required group that contains all pods; the root if there are several; None if there is none."""
     demand = root
     while not demand.required:
         if len(demand.parts) != 1:

@@ -1,7 +1,7 @@
-"""Take candidates away until it fits, then put back whoever is not needed: what stays away is irreducible (law R3).
+"""Take candidates away until it fits, then put back those that are not needed: the rest is irreducible (rule R3).
 
-For any kind of candidate: what taking away and putting back do, and what has to fit, are functions of the caller.  Putting back
-must undo taking away exactly, in whatever order.
+Works for any kind of candidate: the caller provides functions to take one, put it back and check the fit. Putting back must
+exactly undo taking, in any order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +13,10 @@ C = TypeVar("C")
 def take_until_fits(
     candidates: Iterable[C], take: Callable[[C], None], put_back: Callable[[C], None], fits: Callable[[], bool]
 ) -> list[C] | None:
-    """Takes *candidates* away one by one until it fits, and returns those taken; None, and all are back, if it never fits.
+    """Takes *candidates* one by one until it fits, and returns those taken. If it never fits, puts them back and returns None.
 
-    *candidates* is read lazily: who comes next may depend on who has been taken.  At least one is taken: `fits` is asked only
-    after each.
+    *candidates* is read lazily, so the next one may depend on those taken. `fits` is called only after each, so at least one is
+    taken.
     """
     taken: list[C] = []
     for candidate in candidates:
@@ -37,9 +37,9 @@ def fill_back(
     *,
     last_is_needed: bool,
 ) -> list[C]:
-    """Puts each of *taken* back, the last first, where it fits all the same; returns those that stay away, in their order.
+    """Puts each of *taken* back, last first, if it still fits without it; returns the rest, in order.
 
-    *last_is_needed*: it did not fit before the last one was taken, so that one stays away without a test.
+    *last_is_needed*: it did not fit before the last one was taken, so that one is not tried.
     """
     needed = [*taken[-1:]] if last_is_needed else []
     for candidate in reversed(taken[:-1] if last_is_needed else taken):

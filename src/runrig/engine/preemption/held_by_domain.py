@@ -1,4 +1,4 @@
-"""What candidates hold in each domain, as columns: how many pods each of them could make room for (law T4)."""
+"""What candidates use in each domain, as columns: how many pods each could make room for (rule T4)."""
 
 from dataclasses import dataclass
 
@@ -16,11 +16,12 @@ from runrig.engine.preemption.candidates import Drawn
 
 @dataclass(slots=True)
 class HeldByDomain:
-    """*now*, *most*: pods that fit, per shape and domain, now and with all candidates gone; a domain is its place in its level.
+    """Pods that fit, and what candidates could free. Domains are identified by their index in the level.
 
-    The rest has a row for each candidate in a domain, by domain, then in the order of the candidates.  *starts*: the first row
-    of each domain, and the end.  *domain*, *who*: the numbers of the domain and of the candidate.  *gains*: per shape, the most
-    pods that it could make room for there.
+    *now*, *most*: pods that fit per shape and domain, now and without all candidates.
+    The other fields have a row per candidate and domain, sorted by domain, then candidate. *starts*: the first row of each
+    domain, and the end. *domain*, *who*: numbers of the domain and the candidate. *gains*: per shape, the most pods that the
+    candidate could make room for.
     """
 
     now: list[Ints]
@@ -42,7 +43,7 @@ class HeldByDomain:
         )
 
     def least(self, demand: ShapeCounts) -> Ints:
-        """Per domain, how many of its candidates have to go at least, so that each shape of *demand* fits; all, if that is not enough."""
+        """Per domain, a lower bound of the candidates that must stop so that each shape of *demand* fits; all if that is not enough."""
         domain = self.domain
         least = np.zeros(len(self.starts) - 1, dtype=np.int64)
         for gain, now, (_, pods) in zip(self.gains, self.now, demand, strict=True):
@@ -57,7 +58,7 @@ class HeldByDomain:
 def held_by_domain(
     capacity: TrialCapacity, drawn: Drawn, demand: ShapeCounts, level: int, whole: Domain
 ) -> HeldByDomain:
-    """For the domains of *level* inside *whole*, or *whole* itself if it is of that level.  O(nodes that candidates hold)."""
+    """Counts for the domains of *level* inside *whole*, or for *whole* itself. O(nodes that candidates use)."""
     topology, candidates = capacity.topology, drawn.running
     resources = sorted({resource for shape, _ in demand for resource, _ in capacity.shapes[shape].requests})
     rows = drawn.columns.held(candidates, resources, topology, whole)
@@ -89,7 +90,7 @@ def held_by_domain(
 
 
 def without(capacity: TrialCapacity, columns: CandidateColumns, gone: Ints) -> TrialCapacity:
-    """*capacity* with what the gangs of the slots *gone* hold given back.  O(their nodes)."""
+    """*capacity* without the gangs of the slots *gone*. O(their nodes)."""
     topology = capacity.topology
     resources = sorted({resource for shape in capacity.shapes for resource, _ in shape.requests})
     rows = columns.held(gone, resources, topology, topology.whole(labelled=False))
@@ -107,7 +108,7 @@ def _freed(amounts: Ints, among: Ints, nodes: int) -> Ints:
 
 
 def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
-    """Per node of *whole*, the place of its domain among those inside."""
+    """Per node of *whole*, the index of its domain among those inside."""
     if level <= whole.level:
         return np.zeros(whole.last - whole.first, dtype=np.int64)
     domains = topology.of[level][whole.first : whole.last]
@@ -115,7 +116,7 @@ def _domains(topology: TopologyIndex, level: int, whole: Domain) -> Ints:
 
 
 def _all_gone(capacity: TrialCapacity, shape: int, rows: HeldRows, touched: Ints, among: Ints) -> Ints:
-    """Per touched node, the pods of *shape* that fit if every candidate is gone.  *among*: of each row, the place of its node there."""
+    """Per touched node, the pods of *shape* that fit without all candidates. *among*: per row, the index of its node in *touched*."""
     most = np.full(len(touched), MOST_PER_NODE, dtype=np.int64)
     for resource, amount in capacity.shapes[shape].requests:
         free = capacity.column(resource)[touched]

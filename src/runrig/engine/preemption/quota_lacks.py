@@ -1,6 +1,6 @@
-"""What the quota lacks for a preemptor, limit by limit, and what each candidate could give back of it (law T4).
+"""What quota a preemptor lacks, limit by limit, and how much of it each candidate could free (rule T4).
 
-Amounts are at most LARGEST, so that columns can hold them: who gave enough still does.
+Amounts are capped at LARGEST so that columns can hold them. A candidate that frees enough still does.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from runrig.engine.quota.limits import ceilings
 from runrig.engine.quota.quota_node import Kind, QuotaNode, Request
 
 Limit = tuple[int, QuotaNode]
-"""An index of the quota tree, and a node on the way up that limits it."""
+"""An index of the quota tree, and an ancestor that limits it."""
 
 NEVER = 1 << 62
-"""So many gangs that give back nothing would have to go."""
+"""Stands for the number of gangs that must stop if each frees nothing."""
 
 
 class QuotaLacks:
-    """*amounts*: how much the request is above what each limit leaves, as things stand; only of limits that refuse it.
+    """*amounts*: by how much the request exceeds what each limit leaves now, for limits that it exceeds.
 
-    *given*: a row per candidate: the most that each of these limits leaves more without it.
+    *given*: one row per candidate: the most that stopping it frees at each of these limits.
     """
 
     def __init__(self, ledger: Ledger, entry: Entry, request: Request, candidates: Ints) -> None:
@@ -37,7 +37,7 @@ class QuotaLacks:
         self.given = _most_given(ledger.candidates, candidates, tuple(lacks))
 
     def least(self) -> int | None:
-        """How many have to go for the quota alone, at least; None: all of them are not enough."""
+        """A lower bound of the gangs that must stop for the quota alone; None if all together are not enough."""
         least = 0
         for given, lack in zip(self.given.T, self.amounts, strict=True):
             count = _least_count(sorted(given.tolist(), reverse=True), lack)
@@ -52,7 +52,7 @@ class QuotaLacks:
         return enough
 
     def useful(self, standing: Ints) -> list[int]:
-        """Who gives back anything: first those of whom the fewest would do, if all were alike; of these as *standing* says."""
+        """The candidates that free anything: first those of which the fewest would be enough if all were equal; ties by *standing*."""
         if not self.amounts:
             return []
         few = np.where(self.given > 0, -(-np.array(self.amounts) // np.maximum(self.given, 1)), NEVER).max(axis=1)
@@ -68,7 +68,7 @@ def _lacks(ledger: Ledger, entry: Entry, request: Request) -> dict[Limit, int]:
 
 
 def _most_given(columns: CandidateColumns, candidates: Ints, limits: Sequence[Limit]) -> Ints:
-    """At a node there is at most as much more room as is given back below it, so who lies elsewhere gives nothing."""
+    """A node gains at most what is freed below it, so candidates elsewhere count 0."""
     given = np.zeros((len(candidates), len(limits)), dtype=np.int64)
     request, pool = columns.request[candidates], columns.pool[candidates]
     for at, (index, node) in enumerate(limits):
@@ -81,7 +81,7 @@ def _most_given(columns: CandidateColumns, candidates: Ints, limits: Sequence[Li
 
 
 def _least_count(amounts: Sequence[int], needed: int) -> int | None:
-    """How many of *amounts*, sorted from the largest, add up to *needed*; None if all do not."""
+    """How many of *amounts*, sorted largest first, add up to *needed*; None if all together do not."""
     for count, amount in enumerate(amounts, start=1):
         needed -= amount
         if needed <= 0:

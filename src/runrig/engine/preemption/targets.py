@@ -1,10 +1,11 @@
-"""Preemption: which running gangs stop so that another may start (scheduling.md; laws R1-R5).
+"""Preemption: which running gangs stop so that another can start (rules R1–R5).
 
-For a gang that requires a domain, the cheapest set over all domains (law T4).  Otherwise candidates are taken away one by one, in
-one total order, until the preemptor fits.  Then each that is not needed is put back (`fill_back`), so the rest is irreducible
-(law R3).
-Pure: edits the ledger on trial and always restores it.  Preemption ends (law R5): only gangs that may not borrow preempt, they
-are never preempted themselves, and each nomination holds its place until it is admitted.
+For a gang that requires a domain: the cheapest set over all domains (rule T4). Otherwise candidates are taken one by one, in
+one total order, until the preemptor fits; then those that are not needed are put back (`fill_back`), so the rest is irreducible
+(rule R3).
+
+Edits the ledger temporarily and always restores it. Preemption ends (rule R5): only gangs that cannot borrow preempt, they are
+never preempted themselves, and each nomination keeps its reservation until it is admitted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +26,14 @@ from runrig.engine.preemption.trial import Trial
 from runrig.engine.quota.quota_node import Request, within_promise
 
 MOST_COUNTED_ON = 8
-"""How many gangs that stop for others and lie on other nodes a preemptor waits for: each would do as well as the next."""
+"""Maximum number of gangs on other nodes, stopping for others, that a preemptor waits for. They are interchangeable."""
 
 MANY = 128
-"""After so many candidates the search asks whether all of them together would be enough.  That costs about as much as they did."""
+"""After this many candidates, the search checks whether all of them together would be enough. The check costs about as much."""
 
 
 class Target(NamedTuple):
-    """A gang that has to stop.  *spared*: see `Preempt`."""
+    """A gang that must stop. *spared*: see `Preempt`."""
 
     gang: str
     law: Law
@@ -41,7 +42,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """*placement*: where the preemptor goes once all of *gangs* are gone.  *targets*: those of them that do not stop already."""
+    """*placement*: of the preemptor once *gangs* have stopped. *targets*: those of them that are not already stopping."""
 
     placement: Placement
     gangs: tuple[str, ...]
@@ -49,10 +50,10 @@ class Targets:
 
 
 def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targets | None:
-    """The gangs that have to stop so that *entry* can start with *counts* pods; None if no legal set exists.
+    """The gangs that must stop so that *entry* can start with *counts* pods; None if there is no allowed set.
 
-    Tries flavors in the order of the pool, but prefers one in which it need only wait for gangs that stop already.
-    O(candidates x (depth + nodes)) per choice of flavors.
+    Tries flavors in the order of the pool, but prefers one for which it only waits for gangs that are already stopping.
+    O(candidates × (depth + nodes)) per choice of flavors.
     """
     leaf = ledger.leaf(entry)
     if not entry.bucket.firm or not leaf.active:
@@ -68,7 +69,7 @@ def find_targets(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Targe
 
 
 class _TargetSearch:
-    """The search in one choice of flavors."""
+    """The search for one choice of flavors."""
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger
@@ -85,7 +86,7 @@ class _TargetSearch:
             self._trial.all_back()
 
     def _by_domain(self) -> Targets | None:
-        """The cheapest set over all domains, for a gang that requires one (law T4)."""
+        """The cheapest set over all domains, for a gang that requires one (rule T4)."""
         search = DomainPreemption(self._ledger, self._entry, self._choice, self._request, self._candidates)
         cheapest = search.cheapest()
         if cheapest is None:
@@ -96,13 +97,13 @@ class _TargetSearch:
             self._trial.take(candidate)
         if not self._trial.fits(cheapest.domain):
             return None
-        # These were chosen together, not one by one: the last one may be as superfluous as any.
+        # They were chosen together, so the last one may be unnecessary too.
         return self._targets(cheapest.gone, cheapest.domain, last_is_needed=False)
 
     def _one_by_one(self) -> Targets | None:
-        """Takes candidates in the order of law R3 until there is room."""
+        """Takes candidates in the order of rule R3 until it fits."""
         self._trial.all_back()
-        # The search by domain has drawn candidates too: a new order, so that it names only those that this one spares.
+        # The search by domain has also drawn candidates. Start over, so that *spared* names only those of this search.
         self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
         if self._trial.fits():
             return self._targets((), None, last_is_needed=False)
@@ -111,23 +112,23 @@ class _TargetSearch:
         taken = take_until_fits(self._while_hopeful(order), trial.take, trial.put_back, trial.fits)
         if taken is None:
             return None
-        next(order, None)  # whoever would have been next goes on by law R3
+        next(order, None)  # the next candidate keeps running by rule R3
         return self._targets(taken, None, last_is_needed=True)
 
     def _while_hopeful(self, order: Iterator[Entry]) -> Iterator[Entry]:
-        """*order* to its end, or as far as `MANY` if even all of them together would not do."""
+        """Yields all of *order*, but stops after `MANY` if even all of them together would not be enough."""
         for taken, candidate in enumerate(order):
             if taken == MANY and not self._would_fit():
                 return
             yield candidate
 
     def _would_fit(self) -> bool:
-        """Whether it fits with all remaining candidates gone, law R2 or not.  If not, no part of them is enough."""
+        """True if it fits without all remaining candidates, regardless of rule R2. If not, no subset is enough."""
         others = Candidates(self._ledger, self._entry, self._choice, self._request).everybody()
         return self._trial.would_fit_without(others.entries())
 
     def _targets(self, taken: Sequence[Entry], domain: Domain | None, *, last_is_needed: bool) -> Targets:
-        """The minimal subset of *taken*: putting any of them back would lose the placement (law R3)."""
+        """The minimal subset of *taken*: without any one of them, the preemptor does not fit (rule R3)."""
         needed = fill_back(
             taken,
             self._trial.take,
@@ -140,7 +141,7 @@ class _TargetSearch:
         return self._with_laws(needed, placement)
 
     def _with_laws(self, needed: Sequence[Entry], placement: Placement) -> Targets:
-        """*needed* have to be gone before the preemptor goes to *placement*."""
+        """The result, if *needed* must stop before the preemptor goes to *placement*."""
         own = self._entry.gang.pool
         spared = self._candidates.spared_before(needed)
         targets = tuple(
@@ -152,9 +153,9 @@ class _TargetSearch:
         return Targets(placement, (*leaving, *self._counted_on(placement, needed)), targets)
 
     def _counted_on(self, placement: Placement, gone: Sequence[Entry]) -> tuple[str, ...]:
-        """Gangs that stop for others and free what the preemptor needs beside *gone*, by id: it waits for them too.
+        """Gangs that stop for others and free what the preemptor needs in addition to *gone*, by id. It waits for them too.
 
-        All that hold anything on its nodes, and of those that only hold the same quota the first few.
+        Includes all that use its nodes, and the first few of those that only use the same quota.
         """
         ledger = self._ledger
         if not ledger.skewed:

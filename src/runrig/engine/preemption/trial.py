@@ -1,6 +1,6 @@
-"""Gangs that count as gone while targets are sought for one preemptor, and whether it fits then.
+"""Tries which gangs to stop for one preemptor, and whether it then fits.
 
-Quota is edited.  Nodes are not, as long as counting tells whether there is room: then only what the gangs leave is added up.
+Quota is edited. Nodes are not, as long as counting is enough: then only what the gangs free is added up.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from runrig.engine.placement.place import DomainNeed, need_by_count
 from runrig.engine.quota.quota_node import CHARGED, Request, fits
 
 PER_TRIAL = 20
-"""A trial with a placement is as much effort as so many candidates looked at."""
+"""A trial with a placement counts as the effort of this many candidates."""
 
 
 class Trial:
-    """*entry* is the preemptor in one choice of flavors.  Whoever takes candidates puts all of them back."""
+    """A search with *entry* as preemptor and one choice of flavors. Callers that take candidates put all of them back."""
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger
@@ -41,8 +41,8 @@ class Trial:
         return None if need is None else CountedRoom(self._ledger.nodes, need, requests[0].pods)
 
     def take(self, candidate: Entry) -> None:
-        """*candidate* is gone."""
-        try:  # no `At`: this is done for every candidate
+        """Treats *candidate* as stopped."""
+        try:  # no `At`, because this runs for every candidate
             self._ledger.uncharge(candidate, on_nodes=self._room is None)
             if self._room is not None:
                 self._room.change(candidate, 1)
@@ -51,7 +51,7 @@ class Trial:
         self._gone[candidate] = None
 
     def put_back(self, candidate: Entry) -> None:
-        """The inverse of `take`, in whatever order."""
+        """The inverse of `take`, in any order."""
         del self._gone[candidate]
         if self._room is not None:
             self._room.change(candidate, -1)
@@ -65,7 +65,7 @@ class Trial:
         self._gone = {}
 
     def fits(self, domain: Domain | None = None) -> bool:
-        """Whether quota and nodes, those of *domain*, are enough as things stand on trial."""
+        """True if quota and nodes (those of *domain*) are enough without the candidates taken."""
         self._ledger.effort += PER_TRIAL
         if not fits(self._leaf, self._request):
             return False
@@ -75,7 +75,7 @@ class Trial:
         return room_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def would_fit_without(self, others: Iterable[Entry]) -> bool:
-        """`fits` with all of *others* gone too."""
+        """`fits` without *others* too."""
         room = self._room
         if room is None or not fits(self._leaf, self._request):
             taken = list(others)
@@ -89,12 +89,12 @@ class Trial:
         return room.enough_without(others)
 
     def place(self, domain: Domain | None = None) -> Placement | None:
-        """Where it goes in *domain*; None if there is no room."""
+        """A placement in *domain*; None if it does not fit."""
         self._on_nodes()
         return place_on_nodes(self._ledger, self._entry, self._choice, within=domain)
 
     def _on_nodes(self) -> None:
-        """From now on the nodes are edited, too."""
+        """Switches from counting to editing nodes."""
         if self._room is not None:
             self._room = None
             for candidate in self._gone:
@@ -103,7 +103,7 @@ class Trial:
 
 
 class CountedRoom:
-    """How many pods of *need* fit, which may go anywhere, while gangs count as gone.  The nodes stay as they are meanwhile."""
+    """How many pods of *need*, which can go anywhere, fit without some gangs. Nodes must not change in between."""
 
     def __init__(self, nodes: ClusterNodes, need: DomainNeed, pods: int) -> None:
         topology = nodes.topology(need.labels)
@@ -118,7 +118,7 @@ class CountedRoom:
         self._missing = self._missing_now = pods - int(self._fitting[: self._last].sum())
 
     def reset(self) -> None:
-        """Nobody is gone."""
+        """Counts all gangs as running again."""
         self._changed, self._missing = {}, self._missing_now
 
     @property
@@ -126,7 +126,7 @@ class CountedRoom:
         return self._missing <= 0
 
     def enough_without(self, gangs: Iterable[Entry]) -> bool:
-        """`enough` with all of *gangs* gone too.  O(their nodes), as far as it takes."""
+        """`enough` without all of *gangs* too. Stops early. O(their nodes)."""
         changed, missing = self._changed, self._missing
         self._changed = {name: known and (dict(known[0]), known[1]) for name, known in changed.items()}
         for gang in gangs:
@@ -138,7 +138,7 @@ class CountedRoom:
         return enough
 
     def change(self, gang: Entry, sign: int) -> None:
-        """Frees what *gang* holds (1), or charges it again (-1).  O(its nodes)."""
+        """Frees what *gang* uses (1), or charges it again (-1). O(its nodes)."""
         changed = self._changed
         for assignment, pod_set in zip(gang.placement, gang.gang.pod_sets, strict=True):
             for share in assignment.shares:
@@ -158,7 +158,7 @@ class CountedRoom:
                     changed[name] = free, now
 
     def _known(self, name: str) -> tuple[dict[str, int], int] | None:
-        """Returns how much the node has free of what the pods ask for, and how many of them fit; None if it takes none."""
+        """(free amounts of what the pods request, number of pods that fit); None if the node accepts none."""
         at = self._index.get(name, self._last)
         if at >= self._last or not self._takes[at]:
             return None
