@@ -1,12 +1,12 @@
-"""The decisions of one cycle over everything that waits (laws P4, P5, R4, A1).
+"""The decisions of one cycle about everything that waits (rules P4, P5, R4, A1).
 
-1. Nominated gangs start once their targets are gone; if their nodes went away, they wait again.
-2. HIGH and NORMAL, in order: start; else preempt and be nominated.
-3. LOW that stays within its pool's nominal, in order: start.
-4. LOW that borrows, in order (where weights differ: by share): start.
+1. Nominated gangs start once their targets have stopped. If their nodes are no longer usable, they are pending again.
+2. HIGH and NORMAL, in order: start; otherwise preempt and be nominated.
+3. LOW within its pool's nominal, in order: start.
+4. LOW that borrows, in order (by share if weights differ): start.
 
-Yields decisions.  The caller applies each to the ledger before it asks for the next.  None: what was decided so far is complete,
-and a cycle may be cut here (`engine.cycle`); the more of them, the longer the look at a gang took.
+Yields decisions; the caller applies each to the ledger before requesting the next. Also yields None: everything so far is
+complete, and the cycle may be split here (`engine.cycle`). The number of Nones reflects how much work a gang took.
 """
 
 from collections.abc import Generator, Iterator, Set
@@ -33,23 +33,23 @@ from runrig.engine.scheduling.queue_order import (
 )
 
 EFFORT_PER_STEP = 25
-"""So much effort (`Ledger.effort`) is as long as a look at a gang that does not fit, or no longer."""
+"""Effort (`Ledger.effort`) that takes about as long as evaluating a gang that does not fit."""
 
 DRAWN_PER_STEP = 16
-"""So many gangs that are drawn, whatever becomes of them, are as long as a look at one."""
+"""Gangs drawn, whatever happens to them, that take about as long as evaluating one."""
 
 
 def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[Decision | None, None, None]:
-    """Yields everything that can be decided now, and behind each gang that was looked at None, several times after a long search.
+    """Yields all decisions that are possible now, and None after each evaluated gang; several after a long search.
 
-    *heads_per_pool*: how many gangs of a pool are tried; None tries all.
+    *heads_per_pool*: how many gangs of each pool to try; None: all.
     """
     yield from _nominated(ledger)
     looked = _Looked(ledger, heads_per_pool)
-    _ = ledger.tree  # brought up to date first: one that is built anew wakes everybody
+    _ = ledger.tree  # update the tree first: a rebuilt tree wakes all buckets
     firm = [bucket for bucket in ledger.sleepers.awake if bucket.firm]
     put_off = may_start(ledger, firm=True)
-    if firm or put_off:  # their searches need all candidates; where many have come, that is a part of its own
+    if firm or put_off:  # their searches need all candidates; adding many of them takes a part of its own
         yield from repeat(None, ledger.candidates.refresh() // EFFORT_PER_STEP)
     yield from _firm(ledger, QueueHeads(ledger.sleepers, [*firm, *put_off], Pass.FIRM), looked, set(put_off))
     borrowing: list[Bucket] = []
@@ -58,9 +58,10 @@ def decide(ledger: Ledger, *, heads_per_pool: int | None = None) -> Generator[De
 
 
 class _Looked:
-    """Knows which gangs this cycle skips untried: refused ones, and those behind the head of a STRICT_FIFO pool.
+    """Which gangs this cycle skips: refused ones, and those behind the head of a STRICT_FIFO pool.
 
-    Buckets of such a pool do not sleep, because who heads it counts whether it is tried or not; they remember that they failed.
+    Buckets of a STRICT_FIFO pool do not sleep, because their head counts whether it is tried or not. They remember that they
+    failed.
     """
 
     def __init__(self, ledger: Ledger, heads_per_pool: int | None) -> None:
@@ -82,11 +83,11 @@ class _Looked:
         return False
 
     def enough_of(self, pool: str) -> bool:
-        """True if this cycle has tried as many gangs of *pool* as it may."""
+        """True if this cycle has tried the maximum number of gangs of *pool*."""
         return self._most is not None and self._count[pool] >= self._most
 
     def failed(self, entry: Entry, turn: Pass) -> None:
-        """The bucket of *entry* is left alone until something that it lacks may be there: all of it would get the same answer."""
+        """Skips the bucket of *entry* until something that it lacks may be available: all of its gangs would get the same answer."""
         if self._ledger.pools[entry.gang.pool].queueing is Queueing.STRICT_FIFO:
             self._ledger.sleepers.park(entry.bucket)
             self._closed.add(entry.gang.pool)
@@ -95,7 +96,7 @@ class _Looked:
 
 
 def strict_and_waiting(ledger: Ledger) -> set[str]:
-    """STRICT_FIFO pools whose head has a place but has not started: nobody may pass it (law P4)."""
+    """STRICT_FIFO pools whose head is nominated but has not started, so that it cannot be passed (rule P4)."""
     waiting = {entry.gang.pool for entry in ledger.nominated.values()}
     return {pool for pool in waiting if ledger.pools[pool].queueing is Queueing.STRICT_FIFO}
 
@@ -110,18 +111,18 @@ def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
 
 
 def next_step(ledger: Ledger, entry: Entry) -> Admit | Withdraw | None:
-    """Returns what becomes of *entry*, which is nominated, as things stand; None: it goes on waiting for its targets."""
+    """What happens to the nominated *entry* now; None: it keeps waiting for its targets."""
     if ledger.place and not _nodes_stand(ledger, entry):
         return Withdraw(entry.gang.id)
     if starts_now(ledger, entry):
         return _admit(ledger, entry.gang, entry.placement)
     if len(ledger.unclaimed) == len(ledger.stopping):
-        return Withdraw(entry.gang.id)  # an edit took what it was promised, and no target is left to wait for
+        return Withdraw(entry.gang.id)  # an edit took the quota of its reservation, and no target is left to wait for
     return None
 
 
 def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
-    """True if every node of its placement still exists, takes new pods, has the granted flavor and lies in the required domain."""
+    """True if all nodes of its placement exist, accept pods, have the granted flavor and are in the required domain."""
     if not all(
         ledger.nodes.takes(share.node, assignment.flavor)
         for assignment in entry.placement
@@ -134,8 +135,9 @@ def _nodes_stand(ledger: Ledger, entry: Entry) -> bool:
 
 
 def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucket]) -> Iterator[Decision | None]:
-    """Starts firm work, or nominates it.  The buckets of *put_off*, which are among *heads*, sleep until their turn: then those wake
-    for which something is left of their promise.
+    """Starts or nominates guaranteed work.
+
+    *put_off*: buckets among *heads* that sleep until their turn, and are then woken if any of their guarantee is left.
     """
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
@@ -165,23 +167,23 @@ def _firm(ledger: Ledger, heads: QueueHeads, looked: _Looked, put_off: Set[Bucke
 
 
 def _effort(ledger: Ledger) -> int:
-    """Grows with what a look does beside trying one gang: a search for targets, and tables of nodes that nobody needed before."""
+    """A counter of work other than trying a gang: searches for targets, and sorting nodes for a new topology."""
     return ledger.effort + ledger.nodes.indexed
 
 
 def _steps(ledger: Ledger, before: int) -> Iterator[None]:
-    """A look has ended; *before*: the effort when it began."""
+    """The steps that an evaluation took. *before*: the effort when it began."""
     return repeat(None, 1 + (_effort(ledger) - before) // EFFORT_PER_STEP)
 
 
 Start = Placement | Targets
-"""How a gang may start: at once in a placement, or after targets have left it."""
+"""How a gang can start: immediately with a placement, or after its targets have stopped."""
 
 
 def look_at(ledger: Ledger, entry: Entry) -> Start | None:
-    """How *entry*, which waits, would start if its turn were now; None if it cannot.  The ledger stays as it is.
+    """How the waiting *entry* would start if it were its turn now; None if it cannot. Does not change the ledger.
 
-    Tries the full gang now, for HIGH and NORMAL also by preemption, then smaller gangs, largest first (law A1).
+    Tries the full gang first, for HIGH and NORMAL also with preemption, then smaller gangs, largest first (rule A1).
     """
 
     def attempt(counts: tuple[int, ...]) -> Start | None:
@@ -197,12 +199,12 @@ def look_at(ledger: Ledger, entry: Entry) -> Start | None:
 def _low(
     ledger: Ledger, heads: QueueHeads | HeadsByShare, looked: _Looked, borrowing: list[Bucket] | None
 ) -> Iterator[Decision | None]:
-    """*borrowing* collects the buckets that would borrow, to be tried afterwards; None lets them borrow."""
+    """*borrowing*: collects the buckets that would borrow, to be tried later; None: they may borrow."""
     turn = Pass.BORROWING if borrowing is None else Pass.WITHIN
     for drawn, entry in enumerate(heads, start=1):
         if drawn % DRAWN_PER_STEP == 0:
             yield None
-        try:  # no `At`: this is done for everybody who is drawn
+        try:  # no `At`, because this runs for every gang drawn
             borrows = borrowing is not None and would_borrow(ledger, entry)
         except Exception as error:
             raise FailedAt(entry.gang.workflow) from error

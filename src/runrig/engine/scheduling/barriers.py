@@ -1,8 +1,8 @@
-"""Before which barriers a bucket sleeps that could not start: conditions that every size and every choice of flavors needs.
+"""The barriers at which a bucket sleeps that could not start: conditions that every size and choice of flavors needs.
 
-Per choice the first one that does not hold, judged for the least size (law A1).  It is a necessary condition, whatever the order
-of the laws: LOW has to fit into the headroom in both layers (Q4, R4) and onto nodes; without law P2 firm work may not even
-preempt.  Where no single number tells, it sleeps until anything is given back that it asks for.
+For each choice, it is the first condition that does not hold for the minimum size (rule A1). Each is necessary: LOW work must
+fit into the headroom in both layers (Q4, R4) and onto nodes; without rule P2, guaranteed work may not even preempt. If no
+single number tells, the bucket sleeps until anything that it requests is released.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -21,17 +21,17 @@ from runrig.engine.placement.place import DomainNeed, most_in_one_domain, unmet_
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Kind, QuotaLeaf, QuotaNode, Request, left_for_firm
 
 MOST_CHOICES = 16
-"""With more choices of flavors than this a bucket sleeps until anything is given back."""
+"""With more choices of flavors, a bucket sleeps until anything is released."""
 
 Short = tuple[Barrier, int]
-"""A barrier, and what is needed of the room there."""
+"""A barrier, and the room that is needed there."""
 
 Lack = tuple[str, QuotaNode, int, int, int]
-"""What `_before` makes a `Short` of: the measure, the node, the index, the layer, and the need."""
+"""What `_before` makes a `Short` of: the measure, the node, the index, the layer and the need."""
 
 
 def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
-    """The bucket of *entry*, which failed in *turn*, is looked at again once what it lacks may be there."""
+    """Puts the bucket of *entry*, which failed in *turn*, to sleep until what it lacks may be available."""
     if turn is Pass.BORROWING and _draws_less_than_asked(ledger, entry):
         return
     before: dict[Barrier, int] = {}
@@ -41,7 +41,7 @@ def put_to_sleep(ledger: Ledger, entry: Entry, turn: Pass) -> None:
 
 
 def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:
-    """True if firm work of its pool is beyond what cohorts share: if other firm work ends, LOW of the pool borrows less (law P2)."""
+    """True if guaranteed work of its pool exceeds what cohorts share: LOW then borrows less as other guaranteed work ends (rule P2)."""
     pool = ledger.tree.pools[entry.gang.pool]
     return pool.guarantee is not None and any(
         pool.asked_above(index, CHARGED) != pool.drawn(index, CHARGED) for index in range(len(pool.nominal))
@@ -51,7 +51,7 @@ def _draws_less_than_asked(ledger: Ledger, entry: Entry) -> bool:
 def _lacks(ledger: Ledger, entry: Entry) -> Iterator[Short]:
     leaf = ledger.leaf(entry)
     if not leaf.active:
-        return  # parents run in a circle: until something is declared (law Q5)
+        return  # cycle of cohorts: sleep until something is declared (rule Q5)
     counts = least_counts(entry.gang.pod_sets)
     choices = list(islice(options(ledger, entry, counts, mixed=True), MOST_CHOICES + 1))
     if len(choices) > MOST_CHOICES:
@@ -67,7 +67,7 @@ def _lacks(ledger: Ledger, entry: Entry) -> Iterator[Short]:
 
 
 def _whatever(ledger: Ledger, leaf: QuotaLeaf, choice: Placement, request: Request) -> Short:
-    """Returns what is given back of *request* anywhere in the tree, or on any node of the flavors; for firm work new candidates too."""
+    """A release of anything in *request*, anywhere in the tree or on nodes of the flavors; for guaranteed work also new candidates."""
     quota = ((leaf.path[-1], index, layer) for index, _ in request for layer in LAYERS)
     flavors = sorted({each.flavor for each in choice})
     return _anything(ledger, (*quota, *flavors, *([CANDIDATES] if leaf.kind is Kind.FIRM else [])))
@@ -82,7 +82,7 @@ def _anything(ledger: Ledger, sources: tuple[Hashable, ...]) -> Short:
 
 
 def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> list[Short]:
-    """The first node of the path that refuses (as `fits`), and those below it that may keep more of the request later."""
+    """The first node of the path that the request exceeds (as in `fits`), and nodes below it that may later withhold more for it."""
     for index, amount in request:
         keeping: list[Lack] = []
         for node in (*leaf.limits[index], leaf.path[-1]):
@@ -94,7 +94,7 @@ def _headroom(ledger: Ledger, leaf: QuotaLeaf, request: Request, layer: int) -> 
 
 
 def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
-    """Returns the limits of law P2 that are broken (as `within_promise`)."""
+    """The limits of rule P2 that the request exceeds (as in `within_promise`)."""
     short = [] if leaf.twin is None else _covered(ledger, leaf.twin, request)
     for index, amount in request if not short else ():
         if leaf.twin is None and amount > leaf.subtree[index] - leaf.usage[CHARGED][index]:
@@ -108,7 +108,7 @@ def _promised(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> list[Short]:
 
 
 def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
-    """The first node of the path of *twin* that does not cover *request*, and those below it, as in `_headroom`."""
+    """The first node of the path of *twin* that does not cover *request*, and nodes below it, as in `_headroom`."""
     for index, amount in request:
         keeping: list[Lack] = []
         for node in twin.path:
@@ -122,9 +122,9 @@ def _covered(ledger: Ledger, twin: QuotaLeaf, request: Request) -> list[Short]:
 
 
 def _keeps(node: QuotaNode, index: int, layer: int) -> list[Lack]:
-    """If *node* keeps anything, it may keep more later: what it has is given back, or its quota or lending limit changes.
+    """If *node* withholds quota, it may withhold more later: usage is released, or its quota or lending limit changes.
 
-    Not a barrier yet: if nothing refuses further up, nobody sleeps before it, and nobody would forget it.
+    Not a barrier yet: if no node above refuses the request, no bucket would sleep at it, so it would never be deleted.
     """
     if node.lending[index] is None:
         return []
@@ -137,12 +137,12 @@ def _before(ledger: Ledger, what: str, node: QuotaNode, index: int, layer: int, 
 
 
 def _kept(node: QuotaNode, index: int, layer: int) -> int:
-    """Returns what *node* has left of what it keeps for work below it."""
+    """What is left of the local part of *node*."""
     return node.local[index] - node.usage[layer][index]
 
 
 def _room(node: QuotaNode, index: int, layer: int) -> int:
-    """Returns what the limit of *node* leaves to work below it, what is kept further down left aside."""
+    """What the limit of *node* leaves for work below it, apart from the local parts further down."""
     if node.parent is None:
         return node.subtree[index] - node.usage[layer][index]
     room = node.room[index]
@@ -150,7 +150,7 @@ def _room(node: QuotaNode, index: int, layer: int) -> int:
 
 
 def _cover(node: QuotaNode, index: int, layer: int) -> int:
-    """How much firm work *node* has quota for, with what those above may add."""
+    """How much guaranteed work the quota of *node* covers, including what nodes above may add."""
     kept = _kept(node, index, layer)
     room = node.room[index]
     if node.parent is None:

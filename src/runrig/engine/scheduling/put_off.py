@@ -1,8 +1,8 @@
-"""Picks the buckets that may start among those that a trial has put off; the others lack something that a start needs, and sleep on.
+"""Selects the buckets that may start among those that a what-if run has put off. The others lack something and keep sleeping.
 
-An edit on trial that reshapes the tree, such as a cohort's first quota, concerns everybody who sleeps below it.  For most of
-them two numbers tell that they fail: what is left for their leaf, and the most pods that fit into one domain.  Neither grows
-while the pass lasts in which they would be looked at.  They cannot sleep so for good: what they sleep before is of the old shape.
+A trial edit that reshapes the tree, such as a cohort's first quota, affects all buckets that sleep below it. For most, two
+numbers show that they still fail: what is left for their leaf, and the most pods that fit into one domain. Neither grows during
+the pass that would evaluate them. They cannot sleep permanently, because their barriers belong to the old shape.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,10 @@ from runrig.engine.scheduling.barriers import MOST_CHOICES
 
 
 def may_start(ledger: Ledger, *, firm: bool) -> list[Bucket]:
-    """Sleeping buckets, firm or LOW, that were put off and that the pass that begins now has to look at.  O(buckets put off).
+    """Sleeping buckets, guaranteed or LOW, that were put off and that the coming pass must evaluate. O(buckets put off).
 
-    Asked for firm work when nominations are settled: then its promises do not grow, unless gangs that stop can be claimed.
+    For guaranteed work, nominations must be settled: what is left of its guarantee then does not grow, unless stopping gangs
+    can be claimed.
     """
     may, found = _MayStart(ledger, firm=firm), []
     for pool in ledger.sleepers.put_off:
@@ -31,15 +32,15 @@ def may_start(ledger: Ledger, *, firm: bool) -> list[Bucket]:
 
 
 def is_promised(ledger: Ledger, bucket: Bucket) -> bool:
-    """False if *bucket*, of firm work, can no longer start: those before it have taken what was left of its promise (law P2)."""
+    """False if *bucket*, of guaranteed work, can no longer start: gangs ahead of it used what was left of its guarantee (rule P2)."""
     leaf = ledger.tree.firm[bucket.pool]
     return any(all(amount <= _left(leaf, index) for index, amount in asked) for _, asked in _least(ledger, bucket))
 
 
 class _MayStart:
-    """Judges buckets as things stand, those of one shape in pools that are alike at once.
+    """Judges buckets in the current state. Buckets of one shape in equivalent pools are judged once.
 
-    *layers*: in which they need nodes; empty if somebody may leave nodes in the pass.
+    *layers*: in which they need nodes; empty if gangs may leave nodes during the pass.
     """
 
     def __init__(self, ledger: Ledger, *, firm: bool) -> None:
@@ -48,10 +49,10 @@ class _MayStart:
         self._layers = layers_of(ledger) if ledger.place and (ledger.settled or not firm) else ()
         self._known: dict[
             object, dict[object, bool]
-        ] = {}  # by all that decides the options and nodes of a pool, then by shape
+        ] = {}  # by everything that determines the options and nodes of a pool, then by shape
 
     def of_pool(self, buckets: Sequence[Bucket]) -> list[Bucket]:
-        """Returns the buckets that may start.  All *buckets* are of one pool."""
+        """The buckets of *buckets*, all of one pool, that may start."""
         if not buckets or self._all:
             return list(buckets)
         pool = self._ledger.pools[buckets[0].pool]
@@ -82,13 +83,13 @@ class _MayStart:
 
 
 def _left(leaf: QuotaLeaf, index: int) -> int:
-    """The most of *index* that a gang of *leaf* may ask for: of what firm work is promised, or of the headroom in both layers."""
+    """The most of *index* that a gang of *leaf* can request: what is left of its guarantee or, for LOW, of headroom in both layers."""
     if leaf.kind is Kind.LOW:
         return min(headroom(leaf, index, layer) for layer in LAYERS)
     return min(left for _, left in promises(leaf, index))
 
 
 def _least(ledger: Ledger, bucket: Bucket) -> Iterable[Option]:
-    """The choices of flavors for the least size that a gang of *bucket* accepts (law A1), one more than are judged."""
+    """The flavor choices for the minimum size that a gang of *bucket* accepts (rule A1), at most one more than are judged."""
     entry = bucket.waiting[0]
     return islice(options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True), MOST_CHOICES + 1)

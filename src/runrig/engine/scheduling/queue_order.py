@@ -1,7 +1,7 @@
-"""The order in which gangs are looked at (scheduling.md; law P4).
+"""The order in which gangs are evaluated (rule P4).
 
-One order over all pools: priority, then LOW within its pool's nominal before LOW that borrows, then submit time, then id.
-Where weights differ, LOW that borrows goes by share before submit time.
+One order over all pools: priority, then LOW within its pool's nominal before LOW that borrows, then time of submission, then
+id. If weights differ, LOW that borrows is ordered by share before time of submission.
 """
 
 from collections import deque
@@ -21,11 +21,11 @@ from runrig.engine.scheduling.put_off import may_start
 
 
 class QueueHeads:
-    """Waiting gangs in order, drawn bucket by bucket: a bucket whose head failed is left out as a whole.
+    """Yields waiting gangs in order, bucket by bucket; a bucket whose head failed is left out as a whole.
 
-    Beside *buckets*, which are awake, it draws those that sleep through *turn* until there may be room for them, each as its turn
-    comes.  Who is woken when its turn has passed is left to the next cycle.  O(log buckets) per gang drawn; whoever sleeps on
-    costs nothing.
+    In addition to *buckets*, which are awake, it draws sleeping buckets of *turn* as soon as there may be room for them. A
+    bucket that is woken after its turn has passed waits for the next cycle. O(log buckets) per gang drawn; buckets that stay
+    asleep cost nothing.
     """
 
     def __init__(self, sleepers: Sleepers, buckets: Iterable[Bucket], turn: Pass) -> None:
@@ -37,7 +37,7 @@ class QueueHeads:
         self._heap: list[tuple[Order, int, Bucket | tuple[Barrier, int]]] = []
 
     def __iter__(self) -> Iterator[Entry]:
-        """Each gang once, if what was drawn before it left its bucket; ask `next_of` for the one behind it."""
+        """Yields each gang once if every gang drawn leaves its bucket. Call `next_of` for the next gang of a bucket."""
         passed: Order | None = None
         while True:
             self._take_in_what_rose()
@@ -52,7 +52,7 @@ class QueueHeads:
         del self._sleepers.risen[self._turn][: self._seen]
 
     def next_of(self, bucket: Bucket) -> None:
-        """The bucket's head has gone: the next of the bucket takes its place in the order."""
+        """Queues the next gang of *bucket*, whose head has left."""
         if bucket.waiting:
             heappush(self._heap, (bucket.waiting[0].order, next(self._number), bucket))
 
@@ -65,7 +65,7 @@ class QueueHeads:
             self._seen = len(risen)
 
     def _take_in_who_is_next(self) -> None:
-        """Their full places are made only as their turns come: to make those of all at once takes as long as many looks."""
+        """Computes full queue positions only when needed: computing them all first would take as long as many evaluations."""
         while self._later and (not self._heap or self._later[-1].place <= self._heap[0][0][:2]):
             self.next_of(self._later.pop())
 
@@ -75,7 +75,7 @@ class QueueHeads:
             heappush(self._heap, (first[0], next(self._number), (barrier, need)))
 
     def _wake(self, order: Order, barrier: Barrier, need: int) -> Bucket | None:
-        """The bucket that stands at *order* before *barrier*; None if there is no room any more, or another is first now."""
+        """Wakes and returns the bucket filed at *order* at *barrier*; None if there is no room or another bucket is first now."""
         first = barrier.first(self._turn, need)
         if first is None or need > barrier.room():
             return None
@@ -87,9 +87,9 @@ class QueueHeads:
 
 
 class HeadsByShare:
-    """As `QueueHeads`, of LOW that borrows in a tree with unequal weights: the smallest share goes first.
+    """Like `QueueHeads`, for LOW that borrows in a tree with different weights: smallest share first.
 
-    A share is what is borrowed when the head is drawn, so whoever starts puts the pools around it further back.
+    The share is what is borrowed when the head is drawn, so starting a gang moves the pools around it back.
     """
 
     def __init__(self, ledger: Ledger, buckets: Iterable[Bucket]) -> None:
@@ -103,16 +103,16 @@ class HeadsByShare:
         return iter(self._tournament)
 
     def next_of(self, bucket: Bucket) -> None:
-        """As `QueueHeads.next_of`."""
+        """See `QueueHeads.next_of`."""
         if bucket.waiting:
             heappush(self._queues[self._leaves[bucket.pool]], _placed(bucket.waiting[0]))
 
 
 def low_heads(ledger: Ledger) -> QueueHeads:
-    """LOW that waits, in order: the first of the two passes over it, in which those that would borrow are set aside.
+    """Waiting LOW work in order, for the first of its two passes, in which gangs that would borrow are set aside.
 
-    Of pools that hold less than before, those that no longer would borrow are awake.  Where weights differ, whoever is awake is
-    drawn among all others: between equal shares the place of a gang counts that cannot start itself.
+    Wakes buckets whose pool's usage fell so that they would no longer borrow. If weights differ and any LOW bucket is awake,
+    all are drawn: between equal shares, gangs that cannot start count too.
     """
     sleepers = ledger.sleepers
     for bucket in sleepers.borrowers(sleepers.eased):
@@ -131,14 +131,14 @@ def low_heads(ledger: Ledger) -> QueueHeads:
 
 
 def borrowing_heads(ledger: Ledger, buckets: Iterable[Bucket]) -> QueueHeads | HeadsByShare:
-    """Waiting gangs of *buckets*, which are LOW and would borrow, in the order of law P4."""
+    """The gangs of *buckets*, which are LOW and would borrow, in the order of rule P4."""
     if ledger.tree.weighted:
         return HeadsByShare(ledger, buckets)
     return QueueHeads(ledger.sleepers, buckets, Pass.BORROWING)
 
 
 def would_borrow(ledger: Ledger, entry: Entry) -> bool:
-    """The full gang would take its pool above nominal, in the first flavor that the pool has for it."""
+    """True if the full gang would take its pool above nominal, with the pool's first flavor for it."""
     pool = ledger.tree.pools[entry.gang.pool]
     return any(amount > _left_of_nominal(pool, index) for index, amount in _first_request(ledger, entry))
 
@@ -149,15 +149,15 @@ def _first_request(ledger: Ledger, entry: Entry) -> Request:
 
 
 def _left_of_nominal(pool: QuotaNode, index: int) -> int:
-    """How much more *pool* may hold without borrowing."""
+    """How much more *pool* can use without borrowing."""
     return pool.subtree[index] + pool.drawn(index, CHARGED) - pool.usage[CHARGED][index]
 
 
 def waiting_in_order(ledger: Ledger) -> list[Entry]:
-    """Everything that is pending, in the order in which the next cycle looks at it.
+    """All pending gangs in the order in which the next cycle evaluates them.
 
-    Who borrows, and how much, is asked as things stand: what starts in that cycle may still make a borrower of those behind
-    it, and a larger one.  O(n log n); for people, not for cycles.
+    Borrowing and shares are computed from the current state. Gangs that start in that cycle may still turn gangs behind them
+    into borrowers or increase their share. O(n log n); for people, not for cycles.
     """
     waiting: list[tuple[tuple[int, bool], Order, Entry]] = []
     by_share: list[Bucket] = []
@@ -174,14 +174,14 @@ def waiting_in_order(ledger: Ledger) -> list[Entry]:
 
 
 POOLS_PER_STEP = 32
-"""Pools that one step asks how many of their gangs come before another: some 2 ms the first time."""
+"""Pools evaluated per step: about 2 ms for the first call."""
 
 
 def ahead_of(ledger: Ledger, entry: Entry) -> Steps[tuple[int, int]]:
-    """How many gangs the next cycle looks at before *entry*, which waits: in all pools, and in its own.
+    """How many gangs the next cycle evaluates ahead of *entry*, which is waiting: (in all pools, in its own).
 
-    The same order as `waiting_in_order`, without writing it out.  O(buckets of its rank x log gangs); for LOW that borrows where
-    weights differ O(gangs before it x log gangs).
+    Same order as `waiting_in_order`, without listing it. O(buckets of its rank × log gangs); for LOW that borrows with
+    different weights, O(gangs ahead × log gangs).
     """
     mine = entry.bucket
     higher = [each for rank, each in ledger.ranks.items() if rank > mine.rank]
@@ -192,7 +192,7 @@ def ahead_of(ledger: Ledger, entry: Entry) -> Steps[tuple[int, int]]:
     for asked, pool in enumerate(list(ledger.ranks[mine.rank].by_pool)):
         if asked % POOLS_PER_STEP == 0:
             yield
-        queue = ledger.ranks[mine.rank].by_pool[pool]  # a trial between two steps may have made it anew
+        queue = ledger.ranks[mine.rank].by_pool[pool]  # a what-if run between two steps may have replaced it
         if mine.firm:
             before = queue.ahead_of(entry)
         elif borrows and ledger.tree.weighted:
@@ -209,11 +209,11 @@ def ahead_of(ledger: Ledger, entry: Entry) -> Steps[tuple[int, int]]:
 
 
 def _low_ahead(ledger: Ledger, pool: str, queue: PoolQueue, entry: Entry, *, borrows: bool) -> int:
-    """How many of *queue*, LOW work of *pool*, come before *entry*, which is LOW; *borrows*: whether that one would."""
+    """How many of *queue*, LOW work of *pool*, are ahead of the LOW gang *entry*. *borrows*: whether *entry* would borrow."""
     left = _left_of_nominals(ledger, pool)
     some = False
     for index, least, most in _bounds(ledger, pool, queue):
-        if least > left[index]:  # everybody would borrow
+        if least > left[index]:  # all would borrow
             return queue.ahead_of(entry) if borrows else 0
         some = some or most > left[index]
     if not some:
@@ -228,7 +228,7 @@ def _low_ahead(ledger: Ledger, pool: str, queue: PoolQueue, entry: Entry, *, bor
 
 
 def _within_nominal(ledger: Ledger, pool: str, queue: PoolQueue, borrowing: list[Bucket]) -> int:
-    """How many of *queue*, LOW work of *pool*, would not borrow; the buckets of all others are added to *borrowing*."""
+    """How many of *queue*, LOW work of *pool*, would not borrow. Adds the buckets of the others to *borrowing*."""
     left, within = _left_of_nominals(ledger, pool), 0
     _bounds(ledger, pool, queue)
     for bucket in queue.buckets:
@@ -248,7 +248,7 @@ def _left_of_nominals(ledger: Ledger, name: str) -> list[int]:
 
 
 def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int, int], ...]:
-    """(index, least, most) over what the buckets of *queue* ask for first (`Bucket.first`, which is up to date then)."""
+    """(index, minimum, maximum) of the first requests of the buckets of *queue*. Updates `Bucket.first`."""
     leaf = ledger.tree.low[pool]
     asked_by: AskedBy = (leaf, leaf.counted, ledger.pools[pool])
     if queue.bounds_of != asked_by:
@@ -264,7 +264,7 @@ def _bounds(ledger: Ledger, pool: str, queue: PoolQueue) -> tuple[tuple[int, int
 
 
 def head_of(ledger: Ledger, pool: str) -> Entry | None:
-    """Returns the gang of *pool* that the next cycle looks at first.  O(its buckets)."""
+    """The gang of *pool* that the next cycle evaluates first; None if none waits. O(its buckets)."""
     here = [
         bucket
         for rank in ledger.ranks.values()
@@ -275,17 +275,17 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
 
 
 def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
-    """Returns what comes before submit time in law P4; lower comes first.  All of a bucket ask for the same."""
+    """What rule P4 compares before time of submission; lower values come first. The same for all gangs of a bucket."""
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])
 
 
 def goes_by_share(ledger: Ledger, kind: tuple[int, bool]) -> bool:
-    """Shares, not submit times, tell which pool goes first among gangs of this kind."""
+    """True if shares, not submission times, determine which pool comes first among gangs of this kind."""
     return kind[1] and ledger.tree.weighted
 
 
 def _in_order_of_shares(ledger: Ledger, buckets: Iterable[Bucket]) -> Iterator[Entry]:
-    """All gangs of *buckets*, as shares stand."""
+    """All gangs of *buckets*, in the order of current shares."""
     queues: dict[QuotaLeaf, list[tuple[Order, Entry]]] = {}
     for bucket in buckets:
         queues.setdefault(ledger.tree.low[bucket.pool], []).extend(map(_placed, bucket.waiting))

@@ -1,7 +1,8 @@
-"""What the next cycle does with a gang, without running it: who sleeps is known to wait, and who is looked at first is looked at here.
+"""What the next cycle does with a gang, without running the cycle: sleeping buckets wait, and the first ones are evaluated
+here.
 
-A gang that waits holds nothing.  So as long as nobody before it starts, its turn comes on the ledger as it stands.  Pure: the
-ledger and its marks stay as they are.
+Waiting gangs use nothing, so as long as no gang ahead starts, a gang's turn comes in the current state. Does not change the
+ledger.
 """
 
 from collections.abc import Iterator
@@ -20,18 +21,18 @@ from runrig.engine.scheduling.admission import Start, look_at, next_step, strict
 from runrig.engine.scheduling.queue_order import goes_by_share, kind_of, would_borrow
 
 MOST_LOOKS = 16
-"""How many gangs that come before one are looked at; with more it is not known what the next cycle does with it."""
+"""Maximum number of gangs ahead that are evaluated; if there are more, the result is unknown."""
 
 
 class Turn(NamedTuple):
-    """*verdict* None: somebody before it starts, or too many come before it.  *start*: how it starts, if it does."""
+    """*verdict* None: unknown, because a gang ahead starts or too many are ahead. *start*: how it starts, if it does."""
 
     verdict: Verdict | None
     start: Start | None = None
 
 
 Head = tuple[tuple[int, bool], Order, Bucket]
-"""A bucket with its place in the order, by which one of a pool comes before another."""
+"""A bucket and its position, which orders buckets of the same pool."""
 
 _standing = itemgetter(0, 1)
 
@@ -40,14 +41,14 @@ _UNKNOWN = Turn(None)
 
 
 def at_rest(ledger: Ledger) -> bool:
-    """True if the next cycle tries nobody: nothing was submitted, ended or declared since the last.  O(buckets awake)."""
+    """True if the next cycle does nothing: nothing was submitted, ended or declared since the last one. O(awake buckets)."""
     return not _acting(ledger) and next(_tried(ledger), None) is None
 
 
 def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
-    """Returns what the next cycle does with *entry*, which waits or is nominated.
+    """What the next cycle does with *entry*, which is waiting or nominated.
 
-    O(buckets that it may try) and at most MOST_LOOKS looks.
+    O(buckets that it may try), and at most MOST_LOOKS evaluations.
     """
     acting = _acting(ledger)
     if entry.state is GangState.NOMINATED:
@@ -80,14 +81,14 @@ def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
 
 
 def _acting(ledger: Ledger) -> list[Admit | Withdraw]:
-    """Returns what the next cycle does with those who are nominated, in order.  Brings the tree up to date first, as a cycle does."""
+    """What the next cycle does with nominated gangs, in order. Updates the tree first, as a cycle does."""
     _ = ledger.tree
     steps = (next_step(ledger, entry) for entry in sorted(ledger.nominated.values(), key=in_order))
     return [step for step in steps if step is not None]
 
 
 def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
-    """The head of *bucket* is looked at before *entry*, or may be: between borrowers shares tell, which is not worked out."""
+    """True if the head of *bucket* is, or may be, evaluated before *entry*. Shares of borrowers are not computed."""
     kind, mine = kind_of(ledger, bucket), kind_of(ledger, entry.bucket)
     if kind != mine or goes_by_share(ledger, kind):
         return kind <= mine and bucket.waiting[0] is not entry
@@ -95,7 +96,7 @@ def _comes_before(ledger: Ledger, bucket: Bucket, entry: Entry) -> bool:
 
 
 def _tried(ledger: Ledger) -> Iterator[Bucket]:
-    """Buckets whose head the next cycle may try, as things stand."""
+    """Yields buckets whose head the next cycle may try, in the current state."""
     sleepers, closed = ledger.sleepers, strict_and_waiting(ledger)
     heads: dict[str, Head] = {}
     for bucket in sleepers.awake:
@@ -114,7 +115,7 @@ def _may_start(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _waking(ledger: Ledger) -> Iterator[Bucket]:
-    """Yields the sleeping buckets that may have room by now, some of them twice.  O(these and the needs where anything was given back)."""
+    """Yields sleeping buckets that may have room now, possibly more than once. O(those, and needs at barriers with releases)."""
     sleepers = ledger.sleepers
     for turn in Pass:
         for barrier in dict.fromkeys(sleepers.risen[turn]):
