@@ -1,7 +1,7 @@
-"""Placing by best fit: the narrowest domain that works, then the fewest domains, then the tightest (law T2).
+"""Best fit: the narrowest domain that works, then the fewest domains, then the tightest (rule T2).
 
-Places the largest needs first, each in its best domain, and tries a few other domains if one leaves no place for the
-needs that follow.  Finding no placement proves nothing: `engine/placement/exact_search.py` does.
+Places the largest needs first, each in its best domain, and tries a few other domains if that leaves no room for later needs.
+If it finds nothing, `exact_search.py` decides whether a placement exists.
 """
 
 from collections import defaultdict
@@ -17,21 +17,21 @@ from runrig.engine.placement.slices import MOST_COMPARED, MOST_TRIED, Slices
 from runrig.engine.placement.trial_capacity import PlacedPods, TrialCapacity
 
 SMALL = 32
-"""Largest domain, in nodes, where pods of several shapes are packed exactly after the simple way has failed."""
+"""Largest domain, in nodes, in which pods of several shapes are packed exactly if the simple way fails."""
 
 MOST_COPIED = 256
-"""Nodes per slice in a domain where equal slices are placed all at once: with more of them the copy costs more than it spares."""
+"""Maximum number of nodes per slice for placing equal slices together; with more, copying costs more than it saves."""
 
 PACKING_STEPS = 500
-"""Budget of one such packing (see `pack`)."""
+"""Step limit of one such packing (see `pack`)."""
 
 
 Piece = tuple[int, int, int]
-"""(level, place of the domain in it, pods)."""
+"""(level, index of the domain in it, pods)."""
 
 
 class BestFit:
-    """One attempt to place a gang; *placements* lists what it has placed so far.
+    """One attempt to place a gang. *placements*: what it has placed so far.
 
     *fixed_domains*: id(need) → the only domain that this need may use.
     """
@@ -42,7 +42,7 @@ class BestFit:
         self._capacity = capacity
         self._topology = capacity.topology
         self._nodes = capacity.topology.single_level
-        # What is placed last need not be charged: all pods if they are one leaf of one shape, or equal slices.
+        # What is placed last need not be charged: all pods, if they are one leaf of one shape, or equal slices.
         self._innermost = root.innermost
         self._single = len(root.demand) == 1 and not self._innermost.parts
         self._fixed_domains = fixed_domains
@@ -53,7 +53,7 @@ class BestFit:
         self.placements: list[PodPlacement] = []
 
     def put(self, need: Demand, outer: Domain) -> bool:
-        """Places all of *need* inside *outer*; returns False and changes nothing if it finds no place."""
+        """Places all of *need* inside *outer*. Returns False and changes nothing if it does not fit."""
         for domain in self._domains_to_try(need, outer):
             mark = self._mark()
             if self._fill(need, domain):
@@ -62,7 +62,7 @@ class BestFit:
         return False
 
     def undo(self) -> None:
-        """Takes back all placements."""
+        """Undoes all placements."""
         self._undo_to((0, 0))
 
     def _mark(self) -> tuple[int, int]:
@@ -77,7 +77,7 @@ class BestFit:
             self._note(put, -1)
 
     def _note(self, put: PlacedPods, sign: int) -> None:
-        """Counts where pods were put, and forgets what was known of these domains."""
+        """Counts the pods placed per domain, and drops cached values of these domains."""
         for level, (of, placed_in) in enumerate(zip(self._topology.of, self._placed_in, strict=False)):
             inside = level <= put.domain.level
             for at in (int(of[put.domain.first]),) if inside else of[put.nodes].tolist():
@@ -85,7 +85,7 @@ class BestFit:
                 self._pieces_known.pop((level, at), None)
 
     def _domains_to_try(self, need: Demand, outer: Domain) -> Iterator[Domain]:
-        """Yields the domains to try: those of the requested level; for a preference also the coarser ones, up to *outer* itself."""
+        """Yields the domains to try: those of the requested level; for a preference also coarser ones, up to *outer* itself."""
         fixed_domain = self._fixed_domains.get(id(need))
         if fixed_domain is not None:
             yield fixed_domain
@@ -110,7 +110,7 @@ class BestFit:
         return sorted(need.parts, key=lambda part: part.size, reverse=self._small_first)
 
     def _put_slices(self, need: Demand, outer: Domain) -> bool | None:
-        """Places the equal slices of *need* inside *outer* as `put` would one by one; None if it has to be asked for each."""
+        """Places the equal slices of *need* inside *outer* like `put` one by one. None: they must be placed one by one."""
         room = self._room_for_slices(need, outer)
         if room is None:
             return None
@@ -131,7 +131,7 @@ class BestFit:
         return True
 
     def _room_for_slices(self, need: Demand, outer: Domain) -> Slices | None:
-        """The domains above the nodes that *outer* consists of; *outer* itself, as one, for slices that need a node each."""
+        """The room for the slices of *need* in the domains of *outer*; None if they cannot be placed together."""
         levels = [level for level, _ in need.slices]
         finer = list(range(outer.level + 1, self._nodes + 1))
         if not levels or levels != finer[: len(levels)] or len(finer) > 2 or self._fixed_domains:
@@ -154,13 +154,13 @@ class BestFit:
         return Slices(pods, part, free, starts, held, self._held(self._nodes, range(outer.first, outer.last)))
 
     def _held(self, level: int, domains: range) -> list[int]:
-        """Which of *domains* hold pods of the gang, counted from the first."""
+        """The indices, within *domains*, of those that contain pods of the gang."""
         return [at - domains.start for at, pods in self._placed_in[level].items() if pods and at in domains]
 
     # ------------------------------------------------------------ unlike pods
 
     def _mixed(self, need: Demand, outer: Domain, spread: int) -> bool:
-        """Places pods of several shapes together in the narrowest domain that takes all of them."""
+        """Places pods of several shapes together in the narrowest domain with room for all."""
         for level in range(self._nodes, outer.level, -1):
             for domain in self._best_first(need.demand, outer, level):
                 if self._together(need, domain, spread):
@@ -168,7 +168,7 @@ class BestFit:
         return self._piece_by_piece(need, outer, spread) or self._together(need, outer, spread)
 
     def _piece_by_piece(self, need: Demand, outer: Domain, level: int) -> bool:
-        """Spreads the pods over the fewest domains of *level*: next the one that takes all pods left, else the one that takes most."""
+        """Spreads the pods over the fewest domains of *level*: the next one takes all remaining pods, otherwise as many as possible."""
         if level <= outer.level:
             return False
         mark = self._mark()
@@ -195,7 +195,7 @@ class BestFit:
         fitting = [
             np.minimum(self._capacity.level(shape, outer, level)[1], pods) for shape, pods in sorted(left.items())
         ]
-        # The hardest shape counts first; the others only break ties.
+        # The hardest shape decides; the others only break ties.
         order = np.lexsort([-counts for counts in reversed(fitting)])
         return self._topology.domain(level, first + int(order[0]))
 
@@ -220,9 +220,10 @@ class BestFit:
     # ------------------------------------------------------------ pods of one shape
 
     def _spread(self, need: Demand, shape: int, pods: int, outer: Domain, spread: int) -> bool:
-        """Places pods of one shape in the narrowest domain that has room for all, over the fewest domains of level *spread*, then nodes.
+        """Places pods of one shape in the narrowest domain with room for all, over the fewest domains of level *spread*, then
+        nodes.
 
-        Returns False and changes nothing if *outer* has too little room.
+        Returns False and changes nothing if *outer* does not have enough room.
         """
         room = self._capacity.holds(shape, outer)
         if room < pods:
@@ -251,7 +252,7 @@ class BestFit:
         return outer
 
     def _divided(self, shape: int, pods: int, outer: Domain, level: int) -> list[Piece]:
-        """Divides *pods* over the fewest domains of *level* (or narrower); keeps those near each other if that takes no more domains."""
+        """Divides *pods* over the fewest domains of *level* or finer ones, close to each other if that takes no more domains."""
         straight = self._largest(shape, pods, outer, level)
         if level == outer.level + 1:
             return straight
@@ -268,13 +269,13 @@ class BestFit:
         return stepwise if len(stepwise) <= len(straight) else straight
 
     def _filled(self, shape: int, outer: Domain, level: int) -> list[Piece]:
-        """Fills *outer*: each of its domains of *level* with as many pods as it holds."""
+        """Fills *outer*: each of its domains of *level* gets as many pods as it holds."""
         first, counts = self._capacity.level(shape, outer, level)
         (held,) = counts.nonzero()
         return list(zip(repeat(level), (held + first).tolist(), counts[held].tolist(), strict=False))
 
     def _largest(self, shape: int, pods: int, outer: Domain, level: int) -> list[Piece]:
-        """Takes the roomiest domains until the rest fits into one domain; the rest goes to the tightest domain that holds it."""
+        """Uses the roomiest domains until the rest fits into one domain; the rest goes to the tightest domain that holds it."""
         first, counts = self._capacity.level(shape, outer, level)
         order = (-counts).argsort(kind="stable")
         ordered = counts[order]
@@ -287,7 +288,7 @@ class BestFit:
         return [*taken, (level, first + int(order[tightest]), left)]
 
     def _put(self, need: Demand, shape: int, domain: Domain, nodes: list[int], pods: list[int]) -> None:
-        """Puts *pods[i]* pods on *nodes[i]*, all of them inside *domain*."""
+        """Puts *pods[i]* pods on *nodes[i]*, all inside *domain*."""
         self.placements.append(PodPlacement(need, shape, nodes, pods))
         if not self._single:
             self._charge(PlacedPods(domain, shape, nodes, pods))
@@ -300,9 +301,9 @@ class BestFit:
     # ------------------------------------------------------------ the order of domains
 
     def _best_first(self, demand: ShapeCounts, outer: Domain, level: int) -> Iterator[Domain]:
-        """Yields the domains of *level* inside *outer* that may take all of *demand*, in the order to try them.
+        """Yields the domains of *level* inside *outer* that may hold all of *demand*, in the order to try them.
 
-        Each shape is counted alone, so a domain may still fail to take several shapes together.
+        Each shape is counted alone, so several shapes together may still not fit.
         """
         able = None
         first = 0
@@ -318,7 +319,7 @@ class BestFit:
         least = self._least_pieces(shape, pods, outer, level)
         indices = self._tightest(shape, domains, outer, level)
         if not self._single:
-            # Among equals, domains that already hold pods of the gang come first; the others then need no look.
+            # Among equals, domains that already contain pods of the gang come first.
             placed_in = self._placed_in[level]
             occupied = [index for index in indices if placed_in.get(index)]
             indices = [*occupied, *(index for index in indices if index not in occupied)] if occupied else indices
@@ -333,7 +334,7 @@ class BestFit:
         yield from (domain for _, _, domain in sorted(later)[:MOST_TRIED])
 
     def _tightest(self, shape: int, domains: Ints, outer: Domain, level: int) -> list[int]:
-        """The domains with the least room, at most MOST_COMPARED; ties by the room of the domain around them, then by labels and names."""
+        """The domains with the least room, at most MOST_COMPARED. Ties: by room of the surrounding domain, then by labels and names."""
         levels = self._capacity.counts(shape).levels
         starts = self._topology.starts[level]
         keys: list[Ints] = []
@@ -352,7 +353,7 @@ class BestFit:
         return tightest
 
     def _least_pieces(self, shape: int, pods: int, outer: Domain, level: int) -> int:
-        """Lower bound of `_pieces` over the domains of *level* inside *outer*."""
+        """A lower bound of `_pieces` for the domains of *level* inside *outer*."""
         if level == self._nodes:
             return 1
         _, counts = self._capacity.level(shape, outer, level + 1)
@@ -360,7 +361,7 @@ class BestFit:
         return 1 if largest >= pods else -(-pods // largest)
 
     def _pieces(self, shape: int, pods: int, domain: Domain) -> int:
-        """The number of domains of the next level that *pods* would be divided over."""
+        """The number of domains of the next level over which *pods* would be divided."""
         if domain.last - domain.first == 1:
             return 1
         known = self._pieces_known[domain.level, domain.at]

@@ -1,9 +1,8 @@
-"""The constraint tree of a task group: which of its pods go together, level by level (topology-aware-scheduling.md; law T3).
+"""The constraint tree of a task group: which pods are placed together, level by level (rule T3).
 
-The levels are the topology keys that some task of the group names, in the order of the pool's keys, coarse to fine.  A task that
-does not name a level gets a pad there: an unnamed, preferred branch that all such tasks under the same parent share.  So every
-leaf lies at the same depth.  A branch with slices stands for all of its slices; `constraints_of` expands them for given pod
-counts.
+Its levels are the topology keys that some task of the group names, in the order of the pool's keys, coarse to fine. Tasks that
+do not name a level share a pad there: an unnamed, preferred branch per parent. So all leaves have the same depth. A branch with
+slices stands for all of its slices; `constraints_of` expands them for given pod counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,11 +32,10 @@ class Asking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Pods that go into one domain of *key*; *key* is None for the root, which requires nothing.
+    """Pods that go into one domain of *key*. *key* None: the root, without a requirement.
 
-    *group*: the name that the tasks give; None for a pad.  *tasks*: on leaves only; the root is a leaf if no task has a
-    requirement.  *slice_size*: each slice of this many consecutive pods of the one task below needs a domain of its own; None:
-    all pods go together.
+    *group*: the name in the tasks; None for a pad. *tasks*: on leaves only; the root is a leaf if no task has a requirement.
+    *slice_size*: each slice of this many consecutive pods of the one task below needs its own domain; None: all pods together.
     """
 
     key: TopologyKey | None = None
@@ -49,7 +47,7 @@ class Branch:
 
     @property
     def pods(self) -> int:
-        """The number of pods of all tasks below it, before any partial admission."""
+        """The number of pods of all tasks below, without partial admission."""
         return sum(task.pods for task in self.tasks) + sum(branch.pods for branch in self.branches)
 
     def leaves(self) -> Iterator["Branch"]:
@@ -60,10 +58,11 @@ class Branch:
 
 
 def tree_of(keys: Sequence[TopologyKey], tasks: Sequence[Asking]) -> Branch:
-    """The root of the tree; branches and tasks keep the order of *tasks*.  *keys* must contain every key that a task names.
+    """Builds the tree and returns its root.
 
-    Raises Refused if one task requires a group that another only prefers, a task names a key twice, a group of several tasks
-    has slices, or the size of a finer slice does not divide that of a coarser one.
+    Branches and tasks keep the order of *tasks*. *keys* must contain every key that a task names.
+    Raises Refused if one task requires a group that another only prefers, a task names a key twice, or a group of several tasks
+    has slices. It also does if the size of finer slices does not divide that of coarser ones.
     """
     named = {requirement.key for task in tasks for requirement in task.topology}
     levels = [key for key in keys if key.key in named]
@@ -94,7 +93,7 @@ def _branches(levels: Sequence[TopologyKey], tasks: Sequence[Asking]) -> tuple[B
 
 
 def _requirement(task: Asking, key: str) -> Requirement | None:
-    """The requirement of *task* for *key*; None if it has none.  Raises Refused if it has two."""
+    """The requirement of *task* for *key*; None if it has none. Raises Refused if it has two."""
     matching = [requirement for requirement in task.topology if requirement.key == key]
     if len(matching) > 1:
         raise Refused(f"task {task.name} names topology key {key!r} twice: keep one of them", "T3")
@@ -117,7 +116,7 @@ def _slice_size(key: str, group: str, tasks: Sequence[Asking]) -> int | None:
 
 
 def _check_slices(levels: Sequence[TopologyKey], task: Asking) -> None:
-    """Raises Refused if a slice would straddle two coarser slices."""
+    """Raises Refused if a slice would extend over two coarser slices."""
     coarser: Requirement | None = None
     for key in levels:
         finer = _requirement(task, key.key)
@@ -152,7 +151,7 @@ def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:
 
 
 def check_requirements(pool: Pool, spec: WorkflowSpec) -> None:
-    """Raises Refused if a requirement names a key that *pool* lacks, or requirements contradict each other (laws T3, T6)."""
+    """Raises Refused if a requirement names a key that *pool* does not have, or if requirements contradict each other (rules T3, T6)."""
     for group in spec.groups:
         for task in group.tasks:
             for requirement in task.topology:
@@ -189,8 +188,8 @@ PodCounts = tuple[tuple[int, int], ...]
 class ConstraintNode:
     """Pods that go into one domain of *level*, an index into the pool's keys; ROOT: anywhere.
 
-    *required*: True if the gang may not start otherwise; False for a preference.  *pods*: empty if there are *parts*.
-    *group*: the name that the tasks give.
+    *required*: True if the gang cannot start otherwise; False for a preference. *pods*: empty if there are *parts*. *group*:
+    the name in the tasks.
     """
 
     level: int
@@ -202,10 +201,10 @@ class ConstraintNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacementConstraints:
-    """Constraints of a gang with given pod counts; compared by identity, since `constraints_of` caches them.
+    """Constraints of a gang with given pod counts. Compared by identity, because `constraints_of` caches them.
 
-    *labels*: the node labels of the levels, coarse to fine.  *asks*: some pod set has a requirement, so only labelled nodes
-    may be used.
+    *labels*: the node labels of the levels, coarse to fine. *asks*: some pod set has a requirement, so only nodes with all
+    labels can be used.
     """
 
     labels: tuple[str, ...]
@@ -218,8 +217,8 @@ def constraints_of(
 ) -> PlacementConstraints | None:
     """The constraints of a gang with *counts* pods per pod set.
 
-    None if a pod set names a key that is not among *keys*, or their order contradicts the gang: the pool's keys were changed
-    after the gate accepted it.
+    None if a pod set names a key that is not in *keys*, or if their order contradicts the gang: the pool's keys changed after
+    submission.
     """
     if not any(pod_set.topology for pod_set in pod_sets):
         return _anywhere(keys, counts)
@@ -240,7 +239,7 @@ def _expanded(
         return None
     try:
         branch = tree_of(keys, pod_sets)
-    except Refused:  # the gate accepts no such gang: the keys of the pool were reordered later
+    except Refused:  # submission would be rejected: the keys of the pool were reordered later
         return None
     return PlacementConstraints(_labels(keys), _Tree(levels, pod_sets, counts).root(branch), True)
 
@@ -250,7 +249,7 @@ def _labels(keys: Sequence[TopologyKey]) -> tuple[str, ...]:
 
 
 class _Tree:
-    """Turns branches into constraint nodes with pod counts."""
+    """Converts branches to constraint nodes with pod counts."""
 
     def __init__(self, levels: dict[str, int], pod_sets: Sequence[PodSet], counts: Sequence[int]) -> None:
         self._levels = levels
@@ -262,7 +261,7 @@ class _Tree:
         return ConstraintNode(ROOT, False, () if parts else self._pods(branch, None), tuple(parts))
 
     def _nodes(self, branch: Branch, slice_pods: int | None) -> Iterator[ConstraintNode]:
-        """Yields one node, or one per slice.  *slice_pods*: pods of the one task below if a coarser level is sliced already."""
+        """Yields one node, or one per slice. *slice_pods*: pods of the one task below if a coarser level is already sliced."""
         if branch.slice_size is None:
             yield self._node(branch, slice_pods)
             return
@@ -290,7 +289,7 @@ def _task(branch: Branch) -> str:
 
 
 def holds_on(constraints: PlacementConstraints, topology: TopologyIndex, nodes: Sequence[Sequence[str]]) -> bool:
-    """True if pods on these nodes meet all requirements.  *nodes*: per pod set, the node name of each pod, in order."""
+    """True if pods on these nodes meet all requirements. *nodes*: per pod set, the node name of each pod, in order."""
     if not constraints.asks:
         return True
     if any(topology.index.get(name, topology.labelled) >= topology.labelled for names in nodes for name in names):
@@ -300,7 +299,7 @@ def holds_on(constraints: PlacementConstraints, topology: TopologyIndex, nodes: 
 
 
 def _kept(node: ConstraintNode, topology: TopologyIndex, queues: Sequence[Iterator[str]]) -> tuple[bool, list[int]]:
-    """(whether *node* and its parts are met, the node index of each of its pods); takes these pods off *queues*."""
+    """(whether *node* and its parts are met, the node index of each of its pods). Takes these pods from *queues*."""
     node_indices = [topology.index[next(queues[pod_set])] for pod_set, pods in node.pods for _ in range(pods)]
     parts_kept = True
     for part in node.parts:

@@ -12,11 +12,11 @@ from runrig.engine.nodes.topology import TopologyIndex
 from runrig.engine.placement.constraint_tree import ConstraintNode
 
 ShapeCounts = tuple[tuple[int, int], ...]
-"""(shape, pods) pairs, the hardest shape to place first; a shape is an index into `shapes_of`."""
+"""(shape, pods) pairs, the hardest shape to place first. A shape is an index into `shapes_of`."""
 
 
 class PodRequest(NamedTuple):
-    """*pods* of one shape on nodes of one flavor."""
+    """*pods* pods of one shape on nodes of one flavor."""
 
     requests: Requests
     flavor: str
@@ -25,9 +25,9 @@ class PodRequest(NamedTuple):
 
 @dataclass(eq=False)
 class Demand:
-    """One node of the constraint tree and what it needs.  It never changes, so what follows from it is worked out once.
+    """One node of the constraint tree and what it needs. Immutable, so derived values are cached.
 
-    *demand*: pods by shape, all parts included.  *pods*: on leaves only, (index of the pod request, shape, pods).
+    *demand*: pods by shape, including all parts. *pods*: on leaves only, (index of the pod request, shape, pods).
     """
 
     level: int
@@ -44,15 +44,15 @@ class Demand:
 
     @cached_property
     def required_inside(self) -> tuple["Demand", ...]:
-        """One of each kind of need that any placement must meet: itself, and the required needs below it."""
+        """The distinct needs that any placement must meet: itself, and the required needs below it."""
         below = (need for part in self.parts for need in part.required_inside if need.required)
         return tuple({(need.level, need.demand): need for need in (self, *below)}.values())
 
     @cached_property
     def slices(self) -> tuple[tuple[int, int], ...]:
-        """(level, pods) of the equal slices that it consists of, then of the slices of each of these, down to leaves.
+        """(level, pods) of the equal slices that it consists of, then of their slices, down to the leaves.
 
-        Empty if it has no parts, or if some part differs, is preferred, or has pods of several shapes.
+        Empty if it has no parts, or if its parts differ, are preferred, or have pods of several shapes.
         """
         if not self.parts or len(self.demand) != 1:
             return ()
@@ -65,7 +65,7 @@ class Demand:
 
     @cached_property
     def innermost(self) -> "Demand":
-        """The need that all pods are in and that has several parts, or none."""
+        """The smallest need that contains all pods."""
         return self.parts[0].innermost if len(self.parts) == 1 else self
 
     @cached_property
@@ -75,7 +75,7 @@ class Demand:
 
     @cached_property
     def pod_counts(self) -> tuple[tuple[int, int, int], ...]:
-        """`pods` of all leaves, in pod order; those of one pod set in one."""
+        """`pods` of all leaves, in pod order, merged per pod set."""
         if not self.parts:
             return self.pods
         counts: dict[tuple[int, int], int] = {}
@@ -86,14 +86,14 @@ class Demand:
 
     @cached_property
     def size(self) -> tuple[int, ...]:
-        """Sort key: the need with more pods of the hardest shape comes first."""
+        """Sort key: needs with more pods of the hardest shape come first."""
         return tuple(value for shape, pods in self.demand for value in (shape, -pods))
 
 
 class PodPlacement(NamedTuple):
-    """Pods of *shape* that belong to *need*: how many on each of *nodes* (indices into the topology's nodes), which all differ.
+    """Pods of *shape* that belong to *need*: how many on each of *nodes*, distinct indices into the topology's nodes.
 
-    *need*: a leaf, or one whose leaves are placed all at once, in their order.
+    *need*: a leaf, or a need whose leaves are placed together, in their order.
     """
 
     need: Demand
@@ -112,7 +112,7 @@ def shapes_of(requests: Sequence[PodRequest]) -> list[PodShape]:
 
 
 def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequence[PodShape]) -> Demand:
-    """The demand of *node* and everything below it; pod sets without pods are left out."""
+    """The demand of *node* and everything below it. Pod sets without pods are left out."""
     shape_index = {shape: index for index, shape in enumerate(shapes)}
     parts = tuple(demand_of(part, requests, shapes) for part in node.parts)
     pods = tuple(
@@ -132,7 +132,7 @@ def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequ
 def assign_to_pod_sets(
     topology: TopologyIndex, root: Demand, requests: Sequence[PodRequest], placements: Sequence[PodPlacement]
 ) -> tuple[tuple[NodeShare, ...], ...]:
-    """Shares per pod request, in order: consecutive pods of a pod set take the nodes of their leaf."""
+    """Shares per pod request, in order: consecutive pods of a pod set get the nodes of their leaf."""
     stock: dict[tuple[int, int], _Slots] = {}
     for need, shape, nodes, pods in placements:
         stock.setdefault((id(need), shape), _Slots([], [])).add(nodes, pods)
@@ -146,7 +146,7 @@ def assign_to_pod_sets(
 
 
 def _as_placed(need: Demand, placed: Set[int]) -> Iterator[Demand]:
-    """The needs that were placed, by id, in pod order."""
+    """Yields the needs that were placed, given by id, in pod order."""
     if not need.parts or id(need) in placed:
         yield need
         return
@@ -155,13 +155,13 @@ def _as_placed(need: Demand, placed: Set[int]) -> Iterator[Demand]:
 
 
 class _Slots(NamedTuple):
-    """How many *pods* on each of *nodes*; neighbours differ."""
+    """The number of *pods* on each of *nodes*; consecutive nodes differ."""
 
     nodes: list[int]
     pods: list[int]
 
     def add(self, nodes: Sequence[int], pods: Sequence[int]) -> None:
-        """Appends slots of which neighbours differ."""
+        """Appends slots whose consecutive nodes differ."""
         met = bool(self.nodes) and self.nodes[-1] == nodes[0]
         if met:
             self.pods[-1] += pods[0]
@@ -169,7 +169,7 @@ class _Slots(NamedTuple):
         self.pods.extend(pods[met:])
 
     def take(self, pods: int) -> "_Slots":
-        """Takes *pods* pods off the front."""
+        """Removes *pods* pods from the front and returns them."""
         taken = _Slots([], [])
         while pods:
             part = min(pods, self.pods[0])
@@ -183,14 +183,15 @@ class _Slots(NamedTuple):
 
 
 _share = lru_cache(maxsize=1 << 14)(NodeShare)
-"""Nodes are given to gangs in the same portions again and again: a share costs more than what found it."""
+"""Cached, because the same shares occur again and again, and creating one costs more than finding the node."""
 
 
 Score = tuple[tuple[int, ...], int, int]
-"""How far a placement is from the preferences (law T2); the smallest is best.
+"""How far a placement is from the preferences (rule T2); the smallest is best.
 
-(per level, coarse to fine: preferred groups in more than one domain of it; domains that these groups take at their own level, or,
-if the gang has no such group, domains of the finest level that it takes; nodes)."""
+(per level, coarse to fine: number of preferred groups in more than one of its domains; number of domains that these groups use
+at their own level or, without preferred groups, number of domains used at the finest level; number of nodes).
+"""
 
 
 def score_of(topology: TopologyIndex, root: Demand, placements: Sequence[PodPlacement]) -> Score:

@@ -1,8 +1,8 @@
-"""The exact search: chooses a domain for each required group, then packs the pods (law T1).
+"""The exact search: chooses a domain for each required group, then packs the pods (rule T1).
 
-It ignores preferences.  Groups are tried in tree order, the hardest first.  A domain is skipped if the sum of what it would hold
-exceeds what is free there, by shape or by resource, or if an identical domain has failed.  Identical groups take their domains
-in order, so that no two attempts differ only by a swap.
+It ignores preferences. Groups are tried in tree order, hardest first. A domain is skipped if what it would hold exceeds its
+free amount, by shape or by resource, or if an identical domain has failed. Identical groups use domains in ascending order, so
+that no two attempts differ only by a swap.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,17 +14,17 @@ from runrig.engine.placement.packing import pack
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 BUDGET = 20_000
-"""Steps of one search; one step tries one domain for one group, or one mix of pods on one node."""
+"""Maximum number of steps of one search. A step tries one domain for one group, or one mix of pods on one node."""
 
 SMALL = 64
 """Largest domain, in nodes, that is compared with others as a whole."""
 
 
 class RequiredGroup(NamedTuple):
-    """A required group, or the whole gang (group 0; *parent* -1).
+    """A required group, or the whole gang (group 0, *parent* -1).
 
-    *own*: its demand without the required groups inside it; *leaves*: the leaves of that demand.
-    *same_as*: the closest earlier group under the same parent with identical demand all the way down; None if there is none.
+    *own*: its demand without the required groups inside it; *leaves*: the leaves of that demand. *same_as*: the closest earlier
+    group below the same parent with an identical tree; None if there is none.
     """
 
     level: int
@@ -36,7 +36,10 @@ class RequiredGroup(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """*placements*: None if none was found.  *domains*: id(required need) → its domain.  *proven* False: the budget ran out first."""
+    """*placements*: None if none was found.
+
+    *domains*: id(required need) → its domain. *proven* False: the step limit was reached first.
+    """
 
     placements: list[PodPlacement] | None
     domains: dict[int, Domain]
@@ -44,7 +47,7 @@ class SearchResult(NamedTuple):
 
 
 def required_groups(root: Demand) -> tuple[list[RequiredGroup], list[Demand]]:
-    """All required groups, parents before children and the hardest first, and the need of each group."""
+    """All required groups, parents before children and hardest first, and the need of each group."""
     groups: list[RequiredGroup] = []
     needs: list[Demand] = []
     _add(root, -1, groups, needs)
@@ -89,7 +92,7 @@ def _split(need: Demand) -> tuple[list[Demand], list[Demand]]:
 
 
 def _form(need: Demand) -> str:
-    """Two needs with the same form ask for the same."""
+    """A string that is equal for equivalent needs."""
     return repr((need.level, need.required, need.demand, sorted(_form(part) for part in need.parts)))
 
 
@@ -98,7 +101,7 @@ def _alike(one: Demand, other: Demand) -> bool:
 
 
 class _Choice:
-    """One group's choice: the domains left to try, the current one, and the likenesses that have been tried."""
+    """One group's choice: the remaining domains, the current one, and the profiles that have been tried."""
 
     __slots__ = ("domain", "domains", "tried")
 
@@ -109,7 +112,7 @@ class _Choice:
 
 
 class ExactSearch:
-    """Searches for a place for all of *root* inside *whole*."""
+    """Searches for a placement of all of *root* inside *whole*."""
 
     def __init__(self, capacity: TrialCapacity, root: Demand, whole: Domain) -> None:
         self._capacity = capacity
@@ -122,7 +125,7 @@ class ExactSearch:
         self._proven = True
 
     def run(self) -> SearchResult:
-        """Runs the search, in at most BUDGET steps; O(1) if *whole* has too little room for some shape."""
+        """Runs the search, in at most BUDGET steps; O(1) if *whole* does not have enough room for some shape."""
         chosen: list[_Choice] = [
             _Choice(iter((self._whole,) if self._may_hold(self._whole, self._groups[0].demand) else ()))
         ]
@@ -150,7 +153,7 @@ class ExactSearch:
     # ------------------------------------------------------------ domains for groups
 
     def _candidates(self, chosen: Sequence[_Choice]) -> Iterator[Domain]:
-        """The domains to try for the next group: inside its parent's domain, the tightest first."""
+        """The domains to try for the next group, inside its parent's domain, tightest first."""
         group = self._groups[len(chosen)]
         outer = chosen[group.parent].domain
         assert outer is not None, "a parent gets its domain before its children"
@@ -165,7 +168,7 @@ class ExactSearch:
         return iter(sorted(domains, key=lambda domain: (self._capacity.holds(shape, domain), domain.at)))
 
     def _take(self, chosen: Sequence[_Choice], domain: Domain) -> bool:
-        """Gives *domain* to the last group; returns False and changes nothing if it cannot work."""
+        """Assigns *domain* to the last group. Returns False and changes nothing if that cannot work."""
         index = len(chosen) - 1
         group = self._groups[index]
         if index == 0:
@@ -190,7 +193,7 @@ class ExactSearch:
         return True
 
     def _release(self, chosen: Sequence[_Choice]) -> None:
-        """Takes the domain of the last group back."""
+        """Undoes the choice of the last group."""
         index, choice = len(chosen) - 1, chosen[-1]
         if choice.domain is None or index == 0:
             choice.domain = None
@@ -203,7 +206,7 @@ class ExactSearch:
         choice.domain = None
 
     def _at_level(self, domain: Domain, level: int) -> Domain:
-        """The domain of *level*, as coarse as *domain* or coarser, that contains *domain*."""
+        """The domain of *level* that contains *domain*; *level* is not finer than that of *domain*."""
         return (
             domain
             if level == domain.level
@@ -216,7 +219,7 @@ class ExactSearch:
             load[shape] = load.get(shape, 0) + sign * pods
 
     def _may_hold(self, domain: Domain, demand: ShapeCounts) -> bool:
-        """False if the sums show that *domain* cannot hold *demand* beside the groups that it holds already."""
+        """False if the sums show that *domain* cannot hold *demand* in addition to its current groups."""
         load = dict(self._load.get(domain[:2], {}))
         for shape, pods in demand:
             load[shape] = load.get(shape, 0) + pods
@@ -232,7 +235,7 @@ class ExactSearch:
         return all(amount <= free.get(resource, amount) for resource, amount in total.items())
 
     def _sum(self, domain: Domain) -> dict[str, int]:
-        """Resource → amount free in *domain*, counting nodes that take some shape of the gang; only resources that all of them list."""
+        """Resource → amount free in *domain* on nodes that can run some shape; only resources that all of these nodes list."""
         total = self._sums.get(domain[:2])
         if total is None:
             total = {}
@@ -245,7 +248,7 @@ class ExactSearch:
         return total
 
     def _likeness(self, path: Sequence[Domain]) -> object | None:
-        """A key that is equal for interchangeable domains; None if *domain* carries load or is too large to compare."""
+        """A key that is equal for interchangeable domains; None if the domain has load or is too large to compare."""
         domain = path[-1]
         if domain.last - domain.first > SMALL or any(
             any(load.values()) and self._overlap(key, domain) for key, load in self._load.items()
@@ -255,7 +258,7 @@ class ExactSearch:
         return (tuple(outer[:2] for outer in path[:-1]), tuple(nodes))
 
     def _overlap(self, key: tuple[int, int], domain: Domain) -> bool:
-        """True if the domain of *key*, (level, index), is *domain* or lies inside it."""
+        """True if the domain of *key*, (level, index), is *domain* or inside it."""
         level, index = key
         if level < domain.level:
             return False
@@ -263,7 +266,7 @@ class ExactSearch:
         return domain.first <= other.first < domain.last
 
     def _profile(self, node: int, level: int) -> str:
-        """Returns what a node offers, and which domains below *level* it shares with its neighbours."""
+        """What a node offers, and which domains below *level* it shares with its neighbours."""
         takes = [bool(self._capacity.counts(shape).takes[node]) for shape in range(len(self._capacity.shapes))]
         inner = [
             int(self._topology.of[finer][node]) - int(self._topology.inside(self._domain_of(node, level), finer)[0])
@@ -277,9 +280,9 @@ class ExactSearch:
     # ------------------------------------------------------------ pods on nodes
 
     def _packed(self, domains: Sequence[Domain]) -> list[PodPlacement] | None:
-        """Packs the pods of all groups; finer domains go first, so that pods that may go anywhere take what is left.
+        """Packs the pods of all groups. Finer domains come first, so that pods without a requirement use what is left.
 
-        None if they do not fit, or the budget ran out (`self._proven` is then False).
+        None if they do not fit or the step limit was reached (then `self._proven` is False).
         """
         owners = [
             (domain, shape, pods, group)
@@ -317,7 +320,7 @@ def _pods_by_leaf(group: RequiredGroup, shape: int) -> Iterator[tuple[Demand, in
 
 
 def _assign(queue: list[tuple[Demand, int]], shape: int, node: int, pods: int) -> Iterator[PodPlacement]:
-    """Assigns *pods* pods on *node* to the first leaves of *queue*, (leaf, pods still to assign), and takes them off it."""
+    """Assigns *pods* pods on *node* to the first leaves of *queue*, (leaf, pods still to assign), and removes them from it."""
     while pods:
         leaf, left = queue[0]
         part = min(pods, left)

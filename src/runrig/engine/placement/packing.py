@@ -1,7 +1,7 @@
-"""Packing: exact placement of pods of several shapes, node by node (law T1).
+"""Packing: exact placement of pods of several shapes, node by node (rule T1).
 
-A pod on an earlier node never gets in the way of a later one, so only the maximal mixes of each node are tried: those to which
-no pod can be added.  A failed state (node, pods left) is not tried again.
+A pod on an earlier node never blocks a later one, so only the maximal mixes of each node are tried, to which no pod can be
+added. A failed state (node, remaining pods) is not tried again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Item = tuple[int, Domain, int]
 
 
 class Packed(NamedTuple):
-    """*placements*: (item, node, pods); None if none was found.  *proven* False: the steps ran out before the search ended."""
+    """*placements*: (item, node, pods); None if none was found. *proven* False: the step limit was reached first."""
 
     placements: tuple[tuple[int, int, int], ...] | None
     proven: bool
@@ -24,12 +24,12 @@ class Packed(NamedTuple):
 
 
 def pack(capacity: TrialCapacity, items: Sequence[Item], steps: int) -> Packed:
-    """Packs all *items* into what is free in *capacity*, in at most *steps* steps; one step tries one mix on one node."""
+    """Packs all *items* into the free room of *capacity*. *steps*: step limit; one step tries one mix on one node."""
     return _Packing(capacity, items).run(steps)
 
 
 Left = tuple[int, ...]
-"""Pods per item, in the order of the items: those still to be packed, or a mix that goes onto one node."""
+"""Pods per item, in the order of the items: those still to be packed, or a mix for one node."""
 
 
 class _Packing:
@@ -40,12 +40,12 @@ class _Packing:
         self._room_from = self._sum_up_room()
 
     def _useful_nodes(self, items: Sequence[Item]) -> list[int]:
-        """The nodes that take a pod of some item, in topology order."""
+        """The nodes that can run a pod of some item, in topology order."""
         nodes = sorted({node for _, domain, pods in items if pods for node in range(domain.first, domain.last)})
         return [node for node in nodes if any(self._most(item, node) for item in range(len(items)))]
 
     def _most(self, item: int, node: int) -> int:
-        """How many pods of *item* fit on *node* if no other item goes there."""
+        """How many pods of *item* fit on *node* if it runs no other item."""
         shape, domain, _ = self._items[item]
         return int(self._capacity.counts(shape).levels[-1][node]) if domain.first <= node < domain.last else 0
 
@@ -112,7 +112,7 @@ class _Packing:
                 if resource in rest:
                     rest[resource] -= amount * count
             for filled in self._fill(others, rest, mix, left):
-                # If one more pod of this item still fits beside the others, the mix is not maximal.
+                # If one more pod of this item still fits with the others, the mix is not maximal.
                 if count == most or not self._fits_more(item, filled, free, others):
                     yield filled
         mix[item] = 0

@@ -1,14 +1,14 @@
-"""Partial admission: the smaller counts at which a gang may still be admitted (partial-admission.md; law A1).
+"""Partial admission: the smaller counts with which a gang can still be admitted (rule A1).
 
-Pod sets shrink in proportion to their range, count - minCount: with N the sum of all ranges, step i of N leaves a pod set
-count - floor(range x i / N) pods.
+Pod sets shrink in proportion to their range, count - minCount: with N the sum of all ranges, step i of N leaves a pod set count
+- floor(range × i / N) pods.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 ALL_TRIED = 64
-"""With at most this many steps, every step is tried; with more, the search bisects."""
+"""Up to this many steps are all tried; with more, the search bisects."""
 
 Counts = tuple[int, ...]
 """Pods per pod set."""
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class Ranged(Protocol):
-    """The size of a pod set.  *min_count* None: it needs all *count* pods."""
+    """The size of a pod set. *min_count* None: it needs all *count* pods."""
 
     @property
     def count(self) -> int: ...
@@ -31,11 +31,11 @@ def largest(
     attempt: Callable[[Counts], Result],
     possible: Callable[[Counts], bool] | None = None,
 ) -> Result | None:
-    """The result of *attempt* for the largest counts, below the full ones, for which it is not None; None if there are none.
+    """The result of *attempt* for the largest counts below the full ones for which it is not None; None if there are none.
 
-    *possible*: False for counts that cannot be accepted whatever is free, None if there are no such; these are left out.  Of the
-    other steps at most ALL_TRIED are tried one by one, from the largest.  More are bisected, with log2(N) + 1 attempts, which
-    finds the same wherever each step below an accepted one is accepted too.  O(N) calls of *possible*.
+    *possible*: False for counts that can never be accepted, which are skipped. Up to ALL_TRIED remaining steps are tried one by
+    one, largest first. More are bisected, with log2(N) + 1 attempts; this gives the same result if every step below an accepted
+    one is accepted. O(N) calls of *possible*.
     """
     total = _steps(pod_sets)
     steps: Sequence[int] = range(1, total + 1)
@@ -48,9 +48,9 @@ def largest(
 
 
 def bisected(pod_sets: Sequence[Ranged], attempt: Callable[[Counts], Result]) -> Result | None:
-    """Like `largest`, but always by bisection and with the full counts included, as Kueue does for imported queues.
+    """Like `largest`, but always by bisection and including the full counts, as Kueue does for imported queues.
 
-    May miss counts that would be accepted if some step below them is not.
+    May miss accepted counts if some smaller step is not accepted.
     """
     total = _steps(pod_sets)
     return _first_accepted(pod_sets, range(total + 1), attempt) if total else None
@@ -59,7 +59,7 @@ def bisected(pod_sets: Sequence[Ranged], attempt: Callable[[Counts], Result]) ->
 def _first_accepted(
     pod_sets: Sequence[Ranged], steps: Sequence[int], attempt: Callable[[Counts], Result]
 ) -> Result | None:
-    """Bisects *steps*, the largest counts first, as if all steps after an accepted one were accepted."""
+    """Bisects *steps*, largest counts first, assuming that all steps after an accepted one are accepted."""
     best: Result | None = None
     total = _steps(pod_sets)
     low, high = 0, len(steps)
@@ -82,9 +82,9 @@ def _counts(pod_sets: Sequence[Ranged], step: int, steps: int) -> Counts:
 
 
 def least_counts(pod_sets: Sequence[Ranged], possible: Callable[[Counts], bool] | None = None) -> Counts:
-    """The counts of the smallest gang that may be admitted; *possible* as in `largest`.
+    """The counts of the smallest gang that may be admitted. *possible*: see `largest`.
 
-    If no step is possible, the counts of the last step.  O(N) calls of *possible*.
+    If no step is possible, the counts of the last step. O(N) calls of *possible*.
     """
     least = tuple(_least(pod_set) for pod_set in pod_sets)
     if possible is None:

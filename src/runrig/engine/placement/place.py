@@ -1,7 +1,7 @@
-"""Placement: which nodes the pods of a gang take, all of them or none (laws T1, T2).
+"""Placement: which nodes the pods of a gang use, all of them or none (rules T1, T2).
 
-Best fit runs first: it is quick and keeps large free domains whole.  If it finds nothing, an exact search decides whether any
-placement exists.  Its budget is a number of steps, so it needs no clock.  If one exists, best fit runs again, restricted to the
+Best fit runs first: it is fast and keeps large free domains whole. If it finds nothing, an exact search decides whether a
+placement exists; its limit is a number of steps, so it needs no clock. If one exists, best fit runs again, restricted to the
 domains that the search chose.
 """
 
@@ -34,18 +34,18 @@ FEW = 128
 """Largest placement, in shares, for which a second attempt is worth its time."""
 
 NOT_HERE = MOST_PER_NODE + 1
-"""Stands for the room of a node that has too little."""
+"""Marks a node without enough room."""
 
 
 class Layout(NamedTuple):
-    """*shares*: per pod request, in order; None if no placement was found.  *proven* False: the search budget ran out first."""
+    """*shares*: per pod request, in order; None if no placement was found. *proven* False: the step limit was reached first."""
 
     shares: tuple[tuple[NodeShare, ...], ...] | None
     proven: bool = True
 
 
 def anywhere(requests: Sequence[PodRequest]) -> PlacementConstraints:
-    """The constraints of pods that may go to any nodes, in a pool without topology keys."""
+    """The constraints of pods that can go to any nodes, in a pool without topology keys."""
     return PlacementConstraints(
         (), ConstraintNode(ROOT, False, tuple((index, request.pods) for index, request in enumerate(requests))), False
     )
@@ -58,12 +58,11 @@ def place(
     constraints: PlacementConstraints | None = None,
     within: Domain | None = None,
 ) -> Layout:
-    """Places all of *requests* at once, using only what is free in every one of *layers*.
+    """Places all of *requests* together, using only what is free in every one of *layers*.
 
-    *constraints* None: the pods may go to any nodes.  *within*: the domain of the topology to stay in; None: all nodes.
+    *constraints* None: the pods can go to any nodes. *within*: only in this domain of the topology; None: on all nodes.
 
-    O(changed nodes + domains of one level) if best fit finds a place or no domain has enough room; otherwise up to the
-    search budget.
+    O(changed nodes + domains of one level) if best fit succeeds or no domain has enough room; otherwise up to the step limit.
     """
     constraints = constraints or anywhere(requests)
     if len(requests) == 1 and requests[0].pods and not constraints.asks:
@@ -78,7 +77,7 @@ def place(
 
 
 def place_in(capacity: TrialCapacity, root: Demand, requests: Sequence[PodRequest], whole: Domain) -> Layout:
-    """Places *requests*, which come to *root*, inside *whole*, where *capacity* has room.  Leaves *capacity* changed."""
+    """Places *requests*, whose demand is *root*, inside *whole*. Leaves *capacity* changed."""
     placements, proven = place_demand(capacity, root, whole)
     return Layout(
         None if placements is None else assign_to_pod_sets(capacity.topology, root, requests, placements), proven
@@ -92,7 +91,7 @@ def has_place(
     constraints: PlacementConstraints,
     within: Domain | None = None,
 ) -> bool:
-    """Whether `place` finds a place."""
+    """True if `place` finds a placement."""
     need = need_by_count(requests, constraints) if within is None else None
     if need is None:
         return place(nodes, requests, layers, constraints, within).shares is not None
@@ -102,9 +101,9 @@ def has_place(
 def _tightest_node(
     nodes: ClusterNodes, labels: tuple[str, ...], request: PodRequest, layers: Sequence[int], within: Domain | None
 ) -> NodeShare | None:
-    """Returns what best fit gives *request*, which may go anywhere inside *within*, if one node takes all of it; None if none does.
+    """The result of best fit for *request* if one node inside *within* takes all of its pods; None if none does.
 
-    Ties, as in `BestFit`: by the room of the domains around the node, finer ones first, then in topology order.
+    Ties as in `BestFit`: by room of the domains around the node, finer ones first, then in topology order.
     """
     topology = nodes.topology(labels)
     levels = nodes.counts(labels, PodShape(request.requests, request.flavor), tuple(layers)).levels
@@ -125,7 +124,7 @@ def _tightest_node(
 def may_hold(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> bool:
-    """False only if it is proven that *layers* have no room for *requests*.  For pods of one kind that are one group nothing is placed."""
+    """False only if *layers* are proven to lack room for *requests*. For one group of pods of one shape, counting is enough."""
     shapes, root = needs_of(constraints, tuple(requests))
     if not root.demand:
         return True
@@ -139,13 +138,13 @@ def may_hold(
 
 @lru_cache(maxsize=256)
 def needs_of(constraints: PlacementConstraints, requests: tuple[PodRequest, ...]) -> tuple[list[PodShape], Demand]:
-    """Shapes and demand of a gang, which is placed again and again, as others like it are."""
+    """Shapes and demand of a gang. Cached, because gangs are placed repeatedly and many are alike."""
     shapes = shapes_of(requests)
     return shapes, demand_of(constraints.root, requests, shapes)
 
 
 def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[Sequence[PodPlacement] | None, bool]:
-    """(placement of *root* inside *whole*, None if none was found; whether that is proven).  Leaves *capacity* changed."""
+    """(placement of *root* inside *whole*, or None; whether the answer is proven). Leaves *capacity* changed."""
     if not all(_may_fit(capacity, need, whole) for need in root.required_inside):
         return None, True
     placements = _nearest(capacity, root, whole, {})
@@ -158,7 +157,7 @@ def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[
 
 
 class DomainNeed(NamedTuple):
-    """Pods of one shape that must lie in one domain of *level*; ROOT: anywhere.  *labelled*: only nodes that have all *labels*."""
+    """Pods of one shape that must be in one domain of *level*; ROOT: anywhere. *labelled*: only on nodes with all *labels*."""
 
     labels: tuple[str, ...]
     labelled: bool
@@ -167,7 +166,7 @@ class DomainNeed(NamedTuple):
 
 
 def need_by_count(requests: Sequence[PodRequest], constraints: PlacementConstraints) -> DomainNeed | None:
-    """Returns what has a place as soon as enough pods fit anywhere; None if it takes more: several kinds, a required domain."""
+    """The need of *requests* if a placement exists as soon as enough pods fit; None for several pod requests or required domains."""
     if len(requests) != 1 or _requires(constraints.root):
         return None
     return DomainNeed(constraints.labels, constraints.asks, PodShape(requests[0].requests, requests[0].flavor), ROOT)
@@ -181,9 +180,9 @@ def _requires(node: ConstraintNode) -> bool:
 def unmet_need(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> tuple[DomainNeed, int] | None:
-    """A need of *requests* for which no domain has room, and its pods; None if each of them alone has room.
+    """A need of *requests* that no domain has room for, and its pods; None if there is room for each need alone.
 
-    As long as that is so, `place` finds nothing, for larger gangs either.
+    If there is one, `place` finds nothing, for larger gangs either.
     """
     for need, pods in needs_in_domains(requests, constraints):
         if most_in_one_domain(nodes, need, layers) < pods:
@@ -194,7 +193,7 @@ def unmet_need(
 def needs_in_domains(
     requests: Sequence[PodRequest], constraints: PlacementConstraints
 ) -> Iterator[tuple[DomainNeed, int]]:
-    """Each need of *requests* for room in one domain, each shape by itself, with its pods."""
+    """Yields each need of *requests* for room in one domain, one per shape, with its pods."""
     shapes, root = needs_of(constraints, tuple(requests))
     for group in root.required_inside:
         for shape, pods in group.demand:
@@ -211,9 +210,9 @@ def most_in_one_domain(nodes: ClusterNodes, need: DomainNeed, layers: Sequence[i
 
 
 def pods_that_fit(nodes: ClusterNodes, request: PodRequest, layers: Sequence[int], labels: tuple[str, ...] = ()) -> int:
-    """How many pods of *request* fit if nothing else is placed; at most as many as it asks for.
+    """How many pods of *request* fit if nothing else is placed; at most as many as it requests.
 
-    *labels*: of the topology whose counts are read; they are the same for all, but each has to be made once.
+    *labels*: the topology whose counts are read. The result is the same for all, but each must be computed once.
     """
     if not request.pods:
         return 0
@@ -235,11 +234,11 @@ def _may_fit(capacity: TrialCapacity, need: Demand, whole: Domain) -> bool:
 def _nearest(
     capacity: TrialCapacity, root: Demand, whole: Domain, fixed_domains: Mapping[int, Domain]
 ) -> Sequence[PodPlacement] | None:
-    """Best fit with the largest need first and, if that breaks a preference, also with the smallest first; the better score wins."""
+    """Best fit with the largest needs first and, if that misses a preference, also with the smallest first; the better score wins."""
     leaves = {(leaf.level, leaf.demand) for leaf in root.leaves}
     attempt = BestFit(capacity, root, fixed_domains)
     placements = list(attempt.placements) if attempt.put(root, whole) else None
-    if len(leaves) == 1 and len(root.demand) == 1:  # all needs are alike, so there is only one order
+    if len(leaves) == 1 and len(root.demand) == 1:  # all needs are equal, so there is only one order
         return placements
     score = score_of(capacity.topology, root, placements) if placements is not None else None
     if score is not None and (is_best(root, score) or sum(len(each.nodes) for each in placements or ()) > FEW):

@@ -1,4 +1,4 @@
-"""Pod slots: the node and GPUs of each pod of a pod set, computed from its shares and back."""
+"""Pod slots: converts between the shares of a pod set and the node and GPUs of each pod."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -8,7 +8,7 @@ from runrig.domain.gangs import NodeShare, Placement
 
 
 class PodSlot(NamedTuple):
-    """*gpus*: the indices of the GPUs that the pod holds on *node*."""
+    """*gpus*: the indices of the pod's GPUs on *node*."""
 
     node: str
     gpus: tuple[int, ...]
@@ -26,14 +26,14 @@ def slots_of(shares: Iterable[NodeShare]) -> list[PodSlot]:
 
 
 class LastSlots:
-    """The slots of the placement that was asked for last: pods ask one after the other."""
+    """Caches the slots of the last placement, because pods are looked up one after the other."""
 
     def __init__(self) -> None:
         self._placement: Placement = ()
         self._slots: dict[str, list[PodSlot]] = {}
 
     def of(self, placement: Placement, pod_set: str) -> list[PodSlot]:
-        """Those of *pod_set*; empty if it has none."""
+        """The slots of *pod_set*; empty if the placement does not contain it."""
         if self._placement is not placement:
             self._placement, self._slots = placement, {each.pod_set: slots_of(each.shares) for each in placement}
         return self._slots.get(pod_set, [])

@@ -1,6 +1,6 @@
-"""Equal slices of one gang, each in a domain of its own choice: all are placed here, on plain numbers (law T2).
+"""Places equal slices of one gang, each in any of several domains, on plain numbers (rule T2).
 
-Where they go is what `BestFit.put` finds for one after the other: each slice makes its domain tighter for the next.
+The result is the same as from `BestFit.put` for one slice after the other: each slice makes its domain tighter for the next.
 """
 
 from bisect import insort
@@ -8,21 +8,21 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 MOST_COMPARED = 32
-"""How many domains of one level, tightest first, are compared by the number of finer domains (or nodes) they would use."""
+"""Maximum number of domains of one level, tightest first, that are compared by the number of finer domains (or nodes) they use."""
 
 MOST_TRIED = 6
-"""How many domains of one level are tried for one need, beyond those that use the fewest pieces."""
+"""Maximum number of domains of one level that are tried for one need, in addition to those with the fewest pieces."""
 
 Slice = list[tuple[int, int]]
 """(node, pods), each node once."""
 
 
 class Slices:
-    """Domains that consist of nodes, as slices of *pods* pods are put into them.
+    """Domains that consist of nodes, while slices of *pods* pods are placed in them.
 
-    *part*: each slice consists of parts of so many pods, each on one node; None: it may lie on any nodes of its domain.
-    *free*: how many pods fit, per node.  *starts*: the first node of each domain, and the end; a domain has at most
-    MOST_COMPARED nodes.  *held_domains*, *held_nodes*: where pods of the gang are already.
+    *part*: each slice consists of parts of this many pods, each on one node; None: on any nodes of its domain.
+    *free*: how many pods fit, per node. *starts*: the first node of each domain, and the end; a domain has at most
+    MOST_COMPARED nodes. *held_domains*, *held_nodes*: those that already contain pods of the gang.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Slices:
         self._pieces = [0] * len(self._nodes)  # 0: not counted
 
     def put(self) -> Slice | None:
-        """Places one more slice; None if it finds no place."""
+        """Places one more slice; None if it does not fit."""
         for at in self._best_first():
             taken = self._in_domain(at)
             if taken is not None:
@@ -70,7 +70,7 @@ class Slices:
         self._pieces[at] = 0
 
     def _best_first(self) -> Iterator[int]:
-        """Yields the domains to try: fewest pieces, then those that hold pods of the gang, then the tightest."""
+        """Yields the domains to try: fewest pieces, then those that contain pods of the gang, then the tightest."""
         order = [at for _, at in self._order[:MOST_COMPARED]]
         order.sort(key=self._unused_domains.__getitem__)
         if self._largest not in self._free:
@@ -86,7 +86,7 @@ class Slices:
         yield from (at for _, _, at in sorted(later)[:MOST_TRIED])
 
     def _count_pieces(self, at: int) -> int:
-        """The number of nodes that a slice would be divided over."""
+        """The number of nodes over which a slice would be divided."""
         nodes, left, pieces = self._nodes[at], self._pods, 0
         for free in sorted(self._free[nodes.start : nodes.stop], reverse=True):
             pieces += 1
@@ -100,7 +100,7 @@ class Slices:
         return self._spread(at) if self._part is None else self._in_parts(at, self._part)
 
     def _spread(self, at: int) -> Slice:
-        """On one node if it has room for all; else on the roomiest nodes, and the rest on the tightest that holds it."""
+        """Uses one node if it has room for all; otherwise the roomiest nodes, and for the rest the tightest that holds it."""
         free, left = self._free, self._pods
         if self._room[at] == left:
             return [(node, free[node]) for node in self._nodes[at] if free[node]]
@@ -109,7 +109,7 @@ class Slices:
         for place, node in enumerate(roomiest):
             if free[node] >= left:
                 able = [other for other in roomiest[place:] if free[other] >= left]
-                if not taken:  # a node that takes the whole slice is chosen as a domain is
+                if not taken:  # a node that takes the whole slice is chosen like a domain
                     able = [other for other in able if not self._unused_nodes[other]] or able
                 return [*taken, (min(able, key=free.__getitem__), left)]
             taken.append((node, free[node]))
@@ -117,7 +117,7 @@ class Slices:
         raise AssertionError("a domain that is tried has room")
 
     def _in_parts(self, at: int, part: int) -> Slice | None:
-        """Each part makes its node tighter, so the nodes are filled one after the other: first those that hold pods of the gang."""
+        """Each part makes its node tighter, so nodes are filled one after the other, those with pods of the gang first."""
         free = self._free
         nodes = [node for node in self._nodes[at] if free[node] >= part]
         nodes.sort(key=free.__getitem__)

@@ -1,4 +1,4 @@
-"""Subgroups: a constraint tree as the named subgroups of a PodGroup, one per slice (topology-aware-scheduling.md; law T3)."""
+"""Subgroups: a constraint tree as the named subgroups of a PodGroup, one per slice (rule T3)."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,10 +16,10 @@ _HASH_DIGITS = 6
 
 
 def outline_of(root: Branch) -> Outline:
-    """The subgroups of the tree under *root*.
+    """The subgroups of the tree below *root*.
 
-    Levels that all pods share become the constraint of the whole group.  A chain of single children becomes one constraint if no
-    subgroup is above it.
+    Levels that all pods share become the constraint of the whole group. A chain of single children becomes one constraint
+    unless it is below a subgroup.
     """
     whole = _twig(root, None, None)
     shared = tuple(_chain(whole))[1:]
@@ -43,9 +43,9 @@ def outline_of(root: Branch) -> Outline:
 
 @dataclass(frozen=True, slots=True)
 class _Twig:
-    """A branch, or one slice of it.  *index*: number of the slice; None if the branch has no slices.
+    """A branch, or one slice of it. *index*: number of the slice; None if the branch has no slices.
 
-    *pods*: (task, number of its pods), on leaves only.  The leaves of a task are in the order of its pods.
+    *pods*: (task, number of its pods), on leaves only. The leaves of a task are in the order of its pods.
     """
 
     key: TopologyKey | None
@@ -57,7 +57,7 @@ class _Twig:
 
 
 def _twigs(branch: Branch, pods: int | None) -> Iterator[_Twig]:
-    """Yields *branch*, or its slices if it has any.  *pods*: size of the coarser slice around it; None outside slices."""
+    """Yields *branch*, or its slices if it has any. *pods*: size of the coarser slice around it; None outside slices."""
     if branch.slice_size is None:
         yield _twig(branch, None, pods)
         return
@@ -78,7 +78,7 @@ Path = tuple[tuple[str, str | None, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A subgroup that has no name yet.  *chain*: the twigs at the end of *path* that it stands for."""
+    """A subgroup without a name. *chain*: the twigs at the end of *path* that it represents."""
 
     path: Path
     chain: tuple[_Twig, ...]
@@ -86,7 +86,7 @@ class _Draft:
 
 
 def _drafts(twig: _Twig, above: Path, parent: Path | None) -> Iterator[_Draft]:
-    # Below a subgroup no levels are merged: that subgroup carries the coarser constraint.
+    # Below a subgroup, levels are not merged: that subgroup has the coarser constraint.
     chain = tuple(_chain(twig)) if parent is None else (twig,)
     path = above + _path(chain)
     yield _Draft(path, chain, parent)
@@ -106,7 +106,7 @@ def _chain(twig: _Twig) -> Iterator[_Twig]:
 
 
 def _constraint(chain: Sequence[_Twig]) -> Constraint:
-    """The finest required level, which implies the coarser ones, and the finest preferred level if that is finer still."""
+    """The finest required level, which implies coarser ones, and the finest preferred level if it is finer still."""
     required = preferred = None
     for twig in chain:
         assert twig.key is not None, "the root is in no chain"
@@ -121,7 +121,7 @@ def _constraint(chain: Sequence[_Twig]) -> Constraint:
 
 
 def _names(drafts: Sequence[_Draft]) -> Mapping[Path, str]:
-    """A unique name for each path.  If two would be equal the first keeps its name; the catch-all always does."""
+    """A unique name for each path. In a conflict, the first keeps its name; the catch-all always does."""
     names: dict[Path, str] = {}
     taken: set[str] = set()
     for draft in sorted(drafts, key=lambda draft: not _is_catch_all(draft)):

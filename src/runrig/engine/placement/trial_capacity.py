@@ -1,6 +1,6 @@
-"""What is free while one gang is being placed: fit counts of its shapes, less the pods that the search has placed so far.
+"""What is free while one gang is placed: fit counts of its shapes, less the pods that the search has placed so far.
 
-Pods can be taken back in reverse order.  The nodes themselves are never changed.
+Pods can be taken back in reverse order. The nodes themselves never change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from runrig.engine.nodes.topology import Domain, Ints
 
 
 class PlacedPods(NamedTuple):
-    """Pods of *shape* inside *domain*: how many on each of *nodes*, which all differ."""
+    """Pods of *shape* inside *domain*: how many on each of *nodes*, which are distinct."""
 
     domain: Domain
     shape: int
@@ -25,7 +25,7 @@ class PlacedPods(NamedTuple):
 
 
 class TrialCapacity:
-    """*shapes*: the pod shapes of the gang; methods name a shape by its index in this list."""
+    """*shapes*: the pod shapes of the gang. Methods refer to a shape by its index in this list."""
 
     def __init__(
         self, nodes: ClusterNodes, labels: tuple[str, ...], shapes: Sequence[PodShape], layers: Sequence[int]
@@ -41,9 +41,9 @@ class TrialCapacity:
         self._more: tuple[Ints, Mapping[str, Ints]] | None = None
 
     def with_more(self, nodes: Ints, amounts: Mapping[str, Ints], fitting: Sequence[Ints]) -> "TrialCapacity":
-        """The same, in which *nodes*, which all differ, have *amounts* more of each resource.
+        """A copy in which *nodes*, which are distinct, have *amounts* more of each resource.
 
-        *fitting*: how many pods then fit there, shape by shape.
+        *fitting*: how many pods then fit there, per shape.
         """
         other = copy(self)
         other._own, other._more = True, (nodes, amounts)
@@ -57,7 +57,7 @@ class TrialCapacity:
         return self._counts[shape]
 
     def column(self, resource: str) -> Ints:
-        """Amount of *resource* free per node, before any pod of this search is placed; without what `with_more` added."""
+        """Free amount of *resource* per node before this search placed any pods, without additions of `with_more`."""
         return self._nodes.free(self._labels, resource, self._layers[0])
 
     def level(self, shape: int, domain: Domain, level: int) -> tuple[int, Ints]:
@@ -66,7 +66,7 @@ class TrialCapacity:
         return first, self._counts[shape].levels[level][first:last]
 
     def holds(self, shape: int, domain: Domain) -> int:
-        """How many pods of *shape* fit in *domain* if no other shape goes there."""
+        """How many pods of *shape* fit in *domain* if no other shape is placed there."""
         if domain.level >= 0:
             return int(self._counts[shape].levels[domain.level][domain.at])
         return int(self._counts[shape].levels[-1][domain.first : domain.last].sum())
@@ -82,7 +82,7 @@ class TrialCapacity:
         return pods_in(self.free(node), tuple(total.items())) >= 1
 
     def free(self, node: int) -> dict[str, int]:
-        """Resource → amount left on *node*.  The caller must not change the map."""
+        """Resource → amount left on *node*. Read-only."""
         free = self._free.get(node)
         if free is None:
             views = [self.topology.nodes[node].free[layer] for layer in self._layers]
@@ -110,7 +110,7 @@ class TrialCapacity:
         self._take(put, 1)
 
     def take_back(self, put: PlacedPods) -> None:
-        """The inverse of `put`; the last comes first."""
+        """The inverse of `put`, in reverse order."""
         assert self._placed.pop() is put, "pods are taken back in reverse order"
         self._take(put, -1)
 
@@ -121,7 +121,7 @@ class TrialCapacity:
         for node, pods in zip(put.nodes, put.pods, strict=True) if self._free else ():
             if node in self._free:
                 self._subtract(self._free[node], put.shape, sign * pods)
-        if len(self.shapes) == 1:  # a single shape loses exactly the pods placed: no need to look at resources
+        if len(self.shapes) == 1:  # a single shape loses exactly the pods placed, whatever they request
             self._lose(put, sign)
             return
         for node in put.nodes:
@@ -130,7 +130,7 @@ class TrialCapacity:
                 counts.set(self.topology, node, pods_in(free, pod_shape.requests))
 
     def _lose(self, put: PlacedPods, sign: int) -> None:
-        """As many pods fewer fit."""
+        """Reduces the counts by the pods placed."""
         nodes, pods = np.array(put.nodes), sign * np.array(put.pods)
         total = sign * sum(put.pods)
         for level, (counts, of) in enumerate(zip(self._counts[0].levels, self.topology.of, strict=True)):
