@@ -1,12 +1,12 @@
-"""One cycle of the engine: five steps, from the nodes that were seen to the pools that have drained.
+"""One cycle of the engine: five steps, from observing nodes to archiving drained pools.
 
-    plan = run(state, observed, now)
+  plan = run(state, observed, now)
 
-Deterministic: the same state, observation and time give the same plan, byte for byte.  *state* has all actions applied when
-`run` returns; if they cannot be committed, the caller loads the state anew.
+Deterministic: the same state, observation and time give the same plan, byte for byte. When `run` returns, all actions are
+applied to *state*. If they cannot be committed, the caller reloads the state.
 
-A long cycle can be run in parts, each of which is committed by itself: `CycleInParts`.  Where nothing else is committed between
-them, they are together what `run` gives.
+A long cycle can run in parts that are committed separately: `CycleInParts`. If nothing else is committed between them, the
+parts together are the result of `run`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,15 +23,16 @@ from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.state import State
 
 Step = Iterator[Action | None]
-"""A generator of actions.  Each is applied before the next is computed, so every decision sees those before it.
+"""A generator of actions. Each is applied before the next is computed, so every decision sees those before it.
 
-None: what was begun is complete, so a part may end here, and a server that starts again from what was applied goes on.
+None: everything so far is complete, so a part may end here; a server that restarts continues from what was applied.
 """
 
 
 STEP = 8
-"""What a gang or a node that is looked at counts in the budget of a part, and a change.  A task that moves counts 1: it is one row
-and one entry of the log, and ten thousand of them should not take a hundred transactions.
+"""What evaluating a gang or a node, or making a change, counts in the budget of a part.
+
+A task that changes counts 1: it is one row and one log entry, and ten thousand of them should not take a hundred transactions.
 """
 
 
@@ -45,7 +46,7 @@ def run(state: State, observed: Observation, now: float) -> Plan:
 
 
 class CycleInParts:
-    """A cycle that is run part by part.  All of it is decided at one time, unless `begin_again` sets another."""
+    """A cycle that runs part by part. All of it uses one time, unless `begin_again` sets another."""
 
     def __init__(self, state: State, observed: Observation, now: float) -> None:
         self.state = state
@@ -54,17 +55,17 @@ class CycleInParts:
         self.begin_again(state, now)
 
     def begin_again(self, state: State, now: float) -> None:
-        """Something else was committed since the last part: all is decided anew, from the head of the order (law P4).
+        """Something else was committed since the last part: decides everything again, from the head of the queue (rule P4).
 
-        What was observed is not: it is taken in once, and further where that had stopped.  *state*: the same, or the one that was
-        loaded since, in which everything is that the parts so far did and that could be committed.
+        The observation is not processed again; it continues where it stopped. *state*: the same, or one loaded since, which
+        contains everything from the parts so far that could be committed.
         """
         loaded = state is not self.state
         self.state, self.now = state, now
         if self._seen and loaded:
             self._seen = self._see()
         self._decided: list[Step] = [
-            # 3. Time out groups that have queued or run too long; retry gangs that were refused long ago.
+            # 3. Time out gangs that have queued or run too long; retry gangs that were refused long ago.
             time_out(state, now),
             # 4. Admit, nominate and preempt.
             decide(state.ledger),
@@ -74,7 +75,7 @@ class CycleInParts:
 
     def _see(self) -> list[Step]:
         return [
-            # 1. Take over the nodes of the cluster as the backend sees them.
+            # 1. Adopt the nodes that the backend reports.
             see_nodes(self.state, self._observed.nodes),
             # 2. Follow the tasks: which have started, ended or lost their node.
             digest(self.state, self._observed),
@@ -82,7 +83,7 @@ class CycleInParts:
 
     @property
     def saw_everything(self) -> bool:
-        """True if what was observed has been taken in to its end."""
+        """True if the whole observation has been processed."""
         return not self._seen
 
     @property
@@ -90,10 +91,10 @@ class CycleInParts:
         return not self._seen and not self._decided
 
     def part(self, budget: int | None = None) -> Plan:
-        """Goes on until one of the five steps that did anything has ended; returns what it did, which *state* has applied.
+        """Runs until one of the five steps that changed anything has ended. Returns its actions, which are applied to *state*.
 
-        *budget*: the part may end sooner, once what it has looked at, or what it has changed, counts so much (`STEP`).
-        An empty plan: it looked, and found nothing.  Raises FailedAt if something fails at one workflow; *state* is then in disorder.
+        *budget*: the part may end earlier, once what it evaluated or changed reaches this value (see `STEP`). An empty plan:
+        there was nothing to do. Raises FailedAt if a workflow causes an error; *state* is then inconsistent.
         """
         actions: list[Action] = []
         looked = changed = 0
@@ -125,15 +126,15 @@ class CycleInParts:
 
 
 def see_nodes(state: State, nodes: Iterable[Node] | None) -> Step:
-    """Yields the changes that lead from the state's nodes to *nodes*, by name; None means that no node has changed."""
+    """Yields the changes from the state's nodes to *nodes*, by name. *nodes* None: no node has changed."""
     if nodes is None:
         return
     seen = {node.name: node for node in nodes}
-    # Most nodes are as they were when they were last compared.
+    # Most nodes are the same objects as in the last comparison.
     known = state.taken_over.get
     for name in sorted(name for name, node in seen.items() if (before := known(name)) is not node and before != node):
         there = state.nodes.get(name)
-        # The mark is ours, and the backend knows nothing of it (law N1).
+        # The cordon is runrig's own, so the backend does not report it (rule N1).
         cordoned = there is not None and there.cordoned
         here = replace(seen[name], flavor=flavor_of(seen[name], state.flavors.values()), cordoned=cordoned)
         if there != here:
