@@ -1,1 +1,1 @@
-"""Who runs, where, and why not: pure decisions over the state.  No clock, no chance, no input or output; time is an argument."""
+"""The scheduling engine: pure decisions over the state. It uses no clock, randomness or I/O; time is an argument."""
