@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.shown import PoolWhy, TriedDial, WorkflowWhy, WouldStart
+from runrig.domain.shown import Me, PoolWhy, TriedDial, WorkflowWhy, WouldStart
 from runrig.wire import v1
 from runrig.wire.base import example_of
 from tests.cli.canned_server import SUBMITTED, answered, at, entry, page, refused, serving, task, workflow
@@ -76,7 +76,7 @@ def test_a_dry_run_prints_the_rendered_file_and_says_whether_it_would_start() ->
 
 def test_without_pool_the_only_one_is_taken() -> None:
     with serving(
-        {"GET /api/v1/me": v1.Me.example() | {"pools": ["p", "q"], "default_pool": "p"}, SUBMIT: SUBMITTED}
+        {"GET /api/v1/me": example_of(Me) | {"pools": ["p", "q"], "default_pool": "p"}, SUBMIT: SUBMITTED}
     ) as server:
         assert at(server, "workflow", "submit", "-", stdin=FILE).code == 0
     assert [(route, body and body["pool"]) for route, _, body in server.asked] == [
@@ -97,7 +97,7 @@ def test_without_pool_the_only_one_is_taken() -> None:
     ],
 )
 def test_without_pool_several_or_none_are_wrong_usage(names: list[str], says: str) -> None:
-    me = v1.Me.example() | {"pools": names, "default_pool": None}
+    me = example_of(Me) | {"pools": names, "default_pool": None}
     done = answered({"GET /api/v1/me": me}, "workflow", "submit", "-", stdin=FILE)
     assert (done.code, done.err) == (2, f"Error: {says}\n")
 

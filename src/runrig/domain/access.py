@@ -102,6 +102,11 @@ class User:
     account: str | None = None
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """The names of the roles."""
+        return tuple(map(str, self.grants))
+
+    @property
     def removed(self) -> bool:
         """True if the user is disabled and has no roles."""
         return self.disabled and not self.grants
@@ -183,39 +188,6 @@ class BrowserSession:
     created_at: float
     seen_at: float
     ends_at: float
-
-
-class AccessEventKind(enum.Enum):
-    USER_CREATED = "user created"
-    USER_DISABLED = "user disabled"
-    USER_ENABLED = "user enabled"
-    TOKEN_CREATED = "token created"  # noqa: S105 - no token
-    TOKEN_CHANGED = "token changed"  # noqa: S105
-    TOKEN_REVOKED = "token revoked"  # noqa: S105
-    ROLE_GRANTED = "role granted"
-    ROLE_REVOKED = "role revoked"
-    SIGNED_IN = "signed in"
-    EXEC = "exec"
-    PORT_FORWARD = "port-forward"
-    RSYNC = "rsync"
-    CREDENTIAL_SET = "credential set"
-    CREDENTIAL_DELETED = "credential deleted"
-    CREDENTIALS_RESEALED = "credentials resealed"
-
-
-@dataclass(frozen=True, slots=True)
-class AccessEvent:
-    """An entry of the access log, kept forever: *actor* changed something about *user*, or entered one of their tasks.
-
-    *subject*: the name of the role, token or task; empty if the user itself changed. *number*: its position in the log, from 1.
-    """
-
-    number: int
-    time: float
-    actor: str
-    kind: AccessEventKind
-    user: str
-    subject: str = ""
 
 
 DEV_LOGIN = "dev login"

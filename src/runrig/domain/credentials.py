@@ -5,12 +5,12 @@ Names and fields follow the rules of the osmo client. No message of this module 
 
 import base64
 import binascii
-import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.value import Word
 
 LONGEST_NAME = 64
 LONGEST_KEY = 128
@@ -20,7 +20,7 @@ LARGEST = 64 * 1024
 KEY_BYTES = 32
 
 
-class CredentialKind(enum.Enum):
+class CredentialKind(Word):
     """GENERIC has arbitrary keys, REGISTRY is for pulling images, and DATA is for object stores."""
 
     GENERIC = "GENERIC"

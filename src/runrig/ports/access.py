@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from runrig.domain.access import AccessEvent, BrowserSession, GrantRow, Profile, TokenRow, User
+from runrig.domain.access import BrowserSession, GrantRow, Profile, TokenRow, User
 from runrig.domain.credentials import Credential
+from runrig.domain.trail import AccessEvent
 
 
 @dataclass(frozen=True, slots=True)

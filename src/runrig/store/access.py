@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, delete, func, select, update
 
-from runrig.domain.access import AccessEvent, BrowserSession, Grant, GrantRow, Profile, TokenRow, User
+from runrig.domain.access import BrowserSession, Grant, GrantRow, Profile, TokenRow, User
 from runrig.domain.credentials import Credential
+from runrig.domain.trail import AccessEvent
+from runrig.domain.value import at
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
@@ -63,7 +65,7 @@ class AccessTables:
             put_rows(connection, schema.credentials, rows)
             last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
             events = [
-                (number, event.time, event.actor, event.kind, event.user, event.subject)
+                (number, event.time.timestamp(), event.actor, event.what, event.user, event.subject)
                 for number, event in enumerate(change.events, start=last + 1)
             ]
             insert_rows(connection, schema.access_events, events)
@@ -92,7 +94,7 @@ class AccessTables:
         if before is not None:
             statement = statement.where(_EVENT.number < before)
         with self._transactions.reading() as connection:
-            return tuple(AccessEvent(**row) for row in connection.execute(statement).mappings())
+            return tuple(map(_event_of, connection.execute(statement).mappings()))
 
     def profile(self, user: str) -> Profile:
         with self._transactions.reading() as connection:
@@ -125,6 +127,10 @@ def _profile(connection: Connection, user: str) -> Profile:
 def _user_of(row: RowMapping, grants: list[GrantRow]) -> User:
     own = tuple(grant.grant for grant in grants if grant.user == row["name"])
     return User(row["name"], own, row["created_at"], row["disabled"], row["account"])
+
+
+def _event_of(row: RowMapping) -> AccessEvent:
+    return AccessEvent(row["number"], at(row["time"]), row["actor"], row["kind"], row["user"], row["subject"])
 
 
 def _user_row(user: User) -> tuple[Any, ...]:

@@ -239,7 +239,7 @@ def test_a_user_who_is_deleted_has_nothing_left_and_can_be_made_again(world: Two
     assert roles_of(world, "tom") == ["osmo-team2-user"]
     assert refused(world, "tom", "GET", "api/profile/settings")[0] == 401
     assert said(world, "ada", "GET", "api/auth/user/tom/access_token") == []
-    trail = [(each.kind.value, each.subject) for each in world.api.desk.service.access.events(user="tom", limit=6)]
+    trail = [(each.what.value, each.subject) for each in world.api.desk.service.access.events(user="tom", limit=6)]
     assert trail == [
         ("role granted", "team2-user"),
         ("user enabled", ""),

@@ -1,6 +1,7 @@
 """Values of variables and contents of files: in the specification, and nowhere else."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,51 @@ def _logged(caplog: pytest.LogCaptureFixture) -> str:
     formatter = logging.Formatter()
     records = [each for each in caplog.records if not each.name.startswith(("httpx", "httpcore"))]
     return "\n".join(formatter.format(each) for each in records)
+
+
+def test_no_answer_has_a_token_a_hash_or_a_sealed_value(tmp_path: Path) -> None:
+    with two_teams(tmp_path) as it:
+        rows = it.api.desk.store.access.load()
+        secrets = {CANARY, *it.tokens.values()}
+        secrets |= {each.hash for each in rows.tokens} | {each.sealed for each in rows.credentials}
+        assert len(secrets) == 1 + 3 * len(it.tokens)
+        for route in QUESTIONS:
+            path = ROWS[route].path.format(pool="team", sub="a", id=it.work["team"], old=it.old["team"])
+            text = it.send("ada", "GET", path, **ROWS[route].query).text
+            assert path.endswith("/spec") or not any(secret in text for secret in secrets), route
+
+
+HANDED_OUT = {
+    *("TokenMade.token", "ExchangeAnswer.token", "BrowserCode.code", "Session.key", "RouterAnswer.key"),
+    *("SignedIn.token", "SignedIn.refresh_token", "OAuthTokenAnswer.id_token", "OAuthTokenAnswer.refresh_token"),
+    *("DeviceStarted.device_code", "DeviceStarted.user_code", "DeviceAnswer.device_code", "DeviceAnswer.user_code"),
+}
+"""Each is what somebody asked for: a token, a code or a key of their own."""
+NO_SECRETS = {
+    *("Me.token", "ProfileAnswer.token", "VersionAnswer.hash", "RouterAnswer.cookie"),
+    *("ReasonAnswer.code", "WorkflowHeadline.code", "ProblemDetails.code", "LevelAnswer.key", "Taint.key"),
+    "TopologyKeyModel.key",
+}
+"""A token by name, a commit, words, and labels of nodes; the cookie is always empty."""
+
+
+def test_no_answer_has_a_field_for_a_secret_but_those_that_hand_one_out() -> None:
+    schemas = document()["components"]["schemas"]
+    answers = re.findall(
+        r"schemas/(\w+)", str([each["responses"] for path in document()["paths"].values() for each in path.values()])
+    )
+    for name in answers:
+        answers.extend(set(re.findall(r"schemas/(\w+)", str(schemas[name]))) - set(answers))
+    secret = re.compile(
+        "hash|sealed|secret|password|cookie|nonce|key|code|(id_|access_|refresh_|.*user_|device_)?(token|code)"
+    )
+    fields = {
+        f"{name}.{field}"
+        for name in answers
+        for field in schemas[name].get("properties", ())
+        if secret.fullmatch(field)
+    }
+    assert fields == HANDED_OUT | NO_SECRETS
 
 
 def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class People:
     def trail(self) -> list[tuple[str, str, str, str]]:
         """(actor, what, user, subject), the oldest first."""
         events = self.access.events(limit=1000)
-        return [(each.actor, each.kind.value, each.user, each.subject) for each in reversed(events)]
+        return [(each.actor, each.what.value, each.user, each.subject) for each in reversed(events)]
 
     def again(self) -> Access:
         """As a server that starts now finds it."""

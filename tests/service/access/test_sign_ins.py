@@ -39,7 +39,7 @@ def test_groups_become_roles_for_fifteen_minutes_and_unknown_ones_nothing(it: Si
     assert it.access.users.get("oidc:alice").account == f"{it.spec.issuer}#{_subject(it, 'oidc:alice')}"
     assert it.access.users.get("oidc:alice").grants == ()
     assert it.roles(it.sign_in(Browser("bob")).token) == []
-    assert [(each.kind.value, each.user) for each in reversed(it.access.events())] == [
+    assert [(each.what.value, each.user) for each in reversed(it.access.events())] == [
         ("user created", "oidc:alice"),
         ("signed in", "oidc:alice"),
         ("user created", "oidc:bob"),

@@ -86,7 +86,7 @@ def test_what_is_refused_for_want_of_room_is_not_in_the_trail(world: World) -> N
     with pytest.raises(TooMany):
         world.open()
     trail = world.desk.service.access.events()
-    assert [(each.actor, each.kind.value, each.user, each.subject) for each in trail] == [
+    assert [(each.actor, each.what.value, each.user, each.subject) for each in trail] == [
         ("ann", "exec", "ann", f"{world.id}/main")
     ] * 2
 

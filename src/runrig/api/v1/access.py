@@ -7,14 +7,15 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
-from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import IfMatch, creates, empties, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
-from runrig.domain.access import GrantRow, Permission, User, role_named
+from runrig.domain import access
+from runrig.domain.access import GrantRow, Permission, role_named
 from runrig.domain.errors import NotFound
-from runrig.domain.tags import tag_of
+from runrig.domain.shown.access import Role, RolePage, User, UserPage
+from runrig.domain.trail import AccessEventPage
 from runrig.service.service import Service
-from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest, v1
+from runrig.wire import RoleGrantRequest, UserCreateRequest, UserEditRequest
 
 router = APIRouter(route_class=Route, tags=["access"])
 
@@ -23,15 +24,15 @@ _ACCESS = [needs(Permission.ACCESS)]
 # ---------------------------------------------------------------- users
 
 
-@router.get("/api/v1/users", summary="Users, by name", dependencies=_ACCESS, responses=shows(v1.UserPage))
-def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> v1.UserPage:
+@router.get("/api/v1/users", summary="Users, by name", dependencies=_ACCESS, responses=shows(UserPage))
+def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> UserPage:
     after = place_of(cursor, str)
     found = sorted(service.access.users.all(), key=_by_name)
     page, following = cut(found, _by_name, limit, after)
-    return v1.UserPage(items=[as_answers.user(each) for each in page], next_cursor=following)
+    return UserPage(following, tuple(map(User.of, page)))
 
 
-def _by_name(user: User) -> tuple[str]:
+def _by_name(user: access.User) -> tuple[str]:
     return (user.name,)
 
 
@@ -41,59 +42,52 @@ def _by_name(user: User) -> tuple[str]:
     description="With an Idempotency-Key a user who is there just as asked for is answered as if made now.",
     dependencies=_ACCESS,
     status_code=201,
-    response_model=v1.User,
-    responses=creates(v1.User, 404, 409, 413, tag=True),
+    response_model=User,
+    responses=creates(User, 404, 409, 413, tag=True),
 )
 def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreateRequest) -> Response:
     roles = [role_named(role) for role in body.roles]
     made = service.access.users.create(body.name, roles, actor=who.user, again=key is not None)
-    return _told(made, created=True)
-
-
-def _told(user: User, *, created: bool = False) -> Response:
-    location = f"/api/v1/users/{quote(user.name, safe='')}" if created else None
-    return reply(as_answers.user(user), 201 if created else 200, etag=quoted(tag_of(user)), location=location)
+    return reply(User.of(made), 201, location=f"/api/v1/users/{quote(made.name, safe='')}")
 
 
 @router.get(
     "/api/v1/users/{name}",
     summary="One user with the roles",
     dependencies=_ACCESS,
-    response_model=v1.User,
-    responses=shows(v1.User, 404, tag=True),
+    responses=shows(User, 404, tag=True),
 )
-def get_user(service: Serving, name: str) -> Response:
-    return _told(service.access.users.get(name))
+def get_user(service: Serving, name: str) -> User:
+    return User.of(service.access.users.get(name))
 
 
 @router.patch(
     "/api/v1/users/{name}",
     summary="Disable a user, or enable one again",
     dependencies=_ACCESS,
-    response_model=v1.User,
-    responses=shows(v1.User, 404, 409, 412, 413, tag=True),
+    responses=shows(User, 404, 409, 412, 413, tag=True),
 )
-def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: UserEditRequest) -> Response:
+def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: UserEditRequest) -> User:
     users = service.access.users
-    return _told(users.set_disabled(name, body.disabled, actor=who.user, expected=expected))
+    return User.of(users.set_disabled(name, body.disabled, actor=who.user, expected=expected))
 
 
 # ---------------------------------------------------------------- roles
 
 
-@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(v1.RolePage, 404))
+@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(RolePage, 404))
 def list_roles(
     service: Serving,
     user: Annotated[str | None, Query(description="Only those of this one")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.RolePage:
+) -> RolePage:
     after = place_of(cursor, str, str)
     found = service.access.users.grants(user)
     if not found and user is not None:
         service.access.users.get(user)
     page, following = cut(sorted(found, key=_place), _place, limit, after)
-    return v1.RolePage(items=[as_answers.role(each) for each in page], next_cursor=following)
+    return RolePage(following, tuple(map(Role.of, page)))
 
 
 def _place(row: GrantRow) -> tuple[str, str]:
@@ -105,14 +99,14 @@ def _place(row: GrantRow) -> tuple[str, str]:
     summary="Grant a role; one that the user has already stays as it is",
     dependencies=_ACCESS,
     status_code=201,
-    response_model=v1.Role,
-    responses=creates(v1.Role, 404, 413, tag=True),
+    response_model=Role,
+    responses=creates(Role, 404, 413, tag=True),
 )
 def grant_role(service: Serving, who: Who, key: IdempotencyKey, body: RoleGrantRequest) -> Response:  # noqa: ARG001 - to grant it twice is to grant it once, with a key or without
     user = service.access.users.grant(body.user, role_named(body.role), actor=who.user)
     granted = _role(service, user.name, body.role)
     location = f"/api/v1/roles/{quote(user.name, safe='')}/{body.role}"
-    return reply(as_answers.role(granted), 201, etag=quoted(tag_of(granted)), location=location)
+    return reply(Role.of(granted), 201, location=location)
 
 
 def _role(service: Service, user: str, role: str) -> GrantRow:
@@ -128,12 +122,10 @@ def _role(service: Service, user: str, role: str) -> GrantRow:
     "/api/v1/roles/{user}/{role}",
     summary="A role of a user: since when, and by whom",
     dependencies=_ACCESS,
-    response_model=v1.Role,
-    responses=shows(v1.Role, 404, tag=True),
+    responses=shows(Role, 404, tag=True),
 )
-def get_role(service: Serving, user: str, role: str) -> Response:
-    found = _role(service, user, role)
-    return reply(as_answers.role(found), etag=quoted(tag_of(found)))
+def get_role(service: Serving, user: str, role: str) -> Role:
+    return Role.of(_role(service, user, role))
 
 
 @router.delete(
@@ -152,17 +144,17 @@ def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: 
     "/api/v1/access-events",
     summary="The audit trail of users, roles and tokens, newest first",
     dependencies=_ACCESS,
-    responses=shows(v1.AccessEventPage, 404),
+    responses=shows(AccessEventPage, 404),
 )
 def list_access_events(
     service: Serving,
     user: Annotated[str | None, Query(description="Only what is about this one")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.AccessEventPage:
+) -> AccessEventPage:
     after = place_of(cursor, int)
     found = service.access.events(user=user, before=after[0] if after else None, limit=limit + 1)
     if not found and user is not None:
         service.access.users.get(user)
     following = cursor_of((found[limit - 1].number,)) if len(found) > limit else None
-    return v1.AccessEventPage(items=[as_answers.event(each) for each in found[:limit]], next_cursor=following)
+    return AccessEventPage(following, found[:limit])

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Path, Response
 from runrig.api.error_docs import Said
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.frame import IfMatch, User, creates, empties, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
+from runrig.domain import credentials
 from runrig.domain.access import Permission
-from runrig.domain.credentials import Credential, CredentialKind
-from runrig.domain.tags import tag_of
+from runrig.domain.credentials import CredentialKind
+from runrig.domain.shown.access import Credential, CredentialPage, Resealed
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])
@@ -28,17 +29,15 @@ Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
     "/api/v1/credentials",
     summary="Your credentials, without their values",
     dependencies=_OWN,
-    responses=shows(v1.CredentialPage),
+    responses=shows(CredentialPage),
 )
-def list_credentials(
-    service: Serving, user: User, limit: Limit = USUAL_PAGE, cursor: Cursor = None
-) -> v1.CredentialPage:
+def list_credentials(service: Serving, user: User, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> CredentialPage:
     after = place_of(cursor, str)
     page, following = cut(service.access.credentials.of(user), _by_name, limit, after)
-    return v1.CredentialPage(items=[_shown(each) for each in page], next_cursor=following)
+    return CredentialPage(following, tuple(map(Credential.of, page)))
 
 
-def _by_name(credential: Credential) -> tuple[str]:
+def _by_name(credential: credentials.Credential) -> tuple[str]:
     return (credential.name,)
 
 
@@ -46,11 +45,10 @@ def _by_name(credential: Credential) -> tuple[str]:
     "/api/v1/credentials/{name}",
     summary="A credential of yours, without its values",
     dependencies=_OWN,
-    response_model=v1.Credential,
-    responses=shows(v1.Credential, 404, tag=True, said={404: _NONE}),
+    responses=shows(Credential, 404, tag=True, said={404: _NONE}),
 )
-def get_credential(service: Serving, user: User, name: Name) -> Response:
-    return _told(service.access.credentials.get(user, name))
+def get_credential(service: Serving, user: User, name: Name) -> Credential:
+    return Credential.of(service.access.credentials.get(user, name))
 
 
 @router.put(
@@ -59,30 +57,14 @@ def get_credential(service: Serving, user: User, name: Name) -> Response:
     description="201 for a new one, 200 for one that was there.",
     dependencies=_CHANGE,
     status_code=201,
-    response_model=v1.Credential,
-    responses=creates(v1.Credential, 404, 409, 412, 413, tag=True, tries=True),
+    response_model=Credential,
+    responses=creates(Credential, 404, 409, 412, 413, tag=True, tries=True),
 )
 def put_credential(service: Serving, user: User, name: Name, expected: IfMatch, body: v1.CredentialRequest) -> Response:
     kind = CredentialKind(body.type)
     made, new = service.access.credentials.set(user, name, kind, body.values, actor=user, expected=expected)
-    return _told(made, created=new)
-
-
-def _told(credential: Credential, *, created: bool = False) -> Response:
-    location = f"/api/v1/credentials/{quote(credential.name, safe='')}" if created else None
-    shown, etag = _shown(credential), quoted(tag_of(credential))
-    return reply(shown, 201 if created else 200, etag=etag, location=location)
-
-
-def _shown(credential: Credential) -> v1.Credential:
-    return v1.Credential(
-        name=credential.name,
-        type=credential.kind.value,
-        keys=list(credential.keys),
-        profile=credential.profile,
-        changed_at=v1.at(credential.changed_at),
-        lost=not credential.sealed,
-    )
+    location = f"/api/v1/credentials/{quote(name, safe='')}" if new else None
+    return reply(Credential.of(made), 201 if new else 200, location=location)
 
 
 @router.delete(
@@ -101,8 +83,8 @@ def delete_credential(service: Serving, user: User, expected: IfMatch, name: Nam
     "/api/v1/credentials:reseal",
     summary="Seal all credentials with the newest key of the key file",
     dependencies=[needs(Permission.ACCESS)],
-    responses=shows(v1.Resealed),
+    responses=shows(Resealed),
 )
-def reseal_credentials(service: Serving, user: User) -> v1.Resealed:
+def reseal_credentials(service: Serving, user: User) -> Resealed:
     count, unread = service.access.credentials.reseal(actor=user)
-    return v1.Resealed(count=count, unread=unread)
+    return Resealed(count, unread)

@@ -8,12 +8,13 @@ from fastapi import APIRouter, Query, Response
 from runrig.api.error_docs import Said
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import IdempotencyKey, Route, Serving, Who
-from runrig.api.v1.answers import access as as_answers
-from runrig.api.v1.frame import IfMatch, creates, quoted, reply, shows
+from runrig.api.v1.frame import IfMatch, creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Identity, Permission, TokenRow, role_named
 from runrig.domain.keep import KEEP
-from runrig.domain.tags import Expected, tag_of
+from runrig.domain.shown.access import Me, MyToken, Token, TokenMade, TokenPage
+from runrig.domain.tags import Expected
+from runrig.domain.value import at
 from runrig.service.service import Service
 from runrig.wire import TokenCreateRequest, v1
 
@@ -33,26 +34,33 @@ Ended = Annotated[bool, Query(description="Also those that are expired or revoke
     "/api/v1/me",
     summary="Who you are, and where you may submit",
     dependencies=[needs(Permission.CONNECT)],
-    responses=shows(v1.Me),
+    responses=shows(Me),
 )
-def get_me(service: Serving, who: Who, asker: Asking) -> v1.Me:
+def get_me(service: Serving, who: Who, asker: Asking) -> Me:
     pools = asker.submits_to()
     default = service.access.profile(who.user).default_of(pools)
-    return as_answers.me(who, pools, default, service.access.tokens.get(who.token))
+    return Me(who.user, tuple(map(str, who.grants)), tuple(pools), default, _of_request(service, who))
 
 
-@router.get("/api/v1/tokens", summary="Your tokens", dependencies=_OWN, responses=shows(v1.TokenPage))
+def _of_request(service: Service, who: Identity) -> MyToken | None:
+    if who.sign_in is not None:
+        return MyToken("sign-in", at(who.sign_in.ends_at))
+    row = service.access.tokens.get(who.token)
+    return None if row is None else MyToken(row.name, at(row.expires_at))
+
+
+@router.get("/api/v1/tokens", summary="Your tokens", dependencies=_OWN, responses=shows(TokenPage))
 def list_tokens(
     service: Serving, who: Who, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
-) -> v1.TokenPage:
+) -> TokenPage:
     return _page(service, who.user, ended, limit, cursor)
 
 
-def _page(service: Service, user: str, ended: bool, limit: int, cursor: str | None) -> v1.TokenPage:
+def _page(service: Service, user: str, ended: bool, limit: int, cursor: str | None) -> TokenPage:
     after = place_of(cursor, float, str)
     page, following = cut(service.access.tokens.of(user, ended=ended), _place, limit, after)
     now = service.access.now()
-    return v1.TokenPage(items=[as_answers.token(each, now) for each in page], next_cursor=following)
+    return TokenPage(following, tuple(Token.of(each, now) for each in page))
 
 
 def _place(row: TokenRow) -> tuple[float, str]:
@@ -65,8 +73,8 @@ def _place(row: TokenRow) -> tuple[float, str]:
     description=_TWICE,
     dependencies=_OWN,
     status_code=201,
-    response_model=v1.TokenMade,
-    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
+    response_model=TokenMade,
+    responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_token(service: Serving, who: Who, key: IdempotencyKey, body: TokenCreateRequest) -> Response:
     return _made(service, who, who.user, key, body)
@@ -84,37 +92,30 @@ def _made(service: Service, who: Identity, user: str, key: str | None, body: Tok
         by=who.token,
     )
     location = f"/api/v1/users/{quote(user, safe='')}/tokens/{quote(body.name, safe='')}"
-    etag = quoted(tag_of(made.row))
-    return reply(as_answers.made(made, service.access.now()), 201, location=location, etag=etag)
+    return reply(TokenMade.of(made.row, service.access.now(), token=made.text), 201, location=location)
 
 
 @router.get(
     "/api/v1/tokens/{name}",
     summary="A token of yours that is good",
     dependencies=_OWN,
-    response_model=v1.Token,
-    responses=shows(v1.Token, 404, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, tag=True, said={404: _NONE}),
 )
-def get_token(service: Serving, who: Who, name: str) -> Response:
-    return _told(service, service.access.tokens.named(who.user, name))
-
-
-def _told(service: Service, row: TokenRow) -> Response:
-    return reply(as_answers.token(row, service.access.now()), etag=quoted(tag_of(row)))
+def get_token(service: Serving, who: Who, name: str) -> Token:
+    return Token.of(service.access.tokens.named(who.user, name), service.access.now())
 
 
 @router.patch(
     "/api/v1/tokens/{name}",
     summary="Change the description of a token of yours, or what it gives",
     dependencies=_OWN,
-    response_model=v1.Token,
-    responses=shows(v1.Token, 404, 412, 413, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
 )
-def update_token(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.TokenEdit) -> Response:
+def update_token(service: Serving, who: Who, expected: IfMatch, name: str, body: v1.TokenEdit) -> Token:
     return _changed(service, who, who.user, name, body, expected)
 
 
-def _changed(service: Service, who: Identity, user: str, name: str, body: v1.TokenEdit, expected: Expected) -> Response:
+def _changed(service: Service, who: Identity, user: str, name: str, body: v1.TokenEdit, expected: Expected) -> Token:
     sent = body.model_fields_set
     roles = None if body.roles is None else [role_named(each) for each in body.roles]
     row = service.access.tokens.change(
@@ -126,29 +127,29 @@ def _changed(service: Service, who: Identity, user: str, name: str, body: v1.Tok
         roles=roles if "roles" in sent else KEEP,
         expected=expected,
     )
-    return _told(service, row)
+    return Token.of(row, service.access.now())
 
 
 @router.delete(
     "/api/v1/tokens/{name}",
     summary="Revoke a token of yours",
     dependencies=_OWN,
-    responses=shows(v1.Token, 404, 412, said={404: _NONE}),
+    responses=shows(Token, 404, 412, said={404: _NONE}),
 )
-def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> v1.Token:
+def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> Token:
     row = service.access.tokens.revoke(who.user, name, actor=who.user, by=who.token, expected=expected)
-    return as_answers.token(row, service.access.now())
+    return Token.of(row, service.access.now())
 
 
 # ---------------------------------------------------------------- those of others
 
 
 @router.get(
-    "/api/v1/users/{user}/tokens", summary="Tokens of a user", dependencies=_ACCESS, responses=shows(v1.TokenPage, 404)
+    "/api/v1/users/{user}/tokens", summary="Tokens of a user", dependencies=_ACCESS, responses=shows(TokenPage, 404)
 )
 def list_user_tokens(
     service: Serving, user: str, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
-) -> v1.TokenPage:
+) -> TokenPage:
     return _page(service, service.access.users.get(user).name, ended, limit, cursor)
 
 
@@ -158,8 +159,8 @@ def list_user_tokens(
     description=_TWICE,
     dependencies=_ACCESS,
     status_code=201,
-    response_model=v1.TokenMade,
-    responses=creates(v1.TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
+    response_model=TokenMade,
+    responses=creates(TokenMade, 404, 409, 413, said={409: _TAKEN}, tag=True),
 )
 def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str, body: TokenCreateRequest) -> Response:
     return _made(service, who, user, key, body)
@@ -169,23 +170,19 @@ def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str
     "/api/v1/users/{user}/tokens/{name}",
     summary="A token of a user that is good",
     dependencies=_ACCESS,
-    response_model=v1.Token,
-    responses=shows(v1.Token, 404, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, tag=True, said={404: _NONE}),
 )
-def get_user_token(service: Serving, user: str, name: str) -> Response:
-    return _told(service, service.access.tokens.named(service.access.users.get(user).name, name))
+def get_user_token(service: Serving, user: str, name: str) -> Token:
+    return Token.of(service.access.tokens.named(service.access.users.get(user).name, name), service.access.now())
 
 
 @router.patch(
     "/api/v1/users/{user}/tokens/{name}",
     summary="Change the description of a token of a user, or what it gives",
     dependencies=_ACCESS,
-    response_model=v1.Token,
-    responses=shows(v1.Token, 404, 412, 413, tag=True, said={404: _NONE}),
+    responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
 )
-def update_user_token(
-    service: Serving, who: Who, expected: IfMatch, user: str, name: str, body: v1.TokenEdit
-) -> Response:
+def update_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str, body: v1.TokenEdit) -> Token:
     return _changed(service, who, service.access.users.get(user).name, name, body, expected)
 
 
@@ -193,9 +190,9 @@ def update_user_token(
     "/api/v1/users/{user}/tokens/{name}",
     summary="Revoke a token of a user",
     dependencies=_ACCESS,
-    responses=shows(v1.Token, 404, 412, said={404: _NONE}),
+    responses=shows(Token, 404, 412, said={404: _NONE}),
 )
-def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> v1.Token:
+def revoke_user_token(service: Serving, who: Who, expected: IfMatch, user: str, name: str) -> Token:
     owner = service.access.users.get(user).name
     row = service.access.tokens.revoke(owner, name, actor=who.user, by=who.token, expected=expected)
-    return as_answers.token(row, service.access.now())
+    return Token.of(row, service.access.now())

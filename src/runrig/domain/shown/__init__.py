@@ -4,6 +4,20 @@ from runrig.domain.blockers import Blocker, QuotaLeft
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import Quota, TopologyKey
 from runrig.domain.reasons import Concerned, DomainRoom, Reason
+from runrig.domain.shown.access import (
+    Credential,
+    CredentialPage,
+    Me,
+    MyToken,
+    Resealed,
+    Role,
+    RolePage,
+    Token,
+    TokenMade,
+    TokenPage,
+    User,
+    UserPage,
+)
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
@@ -45,3 +59,4 @@ from runrig.domain.shown.why import (
     WorkflowCause,
     WorkflowWhy,
 )
+from runrig.domain.trail import AccessEvent, AccessEventPage

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from runrig.domain.access import AccessEvent, AccessEventKind, Profile
+from runrig.domain.access import Profile
 from runrig.domain.errors import NotFound
+from runrig.domain.trail import AccessEvent, AccessEventKind
 from runrig.ports.access import AccessStore
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.authentication import Authentication, TokenUses

@@ -11,8 +11,6 @@ from math import ceil
 from typing import Any
 
 from runrig.domain.access import (
-    AccessEvent,
-    AccessEventKind,
     Grant,
     GrantRow,
     Identity,
@@ -23,6 +21,8 @@ from runrig.domain.access import (
 )
 from runrig.domain.credentials import Credential
 from runrig.domain.errors import InvalidInput, RunrigError
+from runrig.domain.trail import AccessEvent, AccessEventKind
+from runrig.domain.value import at
 from runrig.ports.access import AccessChange, AccessRows, AccessStore
 from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import ENGINE
@@ -158,7 +158,7 @@ class AccessDraft:
         self.tell(AccessEventKind.CREDENTIAL_DELETED, gone.user, gone.name)
 
     def tell(self, kind: AccessEventKind, user: str, subject: str = "") -> None:
-        self.events.append(AccessEvent(0, self.now, self.actor, kind, user, subject))
+        self.events.append(AccessEvent(0, at(self.now), self.actor, kind, user, subject))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Accounts:
             raise
         self.rows = self.rows.after(rows)
         for event in change.events:
-            about = {"actor": event.actor, "kind": event.kind.value, "user": event.user, "subject": event.subject}
+            about = {"actor": event.actor, "kind": event.what.value, "user": event.user, "subject": event.subject}
             _log.info("%s", logs.line("access", **about))
 
 

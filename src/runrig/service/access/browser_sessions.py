@@ -14,8 +14,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from runrig.domain.access import AccessEventKind, BrowserSession, Identity, SignIn
+from runrig.domain.access import BrowserSession, Identity, SignIn
 from runrig.domain.errors import Conflict, NotAllowed, NotLoggedIn, RunrigError
+from runrig.domain.trail import AccessEventKind
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts, hash_of

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from runrig.domain.access import AccessEventKind
 from runrig.domain.credentials import (
     Credential,
     CredentialKind,
@@ -15,6 +14,7 @@ from runrig.domain.credentials import (
 )
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.tags import Expected, check_unchanged
+from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.sealing import KeyFile, opened, seal
 from runrig.spec.cluster import listed

@@ -3,10 +3,11 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from runrig.domain.access import AccessEventKind, Grant, Identity, Kind, TokenRow, User, token_name_problem
+from runrig.domain.access import Grant, Identity, Kind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.tags import Expected, check_unchanged
+from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import RESERVED, Accounts, MadeToken, check_user, hash_of
 from runrig.service.access.authentication import TokenUses
 from runrig.service.access.users import Users

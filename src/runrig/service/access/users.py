@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from runrig.domain.access import AccessEventKind, Grant, GrantRow, Kind, User
+from runrig.domain.access import Grant, GrantRow, Kind, User
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.tags import Expected, check_unchanged
+from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts, check_user
 from runrig.spec.cluster import listed
 

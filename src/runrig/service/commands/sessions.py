@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from runrig.domain.access import AccessEventKind, Identity, Permission, allows
+from runrig.domain.access import Identity, Permission, allows
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, TooMany, Unavailable
+from runrig.domain.trail import AccessEventKind
 from runrig.domain.workflows import Status, Task
 from runrig.ports.backend import Backend, Passage, Program
 from runrig.service.access.access import Access

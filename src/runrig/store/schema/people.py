@@ -2,8 +2,9 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Table
 
-from runrig.domain.access import AccessEventKind, Kind
+from runrig.domain.access import Kind
 from runrig.domain.credentials import CredentialKind
+from runrig.domain.trail import AccessEventKind
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import Texts, metadata
 

@@ -1,21 +1,8 @@
 """Requests and answers of our own door, `/api/v1`, each with an example that the OpenAPI document shows."""
 
-from runrig.wire.v1.access import (
-    AccessEvent,
-    AccessEventPage,
-    Me,
-    MyToken,
-    Role,
-    RolePage,
-    Token,
-    TokenEdit,
-    TokenMade,
-    TokenPage,
-    User,
-    UserPage,
-)
+from runrig.wire.v1.access import TokenEdit
 from runrig.wire.v1.base import Page, Shown, at
-from runrig.wire.v1.credentials import Credential, CredentialPage, CredentialRequest, Resealed
+from runrig.wire.v1.credentials import CredentialRequest
 from runrig.wire.v1.events import (
     ClusterEvent,
     ClusterEventPage,

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from runrig.domain.access import LONGEST_USER_NAME, AccessEventKind, Grant, SignIn, User, user_problem
+from runrig.domain.access import LONGEST_USER_NAME, Grant, SignIn, User, user_problem
 from runrig.domain.errors import InvalidInput, NotAllowed, TooMany
+from runrig.domain.trail import AccessEventKind
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.logins import FailedLogins, Limit
