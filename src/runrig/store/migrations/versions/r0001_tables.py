@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 JSON = sa.JSON(none_as_null=True)
 TIME = sa.DateTime(timezone=True)

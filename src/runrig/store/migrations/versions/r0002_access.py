@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 TIME = sa.DateTime(timezone=True)
 # As in r0001: text sorts by its characters' numbers, and whole numbers have 64 bits.

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0009"
 down_revision = "0008"
-branch_labels = None
-depends_on = None
 
 # As in r0001.
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0014"
 down_revision = "0013"
-branch_labels = None
-depends_on = None
 
 # As in r0001.
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0017"
 down_revision = "0015"
-branch_labels = None
-depends_on = None
 
 # As in r0001.
 WORDS = sa.String().with_variant(sa.String(collation="C"), "postgresql")

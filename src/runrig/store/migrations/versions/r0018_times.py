@@ -14,8 +14,6 @@ from runrig.store.columns import UtcDateTime
 
 revision = "0018"
 down_revision = "0017"
-branch_labels = None
-depends_on = None
 
 AT_ONCE = 1_000
 LOST = (3001, 3004, 3006)
