@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say
@@ -23,12 +23,7 @@ DATABASE = "runrig.db"
         "runrig backup -o laptop.backup",
     )
 )
-@click.option(
-    "--config",
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="Config file of `runrig serve`. Default: the data folder of `runrig up`.",
-)
+@options.config
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
 @click.option("-o", "--output", required=True, metavar="OUT", help="Output file. Must not exist.")
 @click.option("--no-logs", is_flag=True, help="Exclude task output.")
@@ -54,12 +49,7 @@ def backup(context: click.Context, config: str | None, data: str | None, output:
     )
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--config",
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="Config file of `runrig serve`. Default: the data folder of `runrig up`.",
-)
+@options.config
 @click.option("--data", metavar="DIR", help="Data folder of `runrig up` [RUNRIG_DATA].")
 @click.option("--check", is_flag=True, help="Verify the backup and print a summary.")
 @click.pass_context

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
@@ -70,24 +70,8 @@ def _each(
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Reason, stored with the workflow.")
-@click.option(
-    "--pool",
-    "-p",
-    "pools",
-    multiple=True,
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Your workflows in this pool, without its subpools, instead of IDs (repeatable).",
-)
-@click.option(
-    "--user",
-    "-u",
-    "users",
-    multiple=True,
-    shell_complete=completing.users,
-    metavar="NAME",
-    help="Workflows of this user instead of yours (repeatable).",
-)
+@options.pools(help="Your workflows in this pool, without its subpools, instead of IDs (repeatable).")
+@options.users(help="Workflows of this user instead of yours (repeatable).")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Workflows of all users.")
 @click.option(
     "--status",

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools
@@ -63,13 +63,7 @@ class WholeSecond(Moment):
     metavar="PERSON",
     help="Show only changes by this user; runrig selects automatic changes.",
 )
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="SUB",
-    help="Show only this subpool; NAME again: the pool without its subpools.",
-)
+@options.pool(metavar="SUB", help="Show only this subpool; NAME again: the pool without its subpools.")
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of entries."
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands.submit import Settings, default_pool, submit_options, with_local_files
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, tell
@@ -50,13 +50,7 @@ _ONE = (
     metavar="WORKFLOW_FILE",
     help="Preview the submission of this workflow file; - reads stdin.",
 )
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="With --quota: pool to change; with -s: pool to submit to.",
-)
+@options.pool(help="With --quota: pool to change; with -s: pool to submit to.")
 @click.option(
     "--quota", metavar="GPUS", help="New quota in GPUs, or per flavor: h100=8,b200=4; for a subpool also 50%."
 )

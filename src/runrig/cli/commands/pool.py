@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands import history, pool_changes, pool_warnings
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
@@ -73,15 +73,7 @@ def _settings(command: F) -> F:
 @pool.command(
     "list", epilog=examples("runrig pool list", "runrig pool list --pool team --wide", "runrig pool list -t json")
 )
-@click.option(
-    "--pool",
-    "-p",
-    "pools",
-    multiple=True,
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Show only this pool (repeatable).",
-)
+@options.pools(help="Show only this pool (repeatable).")
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
 @click.option(
     "--wide", is_flag=True, help="Also show LOW, Total, Borrowed, Lent and Capacity, and parents with their subpools."

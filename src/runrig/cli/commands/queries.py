@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import sanitize, times
@@ -58,25 +58,9 @@ class Moment(click.ParamType[str]):
     metavar="STATUS",
     help="Show only this status (repeatable).",
 )
-@click.option(
-    "--user",
-    "-u",
-    "users",
-    multiple=True,
-    shell_complete=completing.users,
-    metavar="NAME",
-    help="Show only this user (repeatable).",
-)
+@options.users(help="Show only this user (repeatable).")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Include workflows of all users.")
-@click.option(
-    "--pool",
-    "-p",
-    "pools",
-    multiple=True,
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Show only this pool (repeatable).",
-)
+@options.pools(help="Show only this pool (repeatable).")
 @click.option(
     "--priority",
     "priorities",

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands.submit import (
     Settings,
     declared,
@@ -28,19 +28,8 @@ from runrig.client.transport import path
     )
 )
 @click.argument("file", shell_complete=completing.files)
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Target pool. Default: your default pool.",
-)
-@click.option(
-    "--cluster",
-    shell_complete=completing.files,
-    metavar="CLUSTER",
-    help="Read the pool from this cluster file; needs no server.",
-)
+@options.pool(help="Target pool. Default: your default pool.")
+@options.cluster(help="Read the pool from this cluster file; needs no server.")
 @click.option(
     "--namespace", "-n", default="runrig", metavar="NAME", help="Namespace of the gangs; part of other names too."
 )

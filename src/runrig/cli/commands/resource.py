@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import nodes as printed
 from runrig.cli.printed.addresses import page
@@ -34,15 +34,7 @@ def resource() -> None:
 
 
 @resource.command("list", epilog=examples("runrig resource list --pool vision", "runrig resource list --mode free"))
-@click.option(
-    "--pool",
-    "-p",
-    "pools",
-    multiple=True,
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Show only nodes of this pool (repeatable).",
-)
+@options.pools(help="Show only nodes of this pool (repeatable).")
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="Show only this flavor (repeatable).")
 @click.option("--mode", "-m", type=click.Choice(["used", "free"]), default="used", help="Show used or free amounts.")
 @click.option(

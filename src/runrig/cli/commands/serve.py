@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import located
@@ -29,14 +29,7 @@ from runrig.domain.errors import InvalidInput
 )
 @click.option("--check", is_flag=True, help="Check the config file and exit.")
 @click.option("--init-admin", metavar="NAME", help="Create the first administrator, print a token and exit.")
-@click.option(
-    "--no-mirror",
-    is_flag=True,
-    help=(
-        "Run in one process. Large clusters are then not planned, and suggestions of what would "
-        "start a workflow are limited."
-    ),
-)
+@options.no_mirror
 def serve(config: str, check: bool, init_admin: str | None, no_mirror: bool) -> None:
     """Start a production server from a config file.
 

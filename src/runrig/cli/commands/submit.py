@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import completing, options
 from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
@@ -148,13 +148,7 @@ def only_pool(names: Iterable[str], none: str) -> str:
     )
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Pool to submit to. Default: your default pool.",
-)
+@options.pool(help="Pool to submit to. Default: your default pool.")
 @submit_options
 @click.option("--all-or-nothing", is_flag=True, help="Submit all files (up to 200) or none.")
 @click.option(
@@ -254,19 +248,8 @@ def _warn(answer: dict[str, Any]) -> None:
     )
 )
 @click.argument("file", shell_complete=completing.files)
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Also ask the server whether this pool could ever run it.",
-)
-@click.option(
-    "--cluster",
-    shell_complete=completing.files,
-    metavar="CLUSTER",
-    help="Check against a pool of this cluster file instead; needs no server.",
-)
+@options.pool(help="Also ask the server whether this pool could ever run it.")
+@options.cluster(help="Check against a pool of this cluster file instead; needs no server.")
 @submit_options
 @with_session
 def validate(session: Session, file: str, pool: str | None, cluster: str | None, **said: Any) -> None:
@@ -342,13 +325,7 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 
 @click.command(epilog=examples("runrig workflow restart train-1", "runrig workflow restart train-1 --pool batch"))
 @click.argument("id", shell_complete=completing.workflows)
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Pool to submit to. Default: the workflow's pool.",
-)
+@options.pool(help="Pool to submit to. Default: the workflow's pool.")
 @with_session
 def restart(session: Session, id: str, pool: str | None) -> None:
     """Submit a failed workflow again, as a new one."""

@@ -2,7 +2,7 @@
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import topology_map
 from runrig.cli.rendering.output import say
@@ -24,13 +24,7 @@ def topology() -> None:
         "runrig topology show --pool vision --nodes -t json",
     ),
 )
-@click.option(
-    "--pool",
-    "-p",
-    shell_complete=completing.pools,
-    metavar="NAME",
-    help="Show nodes and topology keys of this pool. Default: all nodes, by their keys.",
-)
+@options.pool(help="Show nodes and topology keys of this pool. Default: all nodes, by their keys.")
 @click.option(
     "--size",
     metavar="SIZE",

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import click
 
-from runrig.cli import completing
+from runrig.cli import options
 from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -27,12 +27,7 @@ DRAIN_SWEEP_S = 900
     type=click.Choice(["local", "simulated"]),
     help="Where tasks run. Default: the backend in the cluster file, or local.",
 )
-@click.option(
-    "--cluster",
-    shell_complete=completing.files,
-    metavar="FILE",
-    help="Cluster file. Default: one pool, default, with all GPUs.",
-)
+@options.cluster(metavar="FILE", help="Cluster file. Default: one pool, default, with all GPUs.")
 @click.option("--data", metavar="DIR", help="Data folder [RUNRIG_DATA]. Default: in your user data directory.")
 @click.option(
     "--port",
@@ -60,14 +55,7 @@ DRAIN_SWEEP_S = 900
         "Allow USER to log in without a token from this machine (`osmo login --method dev`). Not for administrators."
     ),
 )
-@click.option(
-    "--no-mirror",
-    is_flag=True,
-    help=(
-        "Run in one process. Large clusters are then not planned, and suggestions of what would "
-        "start a workflow are limited."
-    ),
-)
+@options.no_mirror
 @click.pass_context
 def up(
     context: click.Context,
