@@ -1,7 +1,7 @@
-"""Everything that stands between a gang and its start, tier by tier, each judged as if all the rest were met.
+"""Everything that keeps a gang from starting, by tier; each condition is judged as if all others were met.
 
-Judged for the least size that it accepts (law A1), per choice of flavors.  For one choice the conditions all have to hold, so
-those that do not are all that stands in its way; over several choices one of them is enough.
+Judged for the minimum size that the gang accepts (rule A1), per choice of flavors. For one choice, all conditions must hold, so
+the list is complete; of several choices, one is enough.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,16 @@ from runrig.engine.quota.quota_node import CHARGED, Request, headroom, within_pr
 from runrig.engine.scheduling.queue_order import head_of
 
 MOST_CHOICES = 8
-"""So many choices of flavors are judged, in the order of the pool."""
+"""Maximum number of choices of flavors that are judged, in the order of the pool."""
 
 BEST_CHOICES = 3
-"""So many of them are told: those with the fewest blockers."""
+"""Maximum number of choices that are reported: those with the fewest blockers."""
 
 
 def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
-    """Returns all that blocks *entry*, which waits, by tier; empty if nothing does.  O(nodes) per choice.
+    """Everything that blocks the waiting *entry*, sorted by tier; empty if nothing does. O(nodes) per choice.
 
-    Counts what is decided: nominated gangs as present, their targets as gone.
+    Counts what is decided: nominated gangs count as running, their targets as stopped.
     """
     found = [*behind_head(ledger, entry), *_of_waiting(entry)]
     leaf = ledger.leaf(entry)
@@ -49,7 +49,7 @@ def blockers(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
 
 
 def blockers_in_full(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]:
-    """Returns all that blocks *entry* with all of its pods; empty if it accepts no fewer (law A1)."""
+    """Everything that blocks *entry* with all of its pods; empty if it does not accept fewer (rule A1)."""
     counts = entry.bucket.counts
     if counts == least_counts(entry.gang.pod_sets) or not ledger.leaf(entry).active:
         return ()
@@ -58,7 +58,7 @@ def blockers_in_full(ledger: Ledger, entry: Entry) -> Steps[tuple[Blocker, ...]]
 
 
 def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
-    """The first of *found*; if that concerns one choice of flavors only, the first of each choice."""
+    """The reason of the first of *found*. If that concerns only one choice of flavors, the first reason of each choice."""
     always = [blocker.reason for blocker in found if not blocker.flavors]
     if always:
         return (always[0],)
@@ -67,7 +67,7 @@ def first_reasons(found: Sequence[Blocker]) -> tuple[Reason, ...]:
 
 
 def strict_head(ledger: Ledger, pool: str) -> Entry | None:
-    """The gang that no other of the pool may pass; None if the pool has no gang waiting, or its queue is not STRICT_FIFO."""
+    """The gang that no other of the pool can pass; None if no gang of the pool waits, or if its queue is not STRICT_FIFO."""
     if ledger.pools[pool].queueing is not Queueing.STRICT_FIFO:
         return None
     nominated = [entry for entry in ledger.nominated.values() if entry.gang.pool == pool]
@@ -75,7 +75,7 @@ def strict_head(ledger: Ledger, pool: str) -> Entry | None:
 
 
 def behind_head(ledger: Ledger, entry: Entry) -> tuple[Blocker, ...]:
-    """That *entry* stands behind the head of a STRICT_FIFO queue, if it does."""
+    """The blocker of an *entry* behind the head of a STRICT_FIFO queue; empty for other gangs."""
     head = strict_head(ledger, entry.gang.pool)
     if head is None or head is entry:
         return ()
@@ -118,7 +118,7 @@ def _of_choices(ledger: Ledger, entry: Entry, counts: tuple[int, ...]) -> Steps[
 
 
 def _worded(ledger: Ledger, entry: Entry, counts: tuple[int, ...], reason: Reason) -> Reason:
-    """*reason* with what its sentence has to say: that the smallest size is judged, and which flavor, if there are several."""
+    """*reason* with what its sentence depends on: whether the smallest size is judged, and whether there are several flavors."""
     resource = reason.resource.partition("/")[2]
     return replace(
         reason, at_least=counts != entry.bucket.counts, named=has_several_flavors(ledger.tree.keys, resource)
@@ -126,7 +126,7 @@ def _worded(ledger: Ledger, entry: Entry, counts: tuple[int, ...], reason: Reaso
 
 
 def _of_stopping(ledger: Ledger) -> Iterator[Blocker]:
-    """Some choice has room beside what is decided: what stops for others still holds it (law R4)."""
+    """Yields the blocker if only gangs that stop for others are in the way (rule R4)."""
     leaving = tuple(sorted(name for name, stopping in ledger.stopping.items() if not stopping.charged))
     if leaving:
         yield Blocker(Tier.WAITING_FOR, (), Reason(Code.WAITS_FOR_TARGETS, "R4", holders=leaving))
@@ -158,7 +158,7 @@ def _of_choice(ledger: Ledger, entry: Entry, choice: Placement) -> Steps[list[Bl
 
 
 def _no_targets(ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> Reason:
-    """Why it preempts nobody though it is within its promise: what LOW work holds that could go, and whose is safe.  O(pools)."""
+    """Why it cannot preempt although it is within its guarantee: how much LOW work could be stopped, and how much is safe. O(pools)."""
     leaf = ledger.leaf(entry)
     short = [index for index, amount in request if amount > headroom(leaf, index)]
     index, amount = next(each for each in request if not short or each[0] in short)

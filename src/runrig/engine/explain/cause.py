@@ -1,15 +1,15 @@
-"""What a program failed of, by the last lines that it wrote.  Pure."""
+"""Finds the cause of a failed program in the last lines of its output. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 MOST_LINES = 2_000
-"""Lines that are looked at, from the end."""
+"""Number of lines that are searched, from the end."""
 WENT_ON = 200
-"""A traceback with so many lines behind it was logged, and the work continued."""
+"""If at least this many lines follow a traceback, it was only logged and the program continued."""
 LONGEST = 300
-"""Characters of a sentence."""
+"""Maximum length of a sentence, in characters."""
 NOTHING = "it wrote nothing"
 
 _RANK = re.compile(r"\s*\[(?:rank|default|worker)?[ :]?(\d{1,6})\]\s?:?\s?")
@@ -40,9 +40,9 @@ _CODES = {
 
 
 class Cause(NamedTuple):
-    """*first* to *last*: the lines, from 0, that tell it, both included; -1 if there are none.
+    """*first* to *last*: the lines that show the cause, counted from 0, both included; -1 if there are none.
 
-    *follows*: it is what a program sees when another one that it works with has died.
+    *follows*: it is what a program reports when another one that it works with has died.
     """
 
     sentence: str
@@ -52,7 +52,7 @@ class Cause(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A traceback with those chained to it: its lines from the first to the one of its last exception."""
+    """A traceback with those chained to it. *first* to *last*: its first line to that of its last exception."""
 
     rank: str
     first: int
@@ -62,7 +62,7 @@ class _Block(NamedTuple):
 
 
 def cause_of(lines: Sequence[str]) -> Cause:
-    """Why the program that wrote *lines* last failed.  O(lines)."""
+    """Why the program that wrote *lines* last failed. O(lines)."""
     blocks = [each for each in _blocks(lines) if not each.launcher]
     last_of_ranks = {each.rank: each for each in blocks}
     ends = sorted(last_of_ranks.values(), key=lambda each: each.last)
@@ -84,7 +84,7 @@ def _without_traceback(lines: Sequence[str]) -> Cause:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
-    """Yields the tracebacks of each rank, whose lines may be mixed with those of others."""
+    """Yields the tracebacks of each rank. The lines of ranks may be interleaved."""
     ranks: dict[str, list[tuple[int, str]]] = {}
     for at, line in enumerate(lines):
         found = _RANK.match(line)
@@ -115,13 +115,13 @@ def _of_rank(rank: str, lines: Sequence[tuple[int, str]]) -> Iterator[_Block]:
 
 
 def _chained(lines: Sequence[tuple[int, str]], last: int, first: int) -> bool:
-    """Whether the traceback that begins at *first* belongs to the one that ended at *last*."""
+    """True if the traceback that begins at *first* is chained to the one that ended at *last*."""
     between = [text.strip() for at, text in lines if last < at <= first]
     return len(between) < 8 and any(text.startswith(_CHAINS) for text in between)
 
 
 def in_words(exit_code: int, message: str = "") -> str:
-    """``exit code 137: it was killed``.  *message*: what the backend says of the end."""
+    """``exit code 137: it was killed``. *message*: the backend's message about the end."""
     if exit_code == 137 and re.search(r"oom|out of memory", message, re.IGNORECASE):
         return "exit code 137: out of memory"
     meaning = _CODES.get(exit_code)

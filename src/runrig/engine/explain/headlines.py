@@ -1,6 +1,6 @@
-"""Why each of several workflows waits, in one reason: what a list shows.
+"""Why each of several workflows is waiting, in one reason, for lists.
 
-Asked of a state as a whole.  Gangs that get the same answer are asked about once, and nobody's position is worked out.
+Evaluated for a whole state: gangs with the same answer are evaluated once, and positions are not computed.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from runrig.engine.state.state import State
 
 
 class Headline(NamedTuple):
-    """*reason*: why it waits; None: it starts, after *stops* have stopped."""
+    """*reason*: why it is waiting; None: it starts, after *stops* have stopped."""
 
     verdict: Verdict | None
     reason: Reason | None = None
@@ -38,9 +38,9 @@ class Headline(NamedTuple):
 
 
 def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headline]]:
-    """By workflow; those that hold something, have ended or wait for nothing are left out.
+    """Workflow → headline. Workflows that have started, ended or do not wait are left out.
 
-    O(nodes) for each kind of gang among them, as `blockers`, and O(buckets awake) for each workflow.
+    O(nodes) per kind of gang, as `blockers`, and O(awake buckets) per workflow.
     """
     known: dict[Bucket, tuple[Blocker, ...]] = {}
 

@@ -1,6 +1,6 @@
-"""Figures for a monitor: who waits and how long, what each node of the quota tree has left, where the GPUs are.
+"""Numbers for monitoring: what is waiting and for how long, what is left at each node of the quota tree, and the state of GPUs.
 
-Nothing here costs by the number of gangs that wait: 50,000 of them lie in a few buckets, each in order.
+The cost does not depend on the number of waiting gangs: 50,000 of them are in a few buckets.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from runrig.engine.state.state import State
 
 @dataclass(frozen=True, slots=True)
 class WaitingGangs:
-    """Gangs of one pool and priority that have not started, the nominated included; *since*: when the oldest was submitted."""
+    """Gangs of one pool and priority that have not started, including nominated ones. *since*: when the oldest was submitted."""
 
     gangs: int
     since: float
@@ -24,7 +24,7 @@ class WaitingGangs:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The use of one (flavor, resource) at one node of the tree.  *kind*: "root", "cohort" or "pool"; *usage*: what its subtree holds."""
+    """The use of one (flavor, resource) at one node of the tree. *kind*: "root", "cohort" or "pool". *usage*: of its subtree."""
 
     node: str
     kind: str
@@ -36,7 +36,7 @@ class QuotaUse:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSnapshot:
-    """*waiting*: by pool and priority; *gpus*: by flavor.  *aside*: workflows that the server failed at and left alone (law W8)."""
+    """*waiting*: by pool and priority. *gpus*: by flavor. *aside*: workflows that were set aside (rule W8)."""
 
     revision: int
     now: float
@@ -47,14 +47,14 @@ class MonitorSnapshot:
 
 
 def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
-    """O(buckets + nodes of the tree x its resources)."""
+    """O(buckets + nodes of the tree × its resources)."""
     return MonitorSnapshot(state.revision, now, waiting(state), tuple(_shares(state)), _gpus(state), len(state.aside))
 
 
 def waiting(state: State) -> dict[tuple[str, str], WaitingGangs]:
     found: dict[tuple[str, str], WaitingGangs] = {}
     for bucket in state.ledger.pending.values():
-        _count(found, bucket.waiting[0], len(bucket.waiting))  # within a bucket the head was submitted first
+        _count(found, bucket.waiting[0], len(bucket.waiting))  # the head of a bucket was submitted first
     for entry in state.ledger.nominated.values():
         _count(found, entry, 1)
     return dict(sorted(found.items()))
@@ -80,7 +80,7 @@ def _shares(state: State) -> Iterator[QuotaUse]:
 
 
 def _gpus(state: State) -> dict[str, GpusByState]:
-    """Declared flavors, and those of which there are GPUs."""
+    """The GPUs of declared flavors and of all other flavors that have GPUs."""
     counts = state.ledger.nodes.gpus(REAL)
     with_gpus = {name for name, each in counts.items() if each.held or each.free or each.not_ready}
     return {name: counts.get(name, GpusByState()) for name in sorted(with_gpus.union(state.flavors))}

@@ -1,6 +1,6 @@
-"""Why everything waits that waits in one pool: by the first blocker, most gangs first.
+"""Why gangs of one pool are waiting: grouped by first blocker, most gangs first.
 
-Gangs that get the same answer are asked about once.  Computed on demand.
+Gangs with the same answer are evaluated once. Computed on demand.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ from runrig.engine.state.state import State
 from runrig.engine.state.upstream import groups_before
 
 MOST_ASKED = 64
-"""So many kinds of gangs are asked about, those at the front of the queue first."""
+"""Maximum number of kinds of gangs that are evaluated, those at the front of the queue first."""
 
 MOST_NAMED = 3
-"""How many gangs of each blocker are named."""
+"""Maximum number of gangs named per blocker."""
 
 
 @dataclass
@@ -33,13 +33,13 @@ class _Sum:
 
 
 Known = dict[str, Reason]
-"""By gang, why it waits, as far as that was found out."""
+"""Gang → why it is waiting, as far as it has been computed."""
 
 
 def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolWhy]:
-    """Says what waits in *pool* itself, without its subpools.  O(MOST_ASKED x nodes + gangs that wait in it + those on hold).
+    """What is waiting in *pool*, without its subpools, and why. O(MOST_ASKED × nodes + waiting gangs + those on hold).
 
-    *known*: is taken as it is, and added to.
+    *known*: reasons that are used as they are; new ones are added.
     """
     sums: dict[tuple[Code, str, str], _Sum] = {}
     unasked = total = gpus = 0
@@ -56,7 +56,7 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
 
 
 def _on_hold(state: State, pool: str) -> Iterator[Held]:
-    """Groups that would be in the queue if nobody held their workflows, by who holds them (law W3)."""
+    """Groups that would be in the queue if their workflows were not on hold, by the user who holds them (rule W3)."""
     found: dict[str, list[Group]] = {}
     for workflow in sorted((state.workflows[id] for id in state.on_hold), key=lambda each: (each.submit_time, each.id)):
         if workflow.pool == pool and workflow.held_by is not None:
@@ -70,7 +70,7 @@ def _on_hold(state: State, pool: str) -> Iterator[Held]:
 
 
 def _asked(state: State, group: Group) -> int:
-    """GPUs at full size."""
+    """GPUs of the group at full size."""
     tasks = state.group_spec((group.workflow, group.name)).tasks
     return sum(task.pods * amount for task in tasks for kind, amount in task.requests if kind == GPU)
 
@@ -81,7 +81,7 @@ def _held(each: _Sum) -> Held:
 
 
 def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
-    """Gangs with the reason why all of them wait; None: nobody was asked."""
+    """Gangs with the reason that they share; None: not evaluated."""
     found: list[tuple[Reason | None, Sequence[Entry]]] = []
     for entry in ledger.nominated.values():
         if entry.gang.pool == pool:

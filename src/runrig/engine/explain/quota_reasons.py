@@ -1,4 +1,4 @@
-"""Which quotas and limits refuse a gang, who holds them, and who keeps what is idle (laws P2, Q3)."""
+"""Which quotas and limits block a gang, who uses them, and who withholds idle quota (rules P2, Q3)."""
 
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
@@ -15,14 +15,14 @@ from runrig.engine.quota.pool_tree import has_subpools
 from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, left_of_promise, potential, promise
 
 MOST_HOLDERS = 5
-"""How many gangs that hold a quota a reason names."""
+"""Maximum number of gangs that a reason names as users of a quota."""
 
 MOST_CONCERNED = 3
-"""How many pools of each part a reason names."""
+"""Maximum number of pools that a reason names per part."""
 
 
 def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
-    """Every quota and limit above *leaf* that *amount* exceeds, each judged as if it were the only one; the own pool's first."""
+    """Yields every quota and limit above *leaf* that *amount* exceeds, each judged as if it were the only one; the own pool's first."""
     if leaf.kind is Kind.FIRM:
         yield from promise_reasons(ledger, leaf, index, amount)
     key = str(ledger.tree.keys[index])
@@ -35,7 +35,7 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
 
 
 def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[QuotaLeft]:
-    """Yields what the own pool has left of its promise, for firm work; then the node above that has the least left."""
+    """Yields what is left of the own pool's guarantee, for guaranteed work, then the node above with the least left."""
     key = str(ledger.tree.keys[index])
     if leaf.kind is Kind.FIRM:
         yield QuotaLeft(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
@@ -45,7 +45,7 @@ def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[QuotaLef
 
 
 def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
-    """Yields the promises that firm work would break (law P2); nobody is preempted for it beyond them either."""
+    """Yields the guarantees that *amount* exceeds (rule P2); preemption does not help beyond them."""
     key = str(ledger.tree.keys[index])
     for pool, left in promises(leaf, index):
         if amount > left:
@@ -68,7 +68,7 @@ def promise_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) ->
 
 
 def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
-    """The work that counts against *pool* and holds more than its own pool has by now: it was admitted when that pool had more."""
+    """Yields pools whose work counts towards *pool* and exceeds their own guarantee: it started when that pool had more."""
     for name in sorted(ledger.placed_in):
         leaf = ledger.tree.firm[name]
         if (leaf is pool or pool in leaf.pools_above) and leaf.usage[CHARGED][index] > promise(leaf, index):
@@ -76,7 +76,7 @@ def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
 
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
-    """Says that the quotas allow less than *amount* even in an idle cluster: they were cut since it was submitted (law P3)."""
+    """The reason if quotas allow less than *amount* even in an idle cluster, because they were cut after submission (rule P3)."""
     most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
     if amount <= most:
         return None
@@ -90,7 +90,7 @@ def name_of(node: QuotaNode) -> str:
 
 
 def _holders(ledger: Ledger, node: QuotaNode, index: int) -> tuple[Concerned, ...]:
-    """The pools below *node* whose own work holds the most.  O(pools and cohorts below it)."""
+    """The pools below *node* whose own work uses the most. O(pools and cohorts below it)."""
     tree = ledger.tree
     below = [each.name for each in _pools_and_cohorts(ledger, node) if each.kind is Kind.POOL]
     held = [
@@ -102,7 +102,7 @@ def _holders(ledger: Ledger, node: QuotaNode, index: int) -> tuple[Concerned, ..
 
 
 def _keepers(ledger: Ledger, node: QuotaNode, leaf: QuotaLeaf, index: int) -> tuple[Concerned, ...]:
-    """The pools and cohorts below *node*, beside the path of *leaf*, that keep the most idle quota back by their lending limits.
+    """The pools and cohorts below *node*, apart from the path of *leaf*, that withhold the most idle quota by lending limits.
 
     O(pools and cohorts below it).
     """
@@ -115,7 +115,7 @@ def _keepers(ledger: Ledger, node: QuotaNode, leaf: QuotaLeaf, index: int) -> tu
 
 
 def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
-    """*node*, if it is one, and all below it; what is inside pools is left out, of which most of the tree is made."""
+    """*node*, and the pools and cohorts below it, without the nodes inside pools, which are most of the tree."""
     if node is ledger.tree.root:
         return [*ledger.tree.cohorts.values(), *ledger.tree.pools.values()]
     found = [node]
@@ -125,7 +125,7 @@ def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
 
 
 def _draining(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Concerned]:
-    """Subpools of the pool of *leaf* that are DELETING: their quota comes back to it once they have drained (law S3)."""
+    """Yields the DELETING subpools of the pool of *leaf*: it gets their quota back once they have drained (rule S3)."""
     for child in ledger.tree.pools[leaf.name].children:
         if child.kind is Kind.POOL and child.pool is not None and child.pool.state is PoolState.DELETING:
             yield Concerned(Part.DRAINS, child.name, child.nominal[index])
@@ -137,9 +137,9 @@ def _largest(part: Part, amounts: Iterable[tuple[str, int]]) -> tuple[Concerned,
 
 
 def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
-    """Ids of the firm gangs that count against *pool*, a firm leaf or a pool with subpools; largest first, then by id.
+    """Ids of guaranteed gangs that count towards *pool*, a firm leaf or a pool with subpools; largest first, then by id.
 
-    O(pools that hold something + gangs of those that count).  A gang of another pool counts too if it draws on quota that a cohort
+    O(pools with running work + gangs of those that count). Gangs of other pools count too if they draw on quota that a cohort
     shares with this one.
     """
     held = []
@@ -155,7 +155,7 @@ def _firm_holders(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...
 
 
 def _draws_beside(leaf: QuotaLeaf, other: QuotaNode, index: int) -> bool:
-    """Firm work of *leaf* draws on quota of a cohort that shares it with *other* too."""
+    """True if guaranteed work of *leaf* draws on quota of a cohort that also shares it with *other*."""
     if leaf.twin is None or other.guarantee is None or not leaf.drawn(index, CHARGED):
         return False
     return any(

@@ -1,6 +1,6 @@
-"""The quota tree for people: what each cohort and pool was given, holds, borrows and lends (laws Q3-Q6, Q8).
+"""The quota tree for people: what each cohort and pool has, uses, borrows and lends (rules Q3–Q6, Q8).
 
-Everything counts what is held now, gangs that are stopping included.
+All numbers show current usage, including gangs that are stopping.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from runrig.engine.state.state import State
 
 
 def tree_rows(state: State) -> tuple[Cohort, ...]:
-    """The root, the cohorts and the pools (what is inside a pool left out), by kind and name, without their children."""
+    """The root, the cohorts and the pools, without the nodes inside pools and without children; sorted by kind and name."""
     tree = state.ledger.tree
     nodes = [
         tree.root,
@@ -29,16 +29,16 @@ def tree_rows(state: State) -> tuple[Cohort, ...]:
 
 
 def balances_of_pools(state: State) -> Mapping[str, Balances]:
-    """The balances of each pool in the tree, by name."""
+    """Pool → its balances, for all pools in the tree."""
     tree = state.ledger.tree
     keys, sums = _keys(tree), _Sums.of_tree(tree)
     return {name: _balances(node, keys, sums) for name, node in tree.pools.items()}
 
 
 def balances_of_pool(state: State, name: str) -> Balances:
-    """Those of the pool *name* alone; empty if it is not in the tree.
+    """The balances of one pool; empty if it is not in the tree.
 
-    O(what hangs below it + depth x siblings of those above).
+    O(nodes below it + depth × siblings of its ancestors).
     """
     tree = state.ledger.tree
     node = tree.pools.get(name)
@@ -46,9 +46,9 @@ def balances_of_pool(state: State, name: str) -> Balances:
 
 
 def overpromised(state: State) -> Mapping[FlavorResource, int]:
-    """How much more cohorts and pools were promised than all registered nodes have, up or down (law Q8).
+    """By how much the quotas of cohorts and pools exceed all registered nodes, ready or not (rule Q8).
 
-    A resource is skipped if any node of the flavor leaves it unlimited.
+    Skips resources that some node of the flavor does not limit.
     """
     tree, nodes = state.ledger.tree, state.nodes.values()
     capacity = state.ledger.nodes.capacity
@@ -64,7 +64,7 @@ def overpromised(state: State) -> Mapping[FlavorResource, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The amounts held, by firm work and by all, and lent, per node and index; nodes with nothing of it may be left out."""
+    """Used by guaranteed work, used in total, and lent, per node and index. Nodes without any may be missing."""
 
     used: Mapping[QuotaNode, Sequence[int]]
     total: Mapping[QuotaNode, Sequence[int]]
@@ -72,7 +72,7 @@ class _Sums:
 
     @classmethod
     def of_tree(cls, tree: QuotaTree) -> "_Sums":
-        """Sums all nodes at once: O(nodes x depth x indices)."""
+        """Sums for all nodes: O(nodes × depth × indices)."""
         used, low = held_below(tree.firm.values()), held_below(tree.low.values())
         total = used | {node: [*map(add, held, used[node])] if node in used else held for node, held in low.items()}
         return cls(used, total, lent_by_all(tree.root))
@@ -135,12 +135,12 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> Balance:
 
 
 def _over(node: QuotaNode, index: int, used: int) -> int:
-    """Returns the largest excess over a rule of the node itself; 0: no rule is exceeded."""
+    """The largest excess over a rule of the node itself; 0: no rule is exceeded."""
     limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]
     over = 0 if limit is None else max(0, -node.balance(index) - limit)
     if node.guarantee is not None:
         return max(over, overdrawn(node, index))
-    if node.kind is Kind.POOL:  # law P2: firm work in the pool's own share, and with its subpools in all of it
+    if node.kind is Kind.POOL:  # rule P2: guaranteed work in the pool's own share, and with its subpools in all of it
         over = max(over, used - node.nominal[index])
         for own in node.children:
             if own.kind is Kind.OWN:

@@ -1,6 +1,6 @@
-"""Numbers for people: what a pool has, holds, borrows and lends; what is free on a node.
+"""Numbers for people: what a pool has, uses, borrows and lends, and what is free on a node.
 
-`used` counts HIGH and NORMAL work, `total` all work.  Both count what is held now, including gangs that are stopping.
+`used` counts HIGH and NORMAL work, `total` all work. Both show current usage, including gangs that are stopping.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +31,10 @@ def pool_balance(
     lends: Sequence[int] | None = None,
     subtree_used: int | None = None,
 ) -> PoolGpus:
-    """The GPUs of pool *name*.  Raises KeyError if it does not exist.
+    """The GPUs of pool *name*. Raises KeyError if it does not exist.
 
-    Callers that ask for many pools pass *gpus*, the result of `gpus_by_flavor`, and *lends*, by flavor, and *subtree_used*, what
-    `tree_rows` has of them; None: they are computed here.  Empty *lends*: what it lends is of no interest.
+    Callers with many pools pass *gpus*, the result of `gpus_by_flavor`, and the values of `tree_rows` for *lends* (by flavor)
+    and *subtree_used*; None: computed here. Empty *lends*: lent GPUs are not needed.
     """
     pool = state.pools[name]
     known = gpus_by_flavor(state) if gpus is None else gpus
@@ -66,7 +66,7 @@ def pool_balance(
 
 
 class _Sums(NamedTuple):
-    """As the fields of `PoolGpus`, over all flavors and whatever the state of the pool."""
+    """The fields of `PoolGpus`, over all flavors, whatever the state of the pool."""
 
     promised: int
     unallocated: int
@@ -82,7 +82,7 @@ class _Sums(NamedTuple):
 def _sums(
     node: QuotaNode, firm: QuotaLeaf, low: QuotaLeaf, indices: Iterable[int], subtree_lends: Sequence[int]
 ) -> _Sums:
-    """In one loop: an answer may have thousands of pools, and most have one flavor."""
+    """One loop, because a response can contain thousands of pools, and most have one flavor."""
     promised = unallocated = used = lows = total = drawn = left = borrows = lends = 0
     for index, subtree_lent in zip(indices, subtree_lends, strict=True):
         own, high, cheap, draws = (
@@ -99,14 +99,14 @@ def _sums(
         drawn += draws
         left += _shared_left(firm, index)
         borrows += max(0, high + cheap - own - draws)
-        # What is taken from the pool comes from its own idle quota first, and its own LOW work has that before all others.
+        # What others take from the pool comes from its idle quota first, and its own LOW work has priority for that.
         taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
         lends += max(0, min(taken, own - high) - cheap)
     return _Sums(promised, unallocated, used, lows, total, drawn, left, borrows, lends)
 
 
 def gpus_by_flavor(state: State) -> Mapping[str, GpusByState]:
-    """Flavors that have ready nodes.  What is held on other nodes does not count."""
+    """Flavors with ready nodes. Usage on other nodes does not count."""
     return {name: each for name, each in state.ledger.nodes.gpus(REAL).items() if each.ready}
 
 
@@ -134,7 +134,7 @@ def _firm_below(node: QuotaNode, index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """Live workflows of a pool, without its subpools, and the GPUs that they hold."""
+    """Live workflows of a pool, without its subpools, and the GPUs that they use."""
 
     gpus: int
     workflows: int
@@ -145,7 +145,7 @@ class Remaining:
 
 
 def remaining(state: State, name: str) -> Remaining:
-    """Counts the work that is still alive in the pool *name*, which must not be ARCHIVED."""
+    """Counts the live work in the pool *name*, which must not be ARCHIVED."""
     tree = state.ledger.tree
     gpus = sum(
         leaf.usage[REAL][index]
@@ -157,7 +157,7 @@ def remaining(state: State, name: str) -> Remaining:
 
 
 def hold(state: State, workflow: str) -> Hold | None:
-    """Returns what a live workflow holds; None while no gang of it is admitted.  O(groups x resources x depth)."""
+    """What a live workflow uses; None while none of its gangs is admitted. O(groups × resources × depth)."""
     entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
     admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
     if not admitted:
@@ -191,14 +191,14 @@ def _over_nominal(node: QuotaNode, indices: Iterable[int]) -> dict[int, int]:
 
 
 def node_free(state: State, name: str) -> Mapping[str, int]:
-    """Resource → amount that nobody holds, for the resources that the node lists; negative if more is held than the node has."""
+    """Resource → free amount, for the resources that the node lists; negative if more is in use than the node has."""
     return dict(state.ledger.nodes.by_name[name].free[REAL])
 
 
 def gpu_holders(tasks: Iterable[Task], nodes: Iterable[Node]) -> dict[str, list[tuple[str, str] | None]]:
-    """Node → per GPU index the (workflow, task) of *tasks* that holds it, None if nobody does.  O(tasks + GPUs of *nodes*).
+    """Node → for each GPU index, the (workflow, task) of *tasks* that uses it; None: free. O(tasks + GPUs of *nodes*).
 
-    Indices beyond the node's GPUs are ignored: the node has lost GPUs that a task still holds.
+    Ignores indices beyond the node's GPUs: the node has lost GPUs that a task still uses.
     """
     holders: dict[str, list[tuple[str, str] | None]] = {
         node.name: [None] * node.resources.get(GPU, 0) for node in nodes

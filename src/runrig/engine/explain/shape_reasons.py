@@ -1,4 +1,4 @@
-"""Says what the nodes lack for a gang, its quota left aside (law T1)."""
+"""What the nodes lack for a gang, regardless of quota (rule T1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,12 +18,12 @@ from runrig.engine.quota.quota_node import CHARGED
 
 
 def no_place(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Reason:
-    """Why the nodes have no place for *choice*, counting what is free in *layer*: the first of `shape_reasons`."""
+    """The first of `shape_reasons`: why *choice* does not fit on nodes, counting what is free in *layer*."""
     return next(shape_reasons(ledger, entry, choice, layer))
 
 
 def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = CHARGED) -> Iterator[Reason]:
-    """As `no_place`, of each required group that finds no domain by itself; if each does, that not all of them do."""
+    """Yields a reason for each required group that does not fit into a domain; if each fits alone, that not all of them do."""
     requests = pod_requests(entry, choice)
     need = sum(request.pods for request in requests)
     constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
@@ -48,7 +48,7 @@ def shape_reasons(ledger: Ledger, entry: Entry, choice: Placement, layer: int = 
 
 
 def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> DomainRoom:
-    """*room* with what nominated gangs have on its nodes, of what it lacks."""
+    """*room* with the part of its *missing* amounts that is reserved on its nodes for nominated gangs."""
     held = dict.fromkeys(room.missing, 0)
     for nominated in ledger.nominated.values():
         for pod_set, assignment in zip(nominated.gang.pod_sets, nominated.placement, strict=True):
@@ -63,7 +63,7 @@ def _spoken_for(ledger: Ledger, labels: Sequence[str], room: DomainRoom) -> Doma
 
 
 def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reason]:
-    """Says that not even empty nodes have room for *choice*, if that is proven: nodes have gone since it was submitted (law P3)."""
+    """Yields a reason if *choice* provably does not fit even on empty nodes, because nodes were removed after submission (rule P3)."""
     requests = pod_requests(entry, choice)
     constraints = ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     if not ledger.place or constraints is None or may_hold(ledger.nodes, requests, (EMPTY,), constraints):
@@ -74,5 +74,5 @@ def never_fits(ledger: Ledger, entry: Entry, choice: Placement) -> Iterator[Reas
 
 
 def _fitting(ledger: Ledger, requests: Sequence[PodRequest], layer: int, constraints: PlacementConstraints) -> int:
-    """How many pods of *requests* fit, each shape by itself, wherever they lie."""
+    """How many pods of *requests* fit on any nodes, each shape counted alone."""
     return sum(pods_that_fit(ledger.nodes, request, (layer,), constraints.labels) for request in requests)

@@ -1,6 +1,6 @@
-"""The shortage: why a gang finds no place.  Names the first required group that no domain has room for, and the closest domains.
+"""Why a gang does not fit: the required groups that no domain has room for, and the closest domains.
 
-Computed on demand for people, never while deciding.  O(nodes).
+Computed on demand for people, never for decisions. O(nodes).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ from runrig.engine.placement.place import place_demand
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 MOST_NAMED = 3
-"""How many domains are named."""
+"""Maximum number of domains named."""
 
 MOST_COMPARED = 16
-"""How many domains with the most pods are compared by what they lack."""
+"""Number of domains with the most pods that are compared by what they lack."""
 
 
 class Shortage(NamedTuple):
-    """*level*: index into the pool's keys.  *group*: the name that the tasks give.  *pods*: how many pods it needs.
+    """*level*: index into the pool's keys. *group*: the name in the tasks. *pods*: how many pods the group has.
 
-    *best*: the closest domains, most pods first; None: each group alone has a domain, but not all together.
+    *best*: the closest domains, most pods first; None: each group fits alone, but not all of them together.
     """
 
     level: int
@@ -41,9 +41,9 @@ class Shortage(NamedTuple):
 def shortages(
     nodes: ClusterNodes, requests: Sequence[PodRequest], layers: Sequence[int], constraints: PlacementConstraints
 ) -> Iterator[Shortage]:
-    """Yields what a gang without a place in *layers* lacks: each required group that alone finds no domain, inner ones first.
+    """Yields what a gang that does not fit in *layers* lacks: each required group that does not fit alone, inner ones first.
 
-    If each finds one alone, yields that together they do not; nothing if no group is required.
+    If each fits alone, yields that together they do not; nothing if no group is required.
     """
     shapes = shapes_of(requests)
     capacity = TrialCapacity(nodes, constraints.labels, shapes, layers)
@@ -79,7 +79,7 @@ def _required(need: Demand) -> Iterator[Demand]:
 
 
 def _fitting(capacity: TrialCapacity, whole: Domain, need: Demand) -> Ints:
-    """Per domain of the need's level, how many of its pods fit; each shape is counted as if it had the domain to itself."""
+    """Per domain of the need's level, how many of its pods fit, each shape counted alone."""
     first, last = capacity.topology.inside(whole, need.level)
     total = np.zeros(last - first, dtype=np.int64)
     for shape, pods in need.demand:
@@ -88,7 +88,7 @@ def _fitting(capacity: TrialCapacity, whole: Domain, need: Demand) -> Ints:
 
 
 def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -> tuple[DomainRoom, ...]:
-    """The domains that come closest: most pods first, then the smallest lack as a share of what is asked for, then by name."""
+    """The closest domains: most pods first, then the smallest relative lack, then by name."""
     first, _ = capacity.topology.inside(whole, need.level)
     order = np.argsort(-fitting, kind="stable")[:MOST_COMPARED]
     asked = _asked(capacity, need)
@@ -107,7 +107,7 @@ def _best(capacity: TrialCapacity, need: Demand, whole: Domain, fitting: Ints) -
 
 
 def _asked(capacity: TrialCapacity, need: Demand) -> dict[str, int]:
-    """Resource → amount that all pods of *need* ask for."""
+    """Resource → total request of all pods of *need*."""
     asked: dict[str, int] = {}
     for shape, pods in need.demand:
         for resource, amount in capacity.shapes[shape].requests:

@@ -1,4 +1,4 @@
-"""What a placement makes of levels that its gang prefers: how many domains the pods lie in (law T4)."""
+"""How a placement deviates from preferred levels: over how many domains the pods are spread (rule T4)."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,10 @@ Admitted = tuple[Gang, Placement]
 
 
 def spreads_in(state: State, admitted: Sequence[Admitted]) -> Steps[tuple[str, ...]]:
-    """For each of *admitted*, ``split over 2 racks; preferred: 1`` of every preferred level that it did not get, joined; else "".
+    """For each of *admitted*: ``split over 2 racks; preferred: 1`` for every preferred level that it did not get, joined; or
+    "".
 
-    By the labels that the nodes have now; a node that is gone does not count.
+    By the current labels of the nodes; removed nodes do not count.
     """
     yield from ()
     return tuple("; ".join(_spreads(state, gang, placement)) for gang, placement in admitted)

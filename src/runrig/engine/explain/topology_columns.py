@@ -1,4 +1,4 @@
-"""The columns behind a topology report: what each node has and holds, summed by domain (laws T1, T5).
+"""The columns of a topology report: what each node has and what is in use, summed by domain (rules T1, T5).
 
 There is one row per node, in topology order, so a domain is a range of rows.
 """
@@ -22,18 +22,18 @@ from runrig.engine.nodes.topology import Ints, TopologyIndex, distinct
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL
 
 NOW = LAYERS
-"""A gang that starts at once needs room in both layers: CHARGED is what is decided, REAL what is still running (law R4)."""
+"""A gang that starts immediately needs room in both layers: CHARGED is what is decided, REAL what is still running (rule R4)."""
 
 MOST_HOLDERS = 5
-"""How many holders of a domain are named unless the question says otherwise."""
+"""Default for the maximum number of gangs named per domain."""
 NODES, CORDONED_NODES, _TOTAL, _FREE, _FIRM, _LOW, _CHANGING, _CORDONED = range(8)
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyQuestion:
-    """The extent of a report.  *size* None: no gangs are counted.  *depth*: how many levels are shown; None: all.
+    """The extent of a report. *size* None: do not count gangs. *depth*: number of levels shown; None: all.
 
-    *nodes*: True to show the nodes below the finest level.  *holders*: how many holders each domain names at most.
+    *nodes*: True to show the nodes below the finest level. *holders*: maximum number of gangs named per domain.
     """
 
     size: GangSize | None = None
@@ -43,7 +43,7 @@ class TopologyQuestion:
 
 
 class NodeColumns:
-    """GPUs declared and free per node.  *mine*: True for nodes of the requested flavors; *flavors*: those that have nodes, sorted."""
+    """Total and free GPUs per node. *mine*: True for nodes of the requested flavors. *flavors*: those with nodes, sorted."""
 
     def __init__(self, ledger: Ledger, topology: TopologyIndex, flavors: Collection[str]) -> None:
         capacities, requested = topology.nodes, set(flavors)
@@ -59,7 +59,7 @@ class NodeColumns:
         self.total = self._gpus(capacities, EMPTY)
 
     def _gpus(self, capacities: Sequence[NodeCapacity], layer: int) -> Ints:
-        """GPUs free per node in *layer*; negative if the node now has fewer than are held."""
+        """GPUs free per node in *layer*; negative if the node has fewer than are in use."""
         gpus = [
             capacity.free[layer].get(GPU, 0) if mine else 0
             for capacity, mine in zip(capacities, self.mine, strict=True)
@@ -68,7 +68,7 @@ class NodeColumns:
 
 
 class WorkColumns:
-    """All columns.  *sums*: per node; *by_flavor*: flavor → the same for its nodes only; *pods*: per flavor, pods of the size that fit."""
+    """All columns. *sums*: per node. *by_flavor*: flavor → the same for its nodes only. *pods*: per flavor, pods of the size that fit."""
 
     def __init__(self, ledger: Ledger, nodes: NodeColumns, asked: TopologyQuestion) -> None:
         self.most = asked.holders
@@ -102,7 +102,7 @@ class WorkColumns:
         return first, second, third, fourth
 
     def _on_nodes(self, chosen: Sequence[bool], count: int) -> Ints:
-        """GPUs per node, of *count* nodes, that the *chosen* gangs hold; *chosen* runs parallel to `gangs`."""
+        """GPUs per node that the *chosen* gangs use. *chosen*: parallel to `gangs`. *count*: number of nodes."""
         rows = np.array(chosen, dtype=np.bool_)[self.who]
         held = np.zeros(count, dtype=np.int64)
         np.add.at(held, self.node[rows], self.held_gpus[rows])
@@ -121,13 +121,13 @@ class WorkColumns:
         sums[:, _FREE] = np.where(nodes.open, nodes.free, 0)
         sums[:, _FIRM] = firm
         sums[:, _LOW] = low
-        # A nominated gang is promised GPUs that its targets still hold; the remainder of the total counts them only once.
+        # GPUs reserved for a nominated gang may still be used by its targets; the remainder counts them only once.
         sums[:, _CHANGING] = np.maximum(0, nodes.total - firm - low - nodes.free)
         sums[:, _CORDONED] = np.where(nodes.open, 0, nodes.free)
         return sums
 
     def _fitting(self, ledger: Ledger, nodes: NodeColumns, flavor: str) -> Ints:
-        """Pods of the size that fit per node of *flavor*; columns: now, after LOW is gone, ever."""
+        """Pods of the size that fit per node of *flavor*; columns: now, without LOW work, on empty nodes."""
         assert self.size is not None
         shape = PodShape(((GPU, self.size.gpus),), flavor)
         labels, gpus = nodes.topology.labels, self.size.gpus
@@ -146,7 +146,7 @@ class WorkColumns:
 
 
 class DomainTable:
-    """The columns of *work* summed by domain; *domain_of*: index of each node's domain; *starts*: first node of each domain."""
+    """The columns of *work* summed by domain. *domain_of*: index of each node's domain. *starts*: first node of each domain."""
 
     def __init__(self, work: WorkColumns, domain_of: Ints, starts: Ints) -> None:
         self._work = work
@@ -154,14 +154,14 @@ class DomainTable:
         self._by_flavor = {name: _summed(sums, starts) for name, sums in work.by_flavor.items()}
         self.gangs: Ints | None = None
         if work.size is not None:
-            # A gang uses one flavor, so what is left over in one flavor cannot complete a gang in another.
+            # A gang uses one flavor, so what is left of one flavor cannot complete a gang of another.
             whole = (_summed(pods, starts) // work.size.pods for pods in work.pods)
             self.gangs = sum(whole, np.zeros((len(starts) - 1, 3), dtype=np.int64))
         self._domain_of = domain_of
 
     @cached_property
     def _ranked(self) -> "_Ranked":
-        """Returns what each gang holds in each domain: most GPUs first, then most pods, then by id."""
+        """What each gang uses in each domain: most GPUs first, then most pods, then by id."""
         work, domain_of = self._work, self._domain_of
         count = max(1, len(work.gangs))
         pairs, pair_index = distinct(domain_of[work.node] * count + work.who)
@@ -174,7 +174,7 @@ class DomainTable:
         return _Ranked(who[order].tolist(), pods[order].tolist(), gpus[order].tolist(), bounds.tolist())
 
     def holders(self, index: int) -> tuple[tuple[Holder, ...], Others]:
-        """The named holders of domain *index*, and the remaining ones."""
+        """The gangs named for domain *index*, and the sum of the others."""
         ranked, gangs = self._ranked, self._work.gangs
         first, last = ranked.bounds[index : index + 2]
         named = min(last, first + self._work.most)
@@ -205,7 +205,7 @@ class DomainTable:
 
 
 class _Ranked(NamedTuple):
-    """Rows sorted by domain; *bounds*: the first row of each domain, and the end."""
+    """Rows sorted by domain. *bounds*: the first row of each domain, and the end."""
 
     who: list[int]
     held_pods: list[int]

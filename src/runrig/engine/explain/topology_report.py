@@ -1,6 +1,7 @@
-"""The topology report: what is free in each domain, who holds the rest, and how many gangs of one size fit (laws T1, T5).
+"""The topology report: what is free in each domain, which gangs use the rest, and how many gangs of one size fit (rules T1,
+T5).
 
-Reads the ledger and changes nothing in it.  O(levels x (nodes + pods held)).
+Does not change the ledger. O(levels × (nodes + pods placed)).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +27,7 @@ from runrig.engine.nodes.topology import Domain, TopologyIndex
 def topology_report(
     ledger: Ledger, keys: Sequence[TopologyKey], flavors: Collection[str], question: TopologyQuestion | None = None
 ) -> TopologyMap:
-    """The report on the nodes of *flavors* by the levels of *keys*, coarse to fine; without keys the nodes come right below the whole."""
+    """The report on the nodes of *flavors* by the levels of *keys*, coarse to fine. Without keys, it lists the nodes directly."""
     asked = question or TopologyQuestion()
     topology = ledger.nodes.topology(tuple(key.label for key in keys))
     nodes = NodeColumns(ledger, topology, flavors)
@@ -49,7 +50,7 @@ def topology_report(
 
 
 class _Views:
-    """The report as a tree; it leaves out domains without a node of the requested flavors."""
+    """The report as a tree. Leaves out domains without nodes of the requested flavors."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class _Views:
         """Yields all levels, whatever depth is shown."""
         for depth, key in enumerate(self._keys):
             table = self._tables[depth]
-            # Nodes without a label come last, as pseudo-domains of their own: they do not count.
+            # Nodes without a label come last, as pseudo-domains of their own, and do not count.
             _, count = self._topology.inside(self._topology.whole(labelled=True), depth)
             domains = int(np.count_nonzero(table.sums[:count, NODES]))
             gangs = None if table.gangs is None else GangsThatFit(*table.gangs[:count].sum(axis=0).tolist())

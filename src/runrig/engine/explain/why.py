@@ -1,4 +1,4 @@
-"""Why a workflow waits: what the next cycle does with it, its position in the queue, and the first law that blocks each choice of flavors.
+"""Why a workflow is waiting: what the next cycle does with it, its position, and what blocks each choice of flavors.
 
 Computed on demand from the live state, never stored.
 """
@@ -34,12 +34,12 @@ class Why:
 
 
 def why(state: State, workflow: str) -> Why:
-    """The reasons of each group of a live workflow.  O(buckets x log pending + nodes)."""
+    """The reasons of each group of a live workflow. O(buckets × log pending + nodes)."""
     return drained(why_in_steps(state, workflow))
 
 
 def why_in_steps(state: State, workflow: str) -> Steps[Why]:
-    """`why`, of which each step is some milliseconds in a large cluster."""
+    """`why` in steps of a few milliseconds each in a large cluster."""
     found = []
     for group in state.groups_of(workflow):
         found.append((yield from _group(state, group)))
@@ -70,7 +70,7 @@ def _left(ledger: Ledger, entry: Entry) -> Iterator[QuotaLeft]:
 def why_of(
     state: State, group: Group, blockers_of: Callable[[Ledger, Entry], Steps[tuple[Blocker, ...]]]
 ) -> Steps[GroupWhy]:
-    """Why *group* waits, without its position, which costs a look at all buckets.  *blockers_of*: as of `blockers`."""
+    """Why *group* is waiting, without its position, which would need all buckets. *blockers_of*: `blockers` or a substitute."""
     if group.status is Status.WAITING:
         return _waits_for(GroupWhy(group.name, group.status), *_outside(state, group))
     entry = state.ledger.entries.get(group.gang_id)
@@ -95,7 +95,7 @@ def why_of(
 
 
 def _outside(state: State, group: Group) -> Iterator[Reason]:
-    """Why *group* is not in the queue."""
+    """Yields why *group* is not in the queue."""
     workflow = state.workflows[group.workflow]
     if workflow.set_aside:
         yield reason_set_aside(workflow)
@@ -111,7 +111,7 @@ def _waits_for(group: GroupWhy, *reasons: Reason) -> GroupWhy:
 
 
 def explain(ledger: Ledger, entry: Entry) -> Steps[tuple[Reason, ...]]:
-    """The first blocker of *entry*, per choice of flavors; that it has not been looked at, if nothing blocks it."""
+    """The first blocker of *entry*, per choice of flavors; if nothing blocks it, that it has not been evaluated."""
     found = yield from blockers(ledger, entry)
     yield
     open_to_it = not any(blocker.tier in (Tier.ORDER, Tier.WAITING_FOR) for blocker in found)
