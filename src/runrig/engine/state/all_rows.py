@@ -14,7 +14,7 @@ from runrig.engine.state.task_table import TaskTable
 
 
 class Whole(Protocol):
-    """A state, as far as rows are made of it."""
+    """The parts of a state that are stored as rows."""
 
     revision: int
     ledger: Ledger
@@ -36,7 +36,7 @@ class Whole(Protocol):
 
 
 def rows_of(state: Whole) -> Loaded:
-    """Everything, sorted, as a store would load it."""
+    """All rows, sorted, as a store would load them."""
     return Loaded(
         revision=state.revision,
         flavors=tuple(state.flavors.values()),

@@ -7,11 +7,11 @@ from runrig.engine.state.tables import Tables
 
 
 def new_attempt(state: Tables, group: Group, status: Status) -> None:
-    """Every pod of the group gets its next attempt; pods that a smaller gang had left out are back (law A3)."""
+    """Creates the next attempt of every pod of the group, including pods that a smaller gang had left out (rule A3)."""
     for spec in state.group_spec((group.workflow, group.name)).tasks:
         for index in range(spec.pods):
             name = spec.pod_name(index)
-            # Not from what is current: a pod left out of the last attempt has run before all the same.
+            # Count all attempts: a pod that was left out of the last attempt may have run before.
             retry = len(state.attempts(group.workflow, name))
             state.put_task(
                 Task(group.workflow, name, retry, group.name, spec.name, index, spec.lead and index == 0, status)
@@ -19,7 +19,7 @@ def new_attempt(state: Tables, group: Group, status: Status) -> None:
 
 
 def queue_tasks(state: Tables, group: Group) -> None:
-    """The tasks of *group* wait in the queue; those that have run before with their next attempts."""
+    """Queues the tasks of *group*; tasks that have run before get a new attempt."""
     tasks = state.current_tasks((group.workflow, group.name))
     if all(task.status is Status.WAITING for task in tasks):
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Which rows the actions since the last commit touched; a commit writes those."""
+"""Which rows were changed by actions since the last commit, which writes them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from runrig.engine.ledger.queue import Entry
 
 @dataclass(slots=True)
 class ChangedRows:
-    """Keys of rows, a set for each kind of record.  Gangs by id, everything else as in `domain.records.RowChange`."""
+    """Keys of rows, one set per kind of record: gangs by id, everything else as in `domain.records.RowChange`."""
 
     flavors: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
@@ -30,7 +30,7 @@ class ChangedRows:
         cohorts: Mapping[str, Cohort],
         pools: Mapping[str, Pool],
     ) -> Iterator[RowChange]:
-        """Yields what was declared, as it is now.  A key that is no longer there is a row to delete."""
+        """Yields the declared rows in their current form. A row that no longer exists is deleted."""
         yield from (RowChange("Cohort", (name,), cohorts.get(name)) for name in sorted(self.cohorts))
         yield from (RowChange("Flavor", (name,), flavors.get(name)) for name in sorted(self.flavors))
         yield from (RowChange("Node", (name,), nodes.get(name)) for name in sorted(self.nodes))
@@ -43,7 +43,7 @@ class ChangedRows:
         tasks: Mapping[TaskKey, Task],
         entries: Mapping[str, Entry],
     ) -> Iterator[RowChange]:
-        """Yields what was submitted, as it is now.  A key that is no longer there is a row to delete."""
+        """Yields the rows of workflows in their current form. A row that no longer exists is deleted."""
         for id in sorted(self.gangs):
             entry = entries.get(id)
             yield RowChange("GangRow", (id,), None if entry is None else gang_row(entry))

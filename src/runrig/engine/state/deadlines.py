@@ -1,6 +1,6 @@
-"""When a group times out, and when a refused one is tried again.
+"""When a group times out, and when a refused gang is tried again.
 
-Time in the queue counts from when the group was queued, time on nodes from when its first task ran.
+Time in the queue counts from when the group was queued, run time from when its first task started.
 """
 
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from runrig.domain.workflows import Group, Status, WorkflowSpec
 
 AGAIN_S, LONGEST_AGAIN_S = 300.0, 3600.0
-"""Wait after the first refusal, doubled after each, and the longest wait (law T7)."""
+"""Wait after the first refusal, doubled after each further one, and the maximum (rule T7), in seconds."""
 
 RETRY = ""
 
 
 class Deadline(NamedTuple):
-    """*cause*: the status that the group takes at time *at*, or `RETRY`.  Sorts by time."""
+    """*cause*: the status that the group gets at time *at*, or `RETRY`. Sorts by time."""
 
     at: float
     workflow: str
@@ -23,7 +23,7 @@ class Deadline(NamedTuple):
 
 
 def deadlines_of(spec: WorkflowSpec, group: Group) -> tuple[Deadline, ...]:
-    """Deadlines of *group*, none while it is stopping.  A retry deadline may be stale."""
+    """The deadlines of *group*; none while it is stopping. A retry deadline may be outdated."""
     if group.stopping is not None:
         return ()
     due = []

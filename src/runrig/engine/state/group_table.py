@@ -1,4 +1,4 @@
-"""The task groups of all workflows, by key.  Of 100,000 workflows that wait most have one group, which needs no key of its own."""
+"""The task groups of all workflows, by key. Saves memory: most of 100,000 waiting workflows have one group, which needs no key."""
 
 from collections.abc import Iterator, MutableMapping
 
@@ -6,7 +6,7 @@ from runrig.domain.workflows import Group, GroupKey
 
 
 class GroupTable(MutableMapping[GroupKey, Group]):
-    """Keeps one group of each workflow by the name of the workflow, and its others by their keys."""
+    """Stores one group of each workflow by the name of the workflow, and the others by their keys."""
 
     def __init__(self) -> None:
         self._one: dict[str, Group] = {}
@@ -18,11 +18,11 @@ class GroupTable(MutableMapping[GroupKey, Group]):
         return group is not None and group.name == name
 
     def __getitem__(self, key: GroupKey) -> Group:
-        group = self._one.get(key[0])  # asked more often than all else: no call of `_is_one`
+        group = self._one.get(key[0])  # called most often, so `_is_one` is inlined
         return group if group is not None and group.name == key[1] else self._others[key]
 
     def __setitem__(self, key: GroupKey, group: Group) -> None:
-        """*group* is the one that *key* names."""
+        """*group* must be the one that *key* names."""
         if self._is_one(key) or (key[0] not in self._one and key not in self._others):
             self._one[key[0]] = group
         else:

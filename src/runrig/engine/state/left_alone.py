@@ -1,6 +1,6 @@
-"""What becomes of the rows of a workflow at which the server failed: they are left alone, taken up again, or ended as they are (law W8).
+"""What happens to the rows of a workflow that is set aside: they are left alone, resumed, or ended as they are (rule W8).
 
-What happens to its gangs are decisions of their own (`lifecycle.setting_aside`).
+`lifecycle.setting_aside` decides about its gangs.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from runrig.engine.state.tables import Tables
 
 
 def leave_alone(state: Tables, workflow: str) -> None:
-    """No cycle looks at *workflow*, and nobody may preempt what runs of it."""
+    """Excludes *workflow* from cycles and from preemption."""
     state.aside.add(workflow)
     for group in state.groups_of(workflow):
         if group.gang_id in state.ledger.entries:
@@ -30,7 +30,7 @@ def take_up(state: Tables, workflow: str) -> None:
 
 
 def end_all(state: Tables, action: Abandon, at: float) -> None:
-    """Groups and tasks end whatever they are now, past all tables of steps: they are rows at which these failed."""
+    """Ends all groups and tasks, whatever their status. The transition tables do not apply, because these rows caused an error."""
     status, message = Status.FAILED_CANCELED, action.message
     for group in state.groups_of(action.workflow):
         for task in state.current_tasks((group.workflow, group.name)):

@@ -1,4 +1,4 @@
-"""What an action makes of one group, task or workflow: the new record.  Raises IllegalStep where its table has no such step."""
+"""Computes the new record of a group, task or workflow after an action. Raises IllegalStep if the tables do not allow it."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ def workflow_moved(workflow: Workflow, action: WorkflowMove, at: float) -> Workf
 
 
 def group_decided(group: Group, action: Decision, at: float) -> Group:
-    """*group* itself for a decision that says nothing of it: its gang changes, and it does not."""
+    """Returns *group* itself if the decision changes only its gang."""
     match action:
         case Queue(gang):
             moved = replace(group, status=Status.SCHEDULING, attempt=gang.attempt, stopping=None)

@@ -1,4 +1,4 @@
-"""Gangs that the cluster's own scheduler did not take where they were placed (law T7).  Reads the ledger, changes nothing."""
+"""Gangs that the cluster's own scheduler did not place (rule T7). Does not change the ledger."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from runrig.engine.quota.quota_node import REAL
 
 
 def rejected_in(ledger: Ledger, concerned: Callable[[str], bool]) -> list[str]:
-    """Gangs that a scheduler refused and whose pool is *concerned*, by id: those that still stop, then those that wait."""
+    """The refused gangs, by id, whose pool is *concerned*: first those still stopping, then those waiting."""
     stopping = [entry for entry in ledger.stopping.values() if entry.gang.refused and concerned(entry.gang.pool)]
     buckets = [bucket for bucket in ledger.sleepers.refused if concerned(bucket.pool)]
     waiting = [entry for bucket in buckets for entry in bucket.waiting]
@@ -16,12 +16,12 @@ def rejected_in(ledger: Ledger, concerned: Callable[[str], bool]) -> list[str]:
 
 
 def rejected_on(ledger: Ledger, flavors: set[str]) -> list[str]:
-    """`rejected_in` the pools that could use nodes of *flavors*, which have changed."""
+    """`rejected_in` for the pools that can use nodes of *flavors*, which have changed."""
     return rejected_in(ledger, lambda name: not (own := ledger.pools[name].flavors) or not flavors.isdisjoint(own))
 
 
 def flavors_freed(entry: Entry) -> set[str]:
-    """Flavors of the nodes that become free when the gang ends: a cluster's scheduler may count there what is not counted here.
+    """Flavors of the nodes that become free when the gang ends, on which the cluster's scheduler may place others.
 
     Empty if that scheduler refused the gang: then nothing has changed for others.
     """
@@ -31,7 +31,7 @@ def flavors_freed(entry: Entry) -> set[str]:
 
 
 def place_is_free(ledger: Ledger, entry: Entry) -> bool:
-    """True if by our own count every node of its placement takes pods, and none holds more than it has."""
+    """True if, by runrig's own count, all nodes of its placement accept pods and none is overcommitted."""
     return all(
         ledger.nodes.takes(share.node, assignment.flavor)
         and min(ledger.nodes.by_name[share.node].free[REAL].values(), default=0) >= 0

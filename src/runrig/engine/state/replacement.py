@@ -1,8 +1,8 @@
-"""A lost node: where its pods go, inside the domains in which the others of their gang stay (laws T1, T2).
+"""Lost nodes: finds new nodes for their pods, in the domains of the remaining pods of the gang (rules T1, T2).
 
-The search is that of a whole gang, and only the lost pods need room.  In each group one anchor stands for all pods that stay: a
-pod that asks nothing and fits on one node only.  So a required group with pods that stay cannot go elsewhere, a group that lost
-all its pods can, and a preference is first tried near the pods that stay.
+The search is that of a whole gang, but only the lost pods need room. In each group, one anchor stands for all remaining pods: a
+pod that requests nothing and fits on one node only. So a required group with remaining pods cannot move, a group that lost all
+pods can, and a preference is first tried near the remaining pods.
 """
 
 from collections import Counter
@@ -25,13 +25,13 @@ from runrig.engine.placement.pod_slots import PodSlot, shares_of, slots_of
 from runrig.engine.placement.trial_capacity import TrialCapacity
 
 Pod = tuple[str, int]
-"""Name of its pod set, index."""
+"""(name of its pod set, index)."""
 
 
 def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], staying: Collection[Pod]) -> Placement | None:
-    """The placement of the admitted *entry* with new nodes for the pods in *lost*; None if no nodes are free.  Preempts nobody.
+    """The placement of the admitted *entry* with new nodes for the pods in *lost*; None if they do not fit. Never preempts.
 
-    Pods neither lost nor *staying* have ended: they keep what they hold, and nobody need lie near them.
+    Pods neither in *lost* nor in *staying* have ended: they keep their slots, and other pods need not be near them.
     """
     constraints = ledger.constraints(entry, tuple(each.count for each in entry.placement))
     if constraints is None:
@@ -60,7 +60,7 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
 def _with_new_slots(
     ledger: Ledger, entry: Entry, gone: Sequence[Sequence[int]], shares: Sequence[Sequence[NodeShare]]
 ) -> Placement:
-    """The placement of *entry* with new slots, in *shares*, for the pods that are *gone*."""
+    """The placement of *entry* with new slots, from *shares*, for the pods that are *gone*."""
     reserved: dict[str, int] = {}
     moved = []
     for at, (each, pod_set) in enumerate(zip(entry.placement, entry.gang.pod_sets, strict=True)):
@@ -77,9 +77,10 @@ def _with_new_slots(
 
 @dataclass(slots=True)
 class _Remaining:
-    """Cuts a tree down to what is lost.  *gone*, *stays*: per pod set.  *anchors*: nodes of pods that stand for those that stay.
+    """Reduces a tree to the lost pods.
 
-    *whole*: every required group has its pods that stay in one domain, as far as it was looked at.
+    *gone*, *stays*: per pod set. *anchors*: nodes of the anchors, which stand for remaining pods.
+    *whole*: the remaining pods of every required group checked so far are in one domain.
     """
 
     topology: TopologyIndex
@@ -94,7 +95,7 @@ class _Remaining:
         return self._pared(root)[0]
 
     def _pared(self, node: ConstraintNode) -> tuple[ConstraintNode | None, Counter[str]]:
-        """*node* with the lost pods, and one that stands for those that stay; and the latter's nodes."""
+        """(*node* with the lost pods and an anchor for the remaining ones; the nodes of the remaining ones)."""
         pared = [self._pared(each) for each in node.parts]
         parts = tuple(part for part, _ in pared if part is not None)
         stay = Counter[str]()
@@ -114,7 +115,7 @@ class _Remaining:
         return replace(node, pods=pods, parts=parts), stay
 
     def _pods(self, node: ConstraintNode, stay: Counter[str]) -> Iterator[tuple[int, int]]:
-        """The lost ones of a leaf; adds the nodes of the others to *stay*."""
+        """Yields the lost pods of a leaf; adds the nodes of the others to *stay*."""
         for at, count in node.pods:
             indices = range(self._next[at], self._next[at] + count)
             self._next[at] += count
@@ -124,7 +125,7 @@ class _Remaining:
                 yield at, lost
 
     def _anchor(self, group: ConstraintNode, stay: Counter[str]) -> int:
-        """In the domain that has most of those that stay; of a gang that may stand anywhere, one of the finest level."""
+        """Creates an anchor in the domain with most remaining pods; without a level, in one of the finest level. Returns its index."""
         level = group.level if group.level > ROOT else max(self.topology.node_level - 1, 0)
         domains = Counter[int]()
         for node, count in stay.items():
@@ -142,7 +143,7 @@ class _Remaining:
 
 
 class _Anchored(TrialCapacity):
-    """*anchors*, shapes that ask nothing, have room on one node each, and come first."""
+    """*anchors* are shapes that request nothing and fit on one node each; they come first."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ def _anchor_shape(node: str) -> PodShape:
 def _shares(
     ledger: Ledger, wanted: Sequence[PodRequest], constraints: PlacementConstraints, anchors: Sequence[str]
 ) -> Sequence[Sequence[NodeShare]] | None:
-    """Where *wanted* goes, in order; None if there is no place."""
+    """New nodes for *wanted*, in order; None if they do not fit."""
     layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
     capacity = _Anchored(ledger.nodes, constraints.labels, shapes_of(wanted), layers, list(dict.fromkeys(anchors)))
     everything = [*wanted, *(PodRequest((), _anchor_shape(node).flavor, 1) for node in anchors)]

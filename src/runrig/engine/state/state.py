@@ -1,7 +1,7 @@
-"""The state: what is declared, what was submitted, and the ledger; changed by actions only.
+"""The state: what is declared and submitted, and the ledger. Only actions change it.
 
-`apply` is the one meaning of every action.  Loading rows, replaying the event log and deciding live all go through it, so
-that they cannot disagree.  It notes which rows an action touched; a commit writes those.
+`apply` defines the effect of every action. Loading rows, replaying the event log and live decisions all use it, so they cannot
+disagree. It records which rows an action changes, for the next commit.
 """
 
 from collections import Counter
@@ -67,16 +67,16 @@ ON_NODES = (Status.INITIALIZING, Status.RUNNING)
 
 
 class State:
-    """One server's working copy.  Not safe for threads: the caller holds a lock.
+    """One server's working copy. Not thread-safe: the caller holds a lock.
 
-    *fixed_nodes*: a gang that not even the empty cluster could hold is refused at once (law P3).  *topology*: pools may have topology keys.
-    *active*: attempts that are on nodes; *unsteady*: those of them that do not run yet, or are to run again.
-    *current*: per group, the latest attempt of each pod; not kept while no pod has had a second one, which is so of most groups:
-    then a pod has one attempt, or none if it was left out.
-    *alive*: per pool, how many of its workflows have not ended.  *on_hold*: workflows on hold; *aside*: those of them that the
-    server failed at, which a cycle does not look at (law W8).
-    *taken_over*: nodes as the backend showed them when *nodes* became the same, but for their flavor.
-    *deadlines*: a heap; stale entries are passed over when they are due.
+    *fixed_nodes*: gangs that do not fit even in the empty cluster are rejected (rule P3). *topology*: pools may have topology
+    keys.
+    *active*: attempts on nodes; *unsteady*: those of them that are not running yet, or that restart.
+    *current*: per group, the latest attempt of each pod. Only kept once some pod has a second attempt, which is rare.
+    *alive*: per pool, number of workflows that have not ended. *on_hold*: workflows on hold; *aside*: those of them that were
+    set aside (rule W8).
+    *taken_over*: nodes as the backend reported them when they were last adopted.
+    *deadlines*: a heap; outdated entries are skipped when they are due.
     """
 
     def __init__(self, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
@@ -109,7 +109,7 @@ class State:
 
     @classmethod
     def load(cls, loaded: Loaded, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> "State":
-        """The state that the rows describe."""
+        """Builds the state from rows."""
         state = cls(fixed_nodes=fixed_nodes, place=place, topology=topology)
         state.revision = loaded.revision
         state.specs = dict(loaded.specs)
@@ -132,7 +132,7 @@ class State:
             state.put_group(group)
         for key, group in state.groups.items():
             for task in state.current_tasks(key) if group.attempt else ():
-                if left_out(group, task):  # it has rows of earlier attempts only (law A3)
+                if left_out(group, task):  # only has rows of earlier attempts (rule A3)
                     del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
         state.aside = {each.id for each in loaded.workflows if each.set_aside}
@@ -162,7 +162,7 @@ class State:
         return self.spec_of(key[0]).group(key[1])
 
     def current_tasks(self, key: GroupKey) -> list[Task]:
-        """The latest attempt of each pod of a group, by name.  O(its pods)."""
+        """The latest attempt of each pod of a group, by name. O(its pods)."""
         pods = self.current.get(key)
         if pods is not None:
             return [self.tasks[TaskKey(key[0], name, retry)] for name, retry in sorted(pods.items())]
@@ -184,13 +184,13 @@ class State:
         return found
 
     def slot(self, task: Task) -> PodSlot | None:
-        """Returns what the gang holds for the pod now; not where the attempt runs if that node is lost.  None: there are no nodes."""
+        """The pod's current slot in its gang; the attempt runs elsewhere if that node is lost. None: there are no nodes."""
         entry = self.ledger.entries.get(f"{task.workflow}/{task.group}")
         slots = [] if entry is None else self._slots.of(entry.placement, task.spec)
         return slots[task.index] if slots else None
 
     def groups_of(self, workflow: str) -> list[Group]:
-        """In the order of the file."""
+        """The groups of a workflow, in the order of the file."""
         return [self.groups[workflow, each.name] for each in self.spec_of(workflow).groups]
 
     # ------------------------------------------------------------ changing
@@ -200,7 +200,7 @@ class State:
             self.apply(action, at)
 
     def apply(self, action: Action, at: float) -> None:
-        """Changes the state as *action* says, at time *at*.  What only a bug asks for raises IllegalStep and changes nothing."""
+        """Applies *action* at time *at*. Raises IllegalStep, and changes nothing, for actions that only a bug can cause."""
         match action:
             case MoveTask() | RetryTask() | RestartTask():
                 self._move_task(action, at)
@@ -253,7 +253,7 @@ class State:
                 self._all_again(rejected_in(self.ledger, pool.name.__eq__), at)
 
     def _try_again(self, flavors: set[str], at: float) -> None:
-        """Nodes of *flavors* changed: gangs that could use them and that the cluster's scheduler refused are tried again (law T7)."""
+        """Nodes of *flavors* changed: retries gangs that could use them and that the cluster's scheduler refused (rule T7)."""
         self._all_again(rejected_on(self.ledger, flavors), at)
 
     def _all_again(self, gangs: Iterable[str], at: float) -> None:
@@ -355,7 +355,7 @@ class State:
             self._start_tasks((workflow, name), action.placement)
 
     def _start_tasks(self, key: GroupKey, placement: Placement) -> None:
-        """Each pod gets its node and GPUs; the pods that were not granted are left out of this attempt."""
+        """Assigns node and GPUs to each pod. Pods that were not granted are left out of this attempt."""
         granted = {each.pod_set: (each.count, slots_of(each.shares)) for each in placement}
         for task in self.current_tasks(key):
             count, pods = granted[task.spec]
@@ -370,7 +370,7 @@ class State:
     # ------------------------------------------------------------ rows
 
     def take_changes(self) -> tuple[RowChange, ...]:
-        """The rows that changed since the last call; workflows that have finished leave the memory with it."""
+        """Returns the rows that changed since the last call, and removes finished workflows from memory."""
         changed, self._changed = self._changed, ChangedRows()
         changes = (
             *changed.of_cluster(self.flavors, self.nodes, self.cohorts, self.pools),

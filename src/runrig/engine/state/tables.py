@@ -1,4 +1,4 @@
-"""What of a state those functions of this room use that stand apart from it."""
+"""The part of a state that functions outside it use."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from runrig.engine.state.deadlines import Deadline
 
 
 class Tables(Protocol):
-    """Part of `State`, which says what each of these means."""
+    """A part of `State`; see there for the meaning of each field."""
 
     aside: set[str]
     deadlines: list[Deadline]

@@ -1,4 +1,4 @@
-"""The attempts of all pods, by key.  Of 100,000 workflows that wait most have one task, of which there is nothing to say yet."""
+"""The attempts of all pods, by key. Saves memory: most of 100,000 waiting workflows have one task without any data of its own."""
 
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
@@ -11,17 +11,17 @@ WAITS = (Status.WAITING, Status.SCHEDULING)
 
 
 class TaskTable(MutableMapping[TaskKey, Task]):
-    """Keeps only the kind of a first attempt that waits, one for each workflow; workflows share kinds.
+    """Stores a waiting first attempt, one per workflow, only as its kind, which workflows share.
 
-    *records*: all others; every attempt that has been on a node is there, and quicker to find.
+    *records*: all other attempts, including every one that has been on a node; faster to look up.
     """
 
     def __init__(self) -> None:
         self.records: dict[TaskKey, Task] = {}
-        self._kinds: dict[str, Task] = {}  # workflow → its task, but for the workflow
+        self._kinds: dict[str, Task] = {}  # workflow → its task, without the workflow
 
     def _waits(self, key: TaskKey) -> bool:
-        """True if only the kind of this one is kept."""
+        """True if only the kind of this attempt is stored."""
         kind = self._kinds.get(key.workflow)
         return kind is not None and kind.name == key.task and not key.retry_id
 
@@ -32,14 +32,14 @@ class TaskTable(MutableMapping[TaskKey, Task]):
         return task
 
     def find(self, key: TaskKey) -> Task | None:
-        """The attempt *key*; None if it is not there."""
+        """The attempt *key*; None if it does not exist."""
         task = self.records.get(key)
         if task is None and self._waits(key):
             return replace(self._kinds[key.workflow], workflow=key.workflow)
         return task
 
     def discard(self, key: TaskKey) -> None:
-        """Drops the attempt *key* if it is there."""
+        """Removes the attempt *key* if it exists."""
         if self.records.pop(key, None) is None and self._waits(key):
             del self._kinds[key.workflow]
 
@@ -70,7 +70,7 @@ class TaskTable(MutableMapping[TaskKey, Task]):
 
 
 def _kind_of(task: Task) -> Task | None:
-    """Returns what *task* shares with others; None if there is more to say of it."""
+    """The part of *task* that is shared with others; None if it has data of its own."""
     if task.status not in WAITS:
         return None
     kind = _kind(task.name, task.group, task.spec, task.index, task.lead, task.status)

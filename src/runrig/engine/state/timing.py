@@ -1,4 +1,4 @@
-"""Where the time of a workflow goes: moved on by the actions that change what it does (`domain.times`)."""
+"""How a workflow spends its time, updated by actions that change what it does (`domain.times`)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,17 +20,17 @@ from runrig.domain.times import Moment, Times, as_far_as_known, moment_of
 from runrig.domain.workflows import ExitCode, Group, Task, Workflow
 
 LOST = (ExitCode.BACKEND_ERROR, ExitCode.EVICTED, ExitCode.PREEMPTED)
-"""Codes of attempts that did not end by their own program."""
+"""Exit codes of attempts that did not end by themselves."""
 
 
 def times_of(workflow: Workflow) -> Times:
-    """Its times, also of a workflow of an older release."""
+    """Its times, computed for workflows of older releases."""
     kept = workflow.times
     return kept or as_far_as_known(workflow.submit_time, workflow.start_time, workflow.end_time, workflow.status)
 
 
 def timed_by(action: Action) -> str | None:
-    """The workflow whose class of time *action* may change; None if it changes none."""
+    """The workflow whose class of time *action* may change; None if there is none."""
     match action:
         case Submit(workflow):
             return workflow.id
@@ -50,7 +50,7 @@ def submitted(workflow: Workflow) -> Workflow:
 
 
 def timed(workflow: Workflow, groups: Iterable[Group], at: float) -> Workflow:
-    """*workflow* itself if it does the same from *at* on as before."""
+    """*workflow* with updated times; itself if its class does not change at *at*."""
     held, statuses = workflow.held_by is not None, {group.status.value for group in groups}
     before = times_of(workflow)
     after = before.moved(at, None if workflow.status.finished else moment_of(statuses, held=held))
@@ -58,7 +58,7 @@ def timed(workflow: Workflow, groups: Iterable[Group], at: float) -> Workflow:
 
 
 def lost(workflow: Workflow, admitted_at: float | None, before: Task | None, at: float) -> Workflow:
-    """An attempt of it, which began when its gang was admitted or the attempt *before* it ended, was lost at *at*."""
+    """Marks an attempt as lost at *at*; it began when its gang was admitted or when the attempt *before* ended."""
     if admitted_at is None:
         return workflow
     begin = max(admitted_at, (before and before.end_time) or 0.0)

@@ -1,10 +1,10 @@
-"""What a group waits for inside its workflow (law W1)."""
+"""What a group waits for inside its workflow (rule W1)."""
 
 from runrig.domain.workflows import Group, Status
 from runrig.engine.state.state import State
 
 
 def groups_before(state: State, group: Group) -> tuple[str, ...]:
-    """Groups that must be COMPLETED before *group* is queued, and are not, in the order of the file."""
+    """Groups that must be COMPLETED before *group* is queued but are not, in the order of the file."""
     upstream = state.group_spec((group.workflow, group.name)).upstream
     return tuple(name for name in upstream if state.groups[group.workflow, name].status is not Status.COMPLETED)
