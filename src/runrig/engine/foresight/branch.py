@@ -1,6 +1,6 @@
-"""A branch: a state of its own, changed by an edit and run forward at one instant until it rests.
+"""A branch: a separate state, changed by an edit and run forward at one moment until it settles.
 
-Whatever is to stop is gone at once, and nothing ends by itself.  Pure: what comes out is an `Outcome`.  The state is used up.
+Work that must stop has stopped immediately, and nothing ends by itself. Pure: the result is an `Outcome`. The state is used up.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ from runrig.engine.lifecycle.gangs import gang_of
 from runrig.engine.state.state import State
 
 STEPS_PER_PART = 120
-"""So much is looked at or changed between two looks at the budget."""
+"""Number of evaluations or changes between two checks of the budget."""
 
 _STARTING, _RUNNING = TaskFact(Phase.STARTING), TaskFact(Phase.RUNNING)
 _STOPPED = TaskFact(Phase.ENDED, 143)
@@ -35,9 +35,9 @@ _STOPPED = TaskFact(Phase.ENDED, 143)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit that a plan tries.  *actions*: as the command would commit them; *specs*: those that they need, by hash.
+    """An edit that a plan tries. *actions*: as the command would commit them. *specs*: those that they need, by hash.
 
-    *lost*: nodes that lose their pods with it; the actions take them out of use.  *drained*: nodes that become empty by law N2.
+    *lost*: nodes that lose their pods; the actions take them out of use. *drained*: nodes that are drained (rule N2).
     """
 
     actions: tuple[Action, ...] = ()
@@ -48,14 +48,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Where a branch stops though it does not rest yet.  *steps*: gangs looked at and things changed; counted, never timed."""
+    """When a branch stops even if it has not settled. *steps*: gangs evaluated and changes made; never measured in time."""
 
     cycles: int = 100
     steps: int = 200_000
 
 
 class StateBranch:
-    """*state* is changed.  Draw `run` to its end, then ask for the `outcome`."""
+    """Changes *state*. Exhaust `run`, then call `outcome`."""
 
     def __init__(self, state: State, edit: Edit, now: float, budget: Budget = Budget()) -> None:
         self._state, self._now, self._budget = state, now, budget
@@ -70,7 +70,7 @@ class StateBranch:
         self._rests = False
 
     def run(self) -> Iterator[None]:
-        """Yields between two parts, where the caller may give it up."""
+        """Yields between parts, where the caller may abandon it."""
         self._state.specs.update(self._edit.specs)
         self._state.apply_all(self._edit.actions, self._now)
         self._note(self._edit.actions)
@@ -89,7 +89,7 @@ class StateBranch:
             lost = frozenset()
 
     def _observed(self, lost: frozenset[str]) -> Observation:
-        """Returns that all that is to stop has ended, and all that is on the nodes in *lost*; the rest goes on as it was."""
+        """An observation in which everything that must stop, and everything on the nodes in *lost*, has ended; the rest still runs."""
         state, tasks = self._state, self._state.tasks
         facts: dict[TaskKey, TaskFact] = {}
         for key in state.unsteady:
@@ -135,7 +135,7 @@ class StateBranch:
         self._touched[gang] = None
 
     def outcome(self, *, nodes: bool) -> Outcome:
-        """*nodes*: whether the edit may change what fits on empty nodes."""
+        """*nodes*: True if the edit can change what fits on empty nodes."""
         state, now = self._state, admitted(self._state)
         return Outcome(
             revision=state.revision,
@@ -157,7 +157,7 @@ class StateBranch:
         )
 
     def _party(self, id: str) -> PlanGang:
-        """A gang that was released is no longer in the ledger; one that has ended is still in the state, whose changes nobody took."""
+        """Describes a gang by its workflow, because released gangs are not in the ledger; ended ones are still in the state."""
         workflow, _, group = id.partition("/")
         gang = gang_of(self._state.workflows[workflow], self._state.group_spec((workflow, group)))
         return plan_gang(gang, self._at_first.get(id, self._placements.get(id, ())))

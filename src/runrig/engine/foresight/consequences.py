@@ -1,6 +1,6 @@
-"""Consequences of an edit: the difference of two branches of one state, one with the edit and one without.
+"""The consequences of an edit: the difference between two branches of one state, with and without the edit.
 
-What happens anyway, because the next cycles would do it, is in both and so in no difference.  Lists are in the order of the ids.
+What the next cycles would do anyway is in both, so it is not listed. Lists are in the order of ids.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ K = TypeVar("K", bound=PlanGang)
 
 
 def concerns_nodes(edit: Edit) -> bool:
-    """Whether what fits on empty nodes may be another with the edit."""
+    """True if the edit can change what fits on empty nodes."""
     return any(
         isinstance(each, PutNode | DropNode | SetFlavors) or (isinstance(each, PutPool) and _other_nodes(each))
         for each in edit.actions
@@ -70,7 +70,7 @@ class _Both:
         self._gangs = sorted({**without.runs, **with_it.runs})
 
     def _runs(self, outcome: Outcome, gang: str) -> Placement | None:
-        """A gang that only the other branch touched stands as it did at first."""
+        """The gang's placement at the end. A gang that only the other branch touched is unchanged."""
         return outcome.runs[gang] if gang in outcome.runs else self._ran(gang)
 
     def _ran(self, gang: str) -> Placement | None:
@@ -83,7 +83,7 @@ class _Both:
                 yield _planned(PlanStart, _party(self._new, self._old, gang), nodes=_nodes(placement))
 
     def waits(self) -> Iterator[PlanStart]:
-        """Over, like what a deleted pool cancels, is not waiting."""
+        """Yields gangs that no longer start. Ended gangs, such as those of a deleted pool, are not included."""
         for gang in self._gangs:
             placement = self._runs(self._old, gang)
             if placement is None or self._runs(self._new, gang) is not None:
@@ -103,7 +103,7 @@ class _Both:
             yield _planned(PlanLoss, self._new.parties[gang], cause="" if why is None else why.cause, then=then)
 
     def _same(self, gang: str) -> bool:
-        """It stops, or ends, without the edit too."""
+        """True if it stops or ends in the same way without the edit."""
         old, new = self._old, self._new
         return (old.stopped.get(gang), old.ended.get(gang)) == (new.stopped.get(gang), new.ended.get(gang))
 
@@ -141,7 +141,7 @@ def _preempted(here: Outcome, there: Outcome) -> Iterator[PlanPreempted]:
 
 
 def _exposed(without: Outcome, with_it: Outcome) -> Iterator[PlanExposed]:
-    """Yields the gangs that run in both and that law R2 protects only without the edit."""
+    """Yields gangs that run in both branches and that rule R2 protects only without the edit."""
     before = {gang.gang for excess in without.excesses.values() for gang in excess.gangs}
     for excess in with_it.excesses.values():
         gangs = tuple(gang for gang in excess.gangs if gang.gang not in before and not _began(with_it, gang.gang))

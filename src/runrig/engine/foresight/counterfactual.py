@@ -1,9 +1,9 @@
-"""Would it start if: for each dial the first value with which the next cycle starts a gang that waits.
+"""Would it start if: for each dial, the first value with which the next cycle starts a waiting gang.
 
-Whatever is told as an answer was run by the engine, as a whole cycle on trial.  A value is left out only where a necessary
-condition of its start does not hold, or, for the owner's changes in a state at rest, where a look at the gang finds nothing
-(nobody before it would be looked at otherwise).  Nothing is taken to be monotone: with more quota somebody else may take the
-nodes.  A dial whose budget ends is NOT_PROVEN, never "none".
+Every reported answer was run by the engine as a complete cycle in a what-if run. A value is skipped only if a necessary
+condition for a start does not hold or, for the owner's changes in a settled state, if evaluating the gang finds nothing (no
+gang ahead would then be evaluated). Nothing is assumed to be monotone: with more quota, another gang may take the nodes. A dial
+whose search limit is reached is NOT_PROVEN, never "none".
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -26,23 +26,23 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.scheduling.admission import look_at
 
 MOST_RUNS = 64
-"""How many values of a dial are run."""
+"""Maximum number of values of a dial that are run."""
 
 MOST_SET_RUNS = 16
-"""How many sets of workflows that end are run, and how many to leave out what is spare."""
+"""Maximum number of sets of ending workflows that are run, and of runs to find members that are not needed."""
 
 MOST_REFUTED = 256
-"""How many values of a dial are refuted one by one; each takes a trial of its own."""
+"""Maximum number of values of a dial that are refuted individually; each needs a what-if run of its own."""
 
 MOST_PAIRS = 2500
-"""How many pairs of the owner's changes are looked at."""
+"""Maximum number of pairs of the owner's changes that are examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
     """What the engine does with a gang after *changes*: one, or a pair of the owner's.
 
-    *counts*: pods per pod set that start.  *stops*: gangs that are preempted for it.  *instead_of*: what else is different from the
+    *counts*: pods per pod set that start. *stops*: gangs that are preempted for it. *instead_of*: other differences from the
     next cycle without the changes.
     """
 
@@ -57,7 +57,7 @@ class Counterfactual:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """*at_rest* False: the next cycle does something even without a change.  *answers*: at most one per dial."""
+    """*at_rest* False: the next cycle does something even without a change. *answers*: at most one per dial."""
 
     at_rest: bool
     answers: tuple[Counterfactual, ...]
@@ -75,7 +75,7 @@ class TrialCycle:
 
 
 class Search:
-    """*entry* waits in *ledger*.  *now*: of the next cycle."""
+    """The search for one gang, *entry*, which waits in *ledger*. *now*: the time of the next cycle."""
 
     def __init__(self, ledger: Ledger, entry: Entry, reach: Reach, now: float) -> None:
         self._ledger, self._reach, self._now = ledger, reach, now
@@ -88,7 +88,7 @@ class Search:
         return self._ledger.entries[self._gang.id]
 
     def run(self, *, depth: int = 1) -> Generator[None, None, Foreseen]:
-        """Yields after each value that was run: between them the ledger is as it was, and may be left alone for a while."""
+        """Yields after each value. In between, the ledger is unchanged, and the search may be paused."""
         yield from counts_asked(self._ledger, self._entry)
         answers: list[Counterfactual] = []
         tried: list[TriedDial] = []
@@ -103,7 +103,7 @@ class Search:
         return Foreseen(self._at_rest, tuple(answers), tuple(tried))
 
     def _turn(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
-        """The first value of *dial* that starts it at once, else the first that starts it after others have stopped."""
+        """The first value of *dial* that starts the gang immediately; otherwise the first that starts it after others have stopped."""
         second: Counterfactual | None = None
         refuted = refutations = runs = number = 0
         proven = True
@@ -138,7 +138,7 @@ class Search:
         return TriedDial(self._group, dial.who, dial.name, dial.size, refuted, runs, verdict)
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
-        """Returns what the next cycle does with the gang after *changes*."""
+        """What the next cycle does with the gang after *changes*."""
         found = self._cycle(changes)
         gone = {name for change in changes if isinstance(change, Ended) for name in change.workflows}
         effects = tuple(
@@ -156,7 +156,7 @@ class Search:
         )
 
     def _cycle(self, changes: Sequence[Change]) -> TrialCycle:
-        """A cycle after *changes*, undone: the whole, unless the gang has had its turn in it and did not start."""
+        """Runs a cycle after *changes* and undoes it. Stops early if the gang had its turn and did not start."""
         verdict, placement = Verdict.WAITS, Placement()
         stops: list[str] = []
         fates: dict[str, Fate] = {}
@@ -165,9 +165,7 @@ class Search:
                 trial.apply(edit)
             turn = self._entry.bucket
             if changes and turn.asleep is not None:
-                self._ledger.sleepers.wake(
-                    turn
-                )  # too many awake change no plan, and it shows when it has been looked at
+                self._ledger.sleepers.wake(turn)  # waking too many changes no plan, and shows when it was evaluated
             for action in trial.cycle():
                 match action:
                     case None:
@@ -190,13 +188,13 @@ class Search:
         return TrialCycle(verdict, placement, tuple(stops), fates)
 
     def _too_late(self) -> bool:
-        """Whether others have taken what it needs: in a cycle nothing comes back that LOW work could use."""
+        """True if others have taken what it needs. Nothing that LOW work could use is released during a cycle."""
         return not self._entry.bucket.firm and lacks(self._ledger, self._entry) > 0
 
     # ------------------------------------------------------------ refuting
 
     def _refuted(self, change: Change, dial: Dial) -> int:
-        """How many values from *change* on cannot start it; 0 if *change* has to be run."""
+        """How many values, from *change* on, cannot start it; 0 if *change* must be run."""
         ledger, gang = self._ledger, self._gang
         if dial.who is Who.OWNER:
             return int(self._owner_in_vain((change,)))
@@ -213,7 +211,7 @@ class Search:
         return lacks(self._ledger, self._entry) == NEVER
 
     def _owner_in_vain(self, changes: Sequence[Change]) -> bool:
-        """The gate would refuse it so, or at rest a look finds nothing."""
+        """True if the gate would reject the changed gang or, in a settled state, if evaluating it finds nothing."""
         ledger, changed = self._ledger, self._gang
         for change in changes:
             changed = changed_gang(changed, change)
@@ -225,13 +223,13 @@ class Search:
             trial.apply(Queue(changed))
             if lacks(ledger, self._entry):
                 return True
-            # Only in a STRICT_FIFO pool somebody else may be looked at because it has moved.
+            # Only in a STRICT_FIFO pool can another gang become head because this one moved.
             return self._at_rest and not strict and look_at(ledger, self._entry) is None
 
     # ------------------------------------------------------------ several changes
 
     def _work_that_ends(self, dial: Dial, tried: list[TriedDial]) -> Generator[None, None, Counterfactual | None]:
-        """As `_turn`, whose values are single workflows; if none of these will do, several of them."""
+        """Like `_turn`, for values that are single workflows; if none is enough, tries several together."""
         work = EndedWork(self._ledger, self._entry, holders(self._ledger, self._entry, self._reach))
         may: list[int] = work.alone().nonzero()[0].tolist()
         second: Counterfactual | None = None
@@ -251,9 +249,9 @@ class Search:
         return second
 
     def _set(self, work: EndedWork, dial: Dial) -> Generator[None, None, Counterfactual | None]:
-        """Workflows that would have to end, none of which can be left out.
+        """Workflows that must all end for the gang to start; each of them is needed.
 
-        Begins with the set that is enough by arithmetic; while somebody else takes what that leaves, one more workflow is added.
+        Starts with the set that is enough by arithmetic. While other gangs take what it frees, one more workflow is added.
         """
         together = work.least_set()
         if together is None:
@@ -273,7 +271,7 @@ class Search:
     def _without_spare(
         self, work: EndedWork, dial: Dial, together: list[int], found: Counterfactual
     ) -> Generator[None, None, Counterfactual | None]:
-        """*found*, which starts with *together*, or with fewer of them; None if the budget ends before none can be left out."""
+        """*found*, which starts with *together*, or a result with fewer; None if the limit is reached before all of them are needed."""
         runs, tried = 0, list(together)
         while tried:
             fewer = [number for number in together if number != tried[0]]
@@ -292,7 +290,7 @@ class Search:
         return found
 
     def _try_ended(self, dial: Dial, together: Sequence[int]) -> Counterfactual | None:
-        """None if it does not start, or if one is enough: each by itself has been run, or refuted."""
+        """None if it does not start, or for single workflows, which have already been run or refuted."""
         if len(together) < 2:
             return None
         names = tuple(name for number in together for name in _ended(dial.at(number)))
@@ -324,7 +322,7 @@ class Search:
         return second
 
     def _every_pair(self) -> Iterator[tuple[Change, Change]]:
-        """The smallest steps first."""
+        """Yields the pairs, smallest steps first."""
         turned = list(own_dials(self._ledger, self._entry, self._reach))
         pairs = [
             (first + second, at, first, second)
@@ -343,7 +341,7 @@ def _ended(change: Change) -> tuple[str, ...]:
 
 
 def _effects(baseline: TrialCycle, found: TrialCycle) -> Iterator[ForeseenEffect]:
-    """Yields what differs from the cycle without a change, by gang."""
+    """Yields the differences from the cycle without a change, by gang."""
     for gang in sorted({*baseline.fates, *found.fates}):
         before, after = baseline.fates.get(gang), found.fates.get(gang)
         if after is not None and after is not before:

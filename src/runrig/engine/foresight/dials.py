@@ -1,6 +1,7 @@
-"""The dials: what can be turned so that a waiting gang may start, each with its values, nearest to what is there first.
+"""The dials: what can be changed so that a waiting gang may start, each with its values, those nearest to the current one
+first.
 
-And what turning them means: the edits of a change, which `OnTrial` applies.  Reads the ledger, changes nothing.
+And what the changes mean: the edits that `OnTrial` applies. Does not change the ledger.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,10 @@ GangsOf = Callable[[str], Iterable[str]]
 
 
 class Dial(NamedTuple):
-    """*size*: how many values; *at*: the one with this number.  *gentle*: the next value adds one unit of room at most."""
+    """*size*: number of values.
+
+    *at*: the value with this number. *gentle*: each value adds at most one unit of quota to the previous one.
+    """
 
     who: Who
     name: str
@@ -55,10 +59,10 @@ class Dial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The dials that the asker may turn.  *pools*: those that they may submit to.
+    """The dials that a user may change. *pools*: those that they may submit to.
 
-    *most_s*: workflow → how many seconds it may run at most; None: without limit.  *accepts*: whether the gate would take the gang so
-    (law P3).  *gangs_of* None: all gangs are looked through.  *makes*: whether they may make this change of the administrators'.
+    *most_s*: workflow → its run time limit in seconds; None: unlimited. *accepts*: True if the gate would accept the gang (rule
+    P3). *gangs_of* None: all gangs are searched. *makes*: True if the user may make this administrator's change.
     """
 
     pools: tuple[str, ...] = ()
@@ -70,7 +74,7 @@ class Reach:
 
 
 def dials(ledger: Ledger, entry: Entry, reach: Reach) -> Iterator[Dial]:
-    """All that *reach* allows, in the order of who can turn them."""
+    """Yields all dials that *reach* allows, in the order of who can change them."""
     if Who.OWNER in reach.who:
         yield from own_dials(ledger, entry, reach)
     if Who.ADMIN in reach.who:
@@ -143,7 +147,7 @@ def _topology(pool: Pool, pod_set: PodSet, requirement: Requirement) -> Iterator
 
 
 def _asked(ledger: Ledger, entry: Entry) -> dict[int, int]:
-    """Index → the most that the full gang asks of it, in any choice of flavors."""
+    """Index → the most that the full gang requests, in any choice of flavors."""
     most: dict[int, int] = {}
     for _, request in options(ledger, entry, entry.bucket.counts, mixed=True):
         for index, amount in request:
@@ -174,7 +178,7 @@ def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 
 
 def _unallocated(ledger: Ledger, node: QuotaNode, index: int) -> int:
-    """The most that the quota of *node* can grow: a subpool takes what its parent has not given to others (law S1)."""
+    """The most that the quota of *node* can grow: a subpool can get what its parent has not given to others (rule S1)."""
     pool = ledger.pools[node.name] if node.kind is Kind.POOL else None
     if pool is None or pool.parent is None:
         return LARGEST
@@ -192,7 +196,7 @@ _WORDS: Mapping[Limited, str] = {
 
 
 def _ladder(kind: Limited, node: QuotaNode, key: str, before: int, more: int, *, endless: bool) -> Dial:
-    """One unit more, two, ... *more*; *endless*: then no limit at all."""
+    """One unit more, two more, … *more*. *endless*: finally no limit at all."""
     name = f"{node.kind.value} {node.name}"
 
     def at(number: int) -> Change:
@@ -209,7 +213,7 @@ def _ladder(kind: Limited, node: QuotaNode, key: str, before: int, more: int, *,
 
 
 def _node_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
-    """Nodes that take no pods; of those that are alike one."""
+    """Nodes that accept no pods; one of each kind of equivalent nodes."""
     flavors = {each.flavor for choice, _ in options(ledger, entry, entry.bucket.counts, mixed=True) for each in choice}
     alike: dict[object, NodeBack] = {}
     labels = tuple(key.label for key in ledger.pools[entry.gang.pool].topology_keys)
@@ -223,13 +227,13 @@ def _node_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 
 
 def back(node: Node) -> Node:
-    """*node*, ready, not cordoned, and without taints that keep pods away."""
+    """*node*, ready, not cordoned, and without taints that repel pods."""
     taints = tuple(each for each in node.taints if each.effect not in REPELLING_EFFECTS)
     return replace(node, ready=True, cordoned=False, taints=taints)
 
 
 def _ended(ledger: Ledger, entry: Entry, reach: Reach) -> Dial:
-    """Each workflow that runs or stops; who has to end soonest first, and those without a limit as they started."""
+    """Each workflow that runs or stops, earliest latest end first; those without a limit in the order in which they started."""
     names, order = ledger.holdings.names, holders(ledger, entry, reach)
     return Dial(Who.WAIT, "work that ends", len(order), lambda number: Ended((names[order[number]],)))
 
@@ -256,7 +260,7 @@ def _drains(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 def edits_of(
     ledger: Ledger, gang: Gang, changes: Sequence[Change], gangs_of: GangsOf | None = None
 ) -> list[Decision | TrialEdit]:
-    """The actions that make *changes*; the owner's queue *gang* anew, with the same id and time.  *gangs_of*: as of `Reach`."""
+    """The actions that make *changes*. The owner's changes queue *gang* again with the same id and time. *gangs_of*: see `Reach`."""
     edits: list[Decision | TrialEdit] = []
     changed = gang
     for change in changes:
@@ -303,7 +307,7 @@ def _quota_edit(ledger: Ledger, change: MoreNominal | MoreBorrowing | MoreLendin
 
 
 def changed_gang(gang: Gang, change: Change) -> Gang:
-    """*gang* after a change of its owner's."""
+    """*gang* after a change by its owner."""
     match change:
         case MoveToPool(pool):
             return replace(gang, pool=pool)

@@ -1,4 +1,7 @@
-"""Dry runs: what the next cycle would do with a workflow that is not submitted yet, or not so.  Its gangs are queued on trial."""
+"""Dry runs: what the next cycle would do with a workflow that is not submitted, or would be changed.
+
+Its gangs are queued in a what-if run.
+"""
 
 from collections.abc import Sequence
 
@@ -12,7 +15,7 @@ from runrig.engine.foresight.on_trial import OnTrial
 from runrig.engine.state.state import State
 
 MOST_LOOKS = 2_000
-"""How many gangs are looked at before it is not known what becomes of those behind them."""
+"""Maximum number of gangs evaluated; the verdict on gangs behind them is NOT_PROVEN."""
 
 
 _WAITS = (GangState.PENDING, GangState.NOMINATED)
@@ -21,8 +24,10 @@ _WAITS = (GangState.PENDING, GangState.NOMINATED)
 def dry_run(
     state: State, gangs: Sequence[Gang], now: float, *, most_looks: int = MOST_LOOKS
 ) -> tuple[GroupDryRun, ...]:
-    """One for each of *gangs*, of one workflow; what waits of it now is queued so instead.  Empty if it has started meanwhile, or another
-    one of that name has come.  *state* is afterwards what it was."""
+    """One result per gang of *gangs*, which belong to one workflow. Gangs of it that are waiting are replaced by these.
+
+    Empty if it has started in the meantime, or if another workflow has its name. Does not change *state*.
+    """
     ledger = state.ledger
     there = [ledger.entries[gang.id] for gang in gangs if gang.id in ledger.entries]
     if any(entry.gang.submitted_at != gangs[0].submitted_at or entry.state not in _WAITS for entry in there):
@@ -43,7 +48,7 @@ def dry_run(
                     found[name] = GroupDryRun(groups[name], Verdict.STARTS, _nodes(placement))
                 case Nominate(name, placement, stops) if name in found:
                     found[name] = GroupDryRun(groups[name], Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
-                case Preempt(name) if name in found:  # by its own sibling: it is as if it had not started
+                case Preempt(name) if name in found:  # by its own sibling: as if it had not started
                     found[name] = GroupDryRun(groups[name], Verdict.NOT_PROVEN)
             if looks > most_looks or all(each.verdict.starts for each in found.values()):
                 break

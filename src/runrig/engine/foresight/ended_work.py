@@ -1,8 +1,8 @@
-"""Which workflows might let a gang start by ending: arithmetic on the ledger as it stands, before any cycle is run.
+"""Which workflows might let a gang start by ending: arithmetic on the current ledger, before any cycle is run.
 
-A necessary condition, as in `refuting`, worked out for all workflows at once: what ends gives back at most what it holds.
-LOW needs quota and room that nobody holds; firm work its promise (law P2), and nodes that other firm work does not hold, for
-LOW may go for it.  Judged for the least size (law A1).
+A necessary condition, as in `refuting`, computed for all workflows together: a workflow frees at most what it uses. LOW work
+needs unused quota and room. Guaranteed work needs its guarantee (rule P2) and nodes without other guaranteed work, since LOW
+work can be preempted. Judged for the minimum size (rule A1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,19 +27,20 @@ from runrig.engine.quota.limits import ceilings, promises
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Request
 
 Chosen = NDArray[np.bool_]
-"""One per workflow."""
+"""One value per workflow."""
 
 MOST_AHEAD = 64
-"""At most so many gangs of one kind that come before are reckoned with."""
+"""Maximum number of gangs of one kind ahead that are taken into account."""
 
 MOST_TOGETHER = 256
-"""Sets of more workflows are not told."""
+"""Maximum number of workflows in a reported set."""
 
 
 class EndedWork:
-    """*workflows*: candidates, as numbers of `Ledger.holdings`, which is up to date; they are known by their place in them.
+    """*workflows*: candidates, as numbers of `Ledger.holdings`, which must be up to date.
 
-    Valid while the ledger stays as it is.
+    They are identified by their index in it.
+    Valid as long as the ledger does not change.
     """
 
     def __init__(self, ledger: Ledger, entry: Entry, workflows: Ints) -> None:
@@ -49,10 +50,10 @@ class EndedWork:
         places = np.full(len(columns.names), -1)
         places[workflows] = np.arange(self._many)
         self._slots = columns.order
-        self._who = places[columns.workflow[self._slots]]  # by place among *slots*; -1: no candidate
+        self._who = places[columns.workflow[self._slots]]  # index into *workflows*, by index into *slots*; -1: none
         leaf = ledger.leaf(entry)
         choices = list(options(ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)) if leaf.active else []
-        # Where somebody may take another flavor instead, those before it leave it more than is known.
+        # With several flavors, gangs ahead may use another one, so what they leave is unknown.
         alone = len(choices) > 1
         ways = (
             self._way(leaf, choice, request, Ahead() if alone else self._ahead(choice)) for choice, request in choices
@@ -60,23 +61,23 @@ class EndedWork:
         self._ways = [way for way in ways if way is not None]
 
     def alone(self) -> Chosen:
-        """Whether it may start once this one has ended, per workflow."""
+        """Per workflow, whether the gang may start once it has ended."""
         found = np.zeros(self._many, dtype=np.bool_)
         for way in self._ways:
             found |= way.alone(self._many)
         return found
 
     def least_set(self) -> list[int] | None:
-        """Workflows with which it may start, and without any of which it cannot, as far as is known; the first that do, in order.
+        """Workflows with which it may start, all of them needed as far as is known; the earliest in order.
 
-        None: it cannot even if all end, or it would take more than MOST_TOGETHER.
+        None: it cannot start even if all end, or more than MOST_TOGETHER are needed.
         """
         for way in self._ways:
             useful = way.useful(self._many)
             first, last = 0, len(useful)
             if not way.met_by(self._chosen(useful)):
                 continue
-            while first < last:  # more that end give more
+            while first < last:  # more ending workflows free more
                 half = (first + last) // 2
                 first, last = (first, half) if way.met_by(self._chosen(useful[:half])) else (half + 1, last)
             needed = way.nearest(self._chosen(useful[:first]))
@@ -103,7 +104,7 @@ class EndedWork:
     # ------------------------------------------------------------ who comes before it
 
     def _ahead(self, choice: Placement) -> "Ahead":
-        """Gangs that start first if it starts as *choice*.  Not those of workflows that may end themselves."""
+        """Gangs that start first if it starts as *choice*, without those of workflows that may themselves end."""
         bucket = self._entry.bucket
         less: list[tuple[Request, int]] = []
         for other in self._ledger.ranks[bucket.rank].by_pool[bucket.pool].buckets if not bucket.firm else ():
@@ -112,12 +113,12 @@ class EndedWork:
         return Ahead(self._stay(bucket), tuple(less))
 
     def _stay(self, bucket: Bucket) -> int:
-        """How many of *bucket* come before it, of at most MOST_AHEAD, and hold nothing elsewhere in their workflow."""
+        """How many gangs of *bucket* are ahead, up to MOST_AHEAD, whose workflows use nothing."""
         first = bucket.waiting[: min(bucket.ahead_of(self._entry), MOST_AHEAD)]
         return sum(not self._columns.knows(each.gang.workflow) for each in first)
 
     def _no_harder(self, other: Bucket, choice: Placement) -> Request:
-        """Returns the request of a gang of *other*, in the same pool, if it fits wherever this one does as *choice*; else nothing."""
+        """The request of a gang of *other*, in the same pool, if it fits wherever this one fits as *choice*; otherwise empty."""
         head = other.waiting[0]
         found = list(options(self._ledger, head, other.counts))
         if len(head.gang.pod_sets) > 1 or len(found) != 1:
@@ -136,7 +137,7 @@ class EndedWork:
     # ------------------------------------------------------------ what is lacking
 
     def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request, ahead: "Ahead") -> "_Way | None":
-        """Returns what one choice of flavors lacks; None if the pool no longer has a topology key that the gang asks for."""
+        """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang requests."""
         asked = ahead.and_then(request)
         lacks = list(self._headroom(leaf, asked) if leaf.kind is Kind.LOW else self._promise(leaf, asked))
         if not self._ledger.place:
@@ -149,14 +150,14 @@ class EndedWork:
         return _Way(lacks, [room for room in rooms if not room.met])
 
     def _headroom(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
-        """Yields the lack at each limit that refuses; its room grows by at most what is given back below it (law Q4)."""
+        """Yields the lack at each limit that blocks it. Room at a limit grows by at most what is freed below it (rule Q4)."""
         for index, amount in request:
             for node, left in ceilings(leaf, index, REAL):
                 if amount > left:
                     yield _Quota(amount - left, self._given(self._below(node), index))
 
     def _below(self, node: QuotaNode) -> Chosen:
-        """Returns which of *slots* hold quota below *node*."""
+        """Which of *slots* use quota below *node*."""
         if node.parent is None:
             return np.ones(len(self._slots), dtype=np.bool_)
         columns, leaves = self._columns, list(nodes_under(node))
@@ -166,7 +167,7 @@ class EndedWork:
         return found
 
     def _promise(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
-        """Law P2: only firm work gives back of it, in pools that have a cohort's quota or a pool above in common."""
+        """Rule P2: only guaranteed work frees a guarantee, in pools that share a cohort's quota or a pool above."""
         if self._ledger.nominated or self._ledger.stopping:
             return  # as in `refuting`
         for index, amount in request:
@@ -176,7 +177,7 @@ class EndedWork:
                 yield _Quota(lack, self._given(related & columns.firm[self._slots], index))
 
     def _given(self, counts: Chosen, index: int) -> Ints:
-        """Returns how much of *index* each workflow holds, in those of *slots* that count."""
+        """How much of *index* each workflow uses, in the *slots* where *counts* is True."""
         columns, given = self._columns, np.zeros(self._many, dtype=np.int64)
         amounts = np.array([dict(request).get(index, 0) for request in columns.requests], dtype=np.int64)
         counts = counts & (self._who >= 0)
@@ -192,7 +193,7 @@ class EndedWork:
         columns = []
         for resource in resources:
             free = nodes.free(need.labels, resource, EMPTY if firm else REAL).astype(np.int64)
-            if firm:  # LOW may go; other firm work stays, candidate or not
+            if firm:  # LOW can be preempted; other guaranteed work stays, candidate or not
                 taken = np.zeros(len(topology.nodes), dtype=np.int64)
                 np.add.at(taken, rows.node, rows.amounts[resource])
                 free = np.where(free == UNLISTED, UNLISTED, free - taken)
@@ -211,7 +212,7 @@ class EndedWork:
 
 
 def _related(leaf: QuotaLeaf) -> Iterator[str]:
-    """Pools whose firm work shares a pool above, or a cohort's quota, with that of *leaf*."""
+    """Pools whose guaranteed work shares a pool above, or a cohort's quota, with that of *leaf*."""
     yield leaf.name
     shared = [*leaf.pools_above, *([] if leaf.twin is None else [leaf.twin.path[-2]])]
     for top in shared:
@@ -219,13 +220,13 @@ def _related(leaf: QuotaLeaf) -> Iterator[str]:
 
 
 class Ahead(NamedTuple):
-    """Gangs that start before it if it starts: *alike* are of its own kind; of others what one asks, and how many there are."""
+    """Gangs that start before it if it starts: *alike* of its own kind; for others, the request of one and their number."""
 
     alike: int = 0
     less: tuple[tuple[Request, int], ...] = ()
 
     def and_then(self, request: Request) -> Request:
-        """Adds what all of them ask to *request*."""
+        """*request*, including the requests of all of them."""
         total = {index: amount * (1 + self.alike) for index, amount in request}
         for asked, gangs in self.less:
             for index, amount in asked:
@@ -235,16 +236,16 @@ class Ahead(NamedTuple):
 
 @dataclass(slots=True)
 class _Quota:
-    """*lack*: what is missing; *given*: what each workflow gives back of it at most."""
+    """*lack*: what is missing. *given*: the most that each workflow frees of it."""
 
     lack: int
     given: Ints
 
 
 class _Room:
-    """Domains for so many gangs, of so many pods of *need* each (*size*: pods, gangs), of which some have none.
+    """Domains for several gangs of equal pods (*size*: pods, gangs), some of which have none.
 
-    *columns*: what is free per node; a row is what *who* holds at a node.
+    *columns*: free amounts per node. A row is what *who* uses on a node.
     """
 
     def __init__(
@@ -293,14 +294,17 @@ class _Room:
         return int((self.after(chosen) // self._pods).sum()) >= self._gangs
 
     def nearest(self, chosen: Chosen) -> Ints:
-        """Returns who holds anything in the domains with most room once all *chosen* have ended; one domain for each gang."""
+        """The workflows that use the domains with the most room once all *chosen* have ended; one domain per gang."""
         most = np.zeros(len(self._now), dtype=np.bool_)
         most[np.argsort(-self.after(chosen), kind="stable")[: self._gangs]] = True
         found: Ints = self.who[most[self._domains[self._places]]]
         return found
 
     def _after(self, who: Ints) -> tuple[Ints, Ints, Ints]:
-        """Rows (who, domain, pods that fit there beside those that fit now) if all that each of *who* holds is given back; -1: nobody."""
+        """Rows (who, domain, additional pods that fit there) if everything that each of *who* uses is freed.
+
+        *who* -1: not a candidate.
+        """
         mine = who >= 0
         nodes, domains = len(self._takes), len(self._now)
         pairs, row = distinct(who[mine] * nodes + self._places[mine])
@@ -319,7 +323,7 @@ class _Room:
 
 
 class _Way:
-    """A choice of flavors, and all that it lacks."""
+    """A choice of flavors, and everything that it lacks."""
 
     def __init__(self, quota: list[_Quota], room: list[_Room]) -> None:
         self._quota, self._room = quota, room
@@ -338,7 +342,7 @@ class _Way:
         return all(room.met_by(chosen) for room in self._room)
 
     def useful(self, many: int) -> list[int]:
-        """Returns the workflows that give back anything that is lacking."""
+        """The workflows that free anything that is lacking."""
         gives = np.zeros(many, dtype=np.bool_)
         for quota in self._quota:
             gives |= quota.given > 0

@@ -1,4 +1,4 @@
-"""Why a workflow waits, where a look does not tell: whoever comes before it starts first, so the next cycle is run on trial."""
+"""Why a workflow is waiting, if gangs ahead of it start first: runs the next cycle in a what-if run."""
 
 from dataclasses import replace
 
@@ -14,14 +14,14 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.state import State
 
 MOST_LOOKS = 500
-"""How many gangs are looked at before it is not known what becomes of those behind them."""
+"""Maximum number of gangs evaluated; the verdict on gangs behind them is NOT_PROVEN."""
 
 
 def why_next(state: State, workflow: str, most_looks: int = MOST_LOOKS) -> Steps[Why]:
-    """`why`, with the verdict on each group that waits: NOT_PROVEN if more than *most_looks* gangs come before it.
+    """`why`, with a verdict on each waiting group: NOT_PROVEN if more than *most_looks* gangs are ahead.
 
-    Where it waits only because somebody before it starts, *reasons* are those that this cycle leaves, and *blockers* is empty:
-    nothing blocks it yet.  *state* is afterwards what it was.
+    If it waits only because gangs ahead start, *reasons* are those after this cycle, and *blockers* is empty: nothing blocks it
+    yet. Does not change *state*.
     """
     found = yield from why_in_steps(state, workflow)
     groups = []
@@ -40,7 +40,7 @@ def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) ->
 
 def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) -> GroupWhy:
     looks = 0
-    with OnTrial(ledger, float("inf")) as trial:  # whoever starts in it has started last
+    with OnTrial(ledger, float("inf")) as trial:  # gangs that start in it count as the latest
         for action in trial.cycle():
             match action:
                 case None:
@@ -52,5 +52,5 @@ def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) ->
             if looks > most_looks:
                 return replace(group, verdict=Verdict.NOT_PROVEN)
         if entry.state is GangState.NOMINATED:
-            return replace(group, verdict=Verdict.WAITS)  # for its targets, as it says
+            return replace(group, verdict=Verdict.WAITS)  # it waits for its targets, as reported
         return replace(group, verdict=Verdict.WAITS, reasons=drained(explain(ledger, entry)))

@@ -1,11 +1,11 @@
-"""A ledger on trial: decisions and declarations take effect on the live ledger, and all are undone in the end.
+"""What-if runs: decisions and declarations take effect on the live ledger, and are undone at the end.
 
-    with OnTrial(ledger, now) as trial:
-        trial.apply(PutPool(larger))
-        decisions = list(trial.cycle())
+  with OnTrial(ledger, now) as trial:
+      trial.apply(PutPool(larger))
+      decisions = list(trial.cycle())
 
-Nothing is copied: what is undone is what was done, so a trial costs what its steps cost.  Sleeping buckets are no exception
-(`Sleepers.begin_trial`).  Pure, as all of the engine: nothing of it reaches the state, its rows or the log.
+Nothing is copied, and each step is undone individually, so a run costs what its steps cost. This includes sleeping buckets
+(`Sleepers.begin_trial`). Pure, like the whole engine: nothing reaches the state, its rows or the log.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,17 +33,17 @@ from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.rejections import rejected_in, rejected_on
 
 TrialEdit = PutPool | PutCohort | DropCohort | PutNode | DropNode
-"""Declarations that can be undone.  Not flavors: with other flavors the whole tree is another one."""
+"""Declarations that can be undone. Flavors cannot, because they change the whole tree."""
 
 Stands = tuple[str, Entry | None, Standing | None]
-"""A gang by id, its entry and how it stood; None: it was not there."""
+"""A gang: its id, its entry and its standing; None: it did not exist."""
 
 
 class OnTrial:
-    """*now*: the time at which everything happens, in seconds since the epoch.  One trial of a ledger at a time.
+    """*now*: the time at which everything happens, in seconds since the epoch. Only one run per ledger at a time.
 
-    *cycles* False: no cycle will be asked for, so nobody who sleeps need be told of anything.
-    *same_nodes*: known afterwards; False if an edit took nodes out of the tree.  Then the next cycle looks at everybody.
+    *cycles* False: `cycle` will not be called, so sleepers need not be notified.
+    *same_nodes*: set at the end; False if an edit removed nodes from the tree. The next cycle then evaluates everything.
     """
 
     def __init__(self, ledger: Ledger, now: float, *, cycles: bool = True) -> None:
@@ -52,7 +52,7 @@ class OnTrial:
         self.same_nodes = True
 
     def __enter__(self) -> Self:
-        _ = self._ledger.tree  # what was declared before belongs to no trial
+        _ = self._ledger.tree  # earlier declarations are not part of the run
         self._effort = self._ledger.effort
         self._ledger.sleepers.begin_trial()
         if not self._cycles:
@@ -69,7 +69,7 @@ class OnTrial:
         self._ledger.effort = self._effort
 
     def apply(self, action: Decision | TrialEdit) -> None:
-        """As `State.apply`, as far as the ledger is concerned.  Raises IllegalStep."""
+        """Like `State.apply`, for the ledger only. Raises IllegalStep."""
         match action:
             case PutPool() | PutCohort() | DropCohort() | PutNode() | DropNode():
                 self._declare(action)
@@ -78,7 +78,7 @@ class OnTrial:
                 self._ledger.apply(action, self._now)
 
     def cycle(self) -> Iterator[Decision | None]:
-        """`decide`, each decision applied before the next is drawn.  Whoever has seen enough draws no more."""
+        """`decide`, with each decision applied before the next. Callers may stop early."""
         assert self._cycles
         with closing(decide(self._ledger)) as decisions:
             for action in decisions:
@@ -89,7 +89,7 @@ class OnTrial:
     # ------------------------------------------------------------ gangs
 
     def _standings(self, action: Decision) -> list[Stands]:
-        """Everybody whom *action* may change: the gang, its targets, and those who wait for it."""
+        """Everything that *action* may change: the gang, its targets, and gangs that wait for it."""
         ledger = self._ledger
         gang = action.gang.id if isinstance(action, Queue) else action.gang
         entry = ledger.entries.get(gang)
@@ -142,7 +142,7 @@ class OnTrial:
             self.apply(TryAgain(gang))
 
     def _edit(self, edit: Callable[[], None], back: Callable[[], None]) -> None:
-        """The tree follows at once, both ways: what comes after it is undone in a tree that is the same."""
+        """Updates the tree immediately, also when undoing, so that later steps are undone in the same tree."""
         self._undo.append(partial(self._follow, back))
         self._follow(edit)
 

@@ -1,4 +1,4 @@
-"""How a branch stands where it rests: values, so that two can be compared after their states are gone."""
+"""The state of a branch when it has settled: plain values, so that two can be compared after their states are gone."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from runrig.engine.state.state import State
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """*by*, *law*: of a preemption; otherwise *by* is empty, *law* None, and *cause* has the words."""
+    """*by*, *law*: for a preemption. Otherwise *by* is empty, *law* is None, and *cause* says why."""
 
     by: str = ""
     law: Law | None = None
@@ -30,12 +30,14 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A branch where it rests, or where its budget ended (*rests* False), after *cycles* and *steps*.
+    """A branch that has settled or reached its budget (*rests* False), after *cycles* and *steps*.
 
-    *ran*, *runs*: gang → where it ran at first, and runs now, None if it did not; of all that something happened to, and *parties* says
-    who they are.  *began*: those that run now and were admitted meanwhile.  *stopped*: why those stopped that did, the first time.
-    *moved*: gangs that go on with some pods elsewhere.  *ended*: gang → the status of a group that is over.  *never*: gang → why it can
-    never run, of those that wait.  *excesses*: by pool and resource.  *stays*: what keeps drained nodes from being empty.
+    *ran*, *runs*: gang → its placement at first and now, None if it did not run; for gangs that changed. *parties*: describes
+    them.
+    *began*: gangs that run now and were admitted in the branch. *stopped*: gang → why it first stopped.
+    *moved*: gangs that keep running with some pods elsewhere. *ended*: gang → the status of its group, which has ended.
+    *never*: waiting gang → why it can never start. *excesses*: by pool and resource. *stays*: gangs that still use drained
+    nodes.
     """
 
     revision: int
@@ -57,7 +59,7 @@ class Outcome:
 
 
 def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
-    """*gang* with the GPUs that it holds at *placement*; without one, with those that all of its pods ask for."""
+    """*gang* with the GPUs that it uses at *placement*; without one, those that all of its pods request."""
     counts = [each.count for each in placement] or [each.count for each in gang.pod_sets]
     asked = zip(counts, gang.pod_sets, strict=True)
     gpus = sum(count * dict(each.requests).get(GPU, 0) for count, each in asked)
@@ -68,7 +70,7 @@ def plan_gang(gang: Gang, placement: Placement = ()) -> PlanGang:
 
 
 def pool_rows(state: State) -> dict[str, PlanPoolRow]:
-    """All pools but the ARCHIVED, by name."""
+    """All pools except ARCHIVED ones, by name."""
     waiting = _waiting(state)
     gpus = gpus_by_flavor(state)
     rows = {}
@@ -91,9 +93,9 @@ def _waiting(state: State) -> dict[str, int]:
 
 
 def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[PlanGang, str]]:
-    """Returns the gangs that wait though the gate would refuse them now (law P3), with the gate's words.
+    """The waiting gangs that the gate would now reject (rule P3), with the gate's message.
 
-    *nodes*: as of `refusal`.  Where they stay as they are, only those are listed that ask for more than the quotas ever give.
+    *nodes*: see `refusal`. False: only gangs that exceed what the quotas can ever give are listed.
     """
     found: dict[str, tuple[PlanGang, str]] = {}
     allowed = _Allowed(state.ledger)
@@ -101,13 +103,13 @@ def hopeless(state: State, *, nodes: bool) -> dict[str, tuple[PlanGang, str]]:
         if not nodes and bucket in allowed:
             continue
         refused = refusal(state, bucket.waiting[0], nodes=nodes)
-        if refused is not None:  # all of a bucket get the same answer
+        if refused is not None:  # all gangs of a bucket get the same answer
             found |= {entry.gang.id: (plan_gang(entry.gang), refused.message) for entry in bucket.waiting}
     return dict(sorted(found.items()))
 
 
 class _Allowed:
-    """Tells of which buckets the quotas could ever hold a gang, in some choice of flavors.  What is the same is worked out once."""
+    """The buckets whose gangs the quotas could ever allow, in some choice of flavors. Caches limits."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -128,7 +130,7 @@ class _Allowed:
 
 
 def excesses(state: State) -> dict[tuple[str, str], PlanExposed]:
-    """Returns the excess of each pool and resource; pools without admitted LOW work are left out."""
+    """The excess of each pool and resource; pools without admitted LOW work are left out."""
     tree = state.ledger.tree
     found = {}
     for name, node in sorted(tree.pools.items()):
@@ -144,14 +146,14 @@ def excesses(state: State) -> dict[tuple[str, str], PlanExposed]:
 
 
 def _low_work(state: State, node: QuotaNode, index: int) -> list[Entry]:
-    """Preemptible gangs below *node* that use the resource at *index*, in the order of law R3."""
+    """Preemptible gangs below *node* that use the resource at *index*, in the order of rule R3."""
     pools = [name for name, pool in state.pools.items() if node.name in (name, pool.parent)]
     candidates = [each for name in pools for each in state.ledger.preemptible.get(name, ())]
     return [entry for _, entry in sorted(candidates) if any(held == index for held, _ in entry.request)]
 
 
 def drains(state: State) -> dict[str, PlanDrain]:
-    """Pools that are DELETING, by name."""
+    """DELETING pools, by name."""
     found = {}
     for name, pool in sorted(state.pools.items()):
         if pool.state is PoolState.DELETING:
@@ -161,7 +163,7 @@ def drains(state: State) -> dict[str, PlanDrain]:
 
 
 def stays(state: State, nodes: Collection[str]) -> tuple[PlanGang, ...]:
-    """Returns the gangs that hold something on *nodes*, by id."""
+    """The gangs that use *nodes*, by id."""
     here = {gang: entry for name in nodes for gang, entry in state.ledger.on_node.get(name, {}).items()}
     return tuple(plan_gang(entry.gang, entry.placement) for _, entry in sorted(here.items()))
 

@@ -1,8 +1,8 @@
-"""Necessary conditions of a start in the next cycle: where one does not hold, no cycle has to be run.
+"""Necessary conditions for a start in the next cycle: if one does not hold, no cycle has to be run.
 
-Judged for the least size that the gang accepts (law A1), with all that may go in a cycle taken as gone: what is held stays held in
-a cycle, so LOW work needs the room that is there now; firm work needs its promise (law P2), and nodes that are large enough, or
-that have room now where nobody can be stopped for it.
+Judged for the minimum size that the gang accepts (rule A1), assuming that everything that can stop in a cycle has stopped.
+Usage remains during a cycle, so LOW work needs room that is free now. Guaranteed work needs its guarantee (rule P2), and nodes
+that are large enough or, if nothing can be preempted, have room now.
 """
 
 from runrig.domain.quantities import LARGEST
@@ -17,11 +17,11 @@ from runrig.engine.quota.limits import promises
 from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, headroom
 
 NEVER = LARGEST
-"""No amount of quota would do."""
+"""No amount of quota would be enough."""
 
 
 def lacks(ledger: Ledger, entry: Entry) -> int:
-    """How many units of quota are missing at least, in the choice of flavors that lacks fewest; 0: it may start, as far as is known.
+    """The minimum number of missing units of quota, for the best choice of flavors; 0: it may start, as far as is known.
 
     NEVER: no choice of flavors has nodes that could hold it.
     """
@@ -35,7 +35,7 @@ def lacks(ledger: Ledger, entry: Entry) -> int:
 
 
 def counts_asked(ledger: Ledger, entry: Entry) -> Steps[None]:
-    """Counts in steps what `lacks` reads of the nodes."""
+    """Counts in steps what `lacks` reads from the nodes."""
     choice = next(iter(options(ledger, entry, least_counts(entry.gang.pod_sets))), None)
     if choice is not None:
         yield from counts_for(ledger, entry, choice[0], (_layer(ledger, entry),))
@@ -45,7 +45,7 @@ def _short(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> int:
     if leaf.kind is Kind.LOW:
         return max(0, *(amount - headroom(leaf, index, REAL) for index, amount in request), 0)
     if ledger.nominated or ledger.stopping:
-        return 0  # a nomination may be given up, or somebody that stops be counted on
+        return 0  # a nomination may be dropped, or a stopping gang may be counted on
     return max(0, *(amount - left for index, amount in request for _, left in promises(leaf, index)), 0)
 
 

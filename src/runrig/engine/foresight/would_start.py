@@ -1,6 +1,6 @@
-"""Finds what would let the groups of a workflow start: the search of `counterfactual`, for all of its gangs that wait.
+"""Finds changes that would let the groups of a workflow start: the search of `counterfactual` for all of its waiting gangs.
 
-Asked of a state as a whole, by name: the answer is a value, so that another process can give it.
+Takes a whole state and names, and returns plain values, so that another process can run it.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -17,7 +17,7 @@ from runrig.engine.lifecycle.submission_gate import check_flavors, refusal
 from runrig.engine.state.state import State
 
 Foresight = tuple[tuple[str, Foreseen], ...]
-"""Group names and answers, in the order of the file; groups that do not wait in the queue are left out."""
+"""Group names and answers, in the order of the file; groups that are not waiting in the queue are left out."""
 
 
 def starting_changes(
@@ -29,11 +29,12 @@ def starting_changes(
     now: float,
     makes: Callable[[Change], bool] = lambda _: True,
 ) -> Generator[None, None, Foresight]:
-    """*pools*: to which the one who asks may submit.  *makes*: as of `Reach`.  *who*: whose dials are turned.
-    *depth* 2: also pairs of the owner's changes.
+    """Searches for changes that would start the waiting groups of *workflow*.
 
-    Empty if the workflow is not known, or has ended.  Yields after each value that was tried: then, and afterwards, the state is
-    what it was.
+    *pools*: those that the user may submit to. *makes*: see `Reach`. *who*: whose dials are tried. *depth* 2: also pairs of the
+    owner's changes.
+
+    Empty if the workflow is unknown or has ended. Yields after each value tried; the state is then unchanged.
     """
     if workflow not in state.workflows:
         return ()
@@ -55,7 +56,7 @@ def starting_changes(
 
 
 def _accepted(state: State, gang: Gang) -> bool:
-    """Whether the gate would take *gang* so.  What the nodes could ever hold is left to the search, which finds no place then."""
+    """True if the gate would accept *gang*. Capacity of empty nodes is not checked: the search finds no placement then."""
     if refusal(state, Entry(gang), nodes=False) is not None:
         return False
     workflow, _, group = gang.id.partition("/")
@@ -69,7 +70,7 @@ def _accepted(state: State, gang: Gang) -> bool:
 
 
 def make_ready(state: State) -> None:
-    """Brings up to date what each search reads of *state*: a process that is forked now finds it.  O(gangs that came since)."""
+    """Updates what every search reads of *state*, so that a process forked now has it. O(gangs added since)."""
     state.ledger.holdings.refresh(partial(_most_s, state))
     state.ledger.candidates.refresh()
 
