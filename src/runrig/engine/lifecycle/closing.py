@@ -1,4 +1,4 @@
-"""Pools that are closed to submissions, and opened again (law S7)."""
+"""Pools that are closed to submissions, and opened again (rule S7)."""
 
 from dataclasses import replace
 
@@ -10,9 +10,10 @@ from runrig.engine.state.state import State
 
 
 def close(state: State, name: str, *, user: str, now: float, reason: str = "") -> Plan:
-    """Closes the pool, and so its subpools, to submissions; what waits there still starts (law S7).
+    """Closes the pool and its subpools to submissions; queued work still starts (rule S7).
 
-    *now* is in seconds since the epoch.  Raises NotFound, Conflict unless the pool is ACTIVE and open, InvalidInput for the reason.
+    *now*: in seconds since the epoch. Raises NotFound, Conflict unless the pool is ACTIVE and open, InvalidInput for the
+    reason.
     """
     pool = _active(state, name)
     if pool.closed_by is not None:
@@ -25,9 +26,9 @@ def close(state: State, name: str, *, user: str, now: float, reason: str = "") -
 
 
 def open_again(state: State, name: str) -> Plan:
-    """Ends what `close` did; nothing is left to do in a pool that is open.
+    """Undoes `close`; an empty plan if the pool is open.
 
-    Raises NotFound, and Conflict unless the pool is ACTIVE, or if it is closed with its parent.
+    Raises NotFound, and Conflict if the pool is not ACTIVE or is closed through its parent.
     """
     pool = _active(state, name)
     if pool.closed_by is None:

@@ -1,7 +1,8 @@
-"""Rows that contradict each other: what is stored twice, or follows from other rows, compared.
+"""Finds rows that contradict each other, by comparing values that are stored twice or follow from other rows.
 
-Damage that leaves a value of the right kind shows only here: a gang that asks for more than its specification, a status that its
-tasks do not have, a GPU that two gangs hold.  What is compared holds after each plan, so no server stores anything else.
+Damage that leaves a value of the right type is found only here: a gang that requests more than its specification, a status that
+does not match its tasks, a GPU used by two gangs. Everything compared holds after each plan, so servers never store
+contradictions.
 """
 
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from runrig.engine.placement.pod_slots import slots_of
 _IN_QUEUE = (GangState.PENDING, GangState.NOMINATED)
 _ON_NODES = (GangState.ADMITTED, GangState.STOPPING)
 _GANG_OF = {Status.SCHEDULING: _IN_QUEUE, Status.INITIALIZING: _ON_NODES, Status.RUNNING: _ON_NODES}
-"""Status of a group → the states that its gang may have; groups of another status have no gang."""
+"""Status of a group → the states that its gang may have; groups with another status have no gang."""
 _BEFORE_NODES = (Status.WAITING, Status.SCHEDULING)
-"""In these all pods of a group are as the group is."""
+"""In these statuses, all pods of a group have the status of the group."""
 
 
 def contradiction(loaded: Loaded) -> str | None:
-    """The first contradiction, in words that name the rows; None if there is none.  O(rows)."""
+    """The first contradiction, as a sentence that names the rows; None if there is none. O(rows)."""
     rows = _Rows(loaded)
     return next(chain(rows.of_workflows(), rows.of_gangs()), None)
 
@@ -87,7 +88,7 @@ class _Rows:
         slots = {each.pod_set: slots_of(each.shares) for each in row.placement if each.shares}
         for pod in pods.values() if slots else ():
             if pod.status not in (Status.INITIALIZING, Status.RUNNING) or pod.node not in self._open:
-                continue  # of a lost node the gang may hold another one already
+                continue  # a lost node may already have been replaced in the gang
             held = slots.get(pod.spec, [])[pod.index : pod.index + 1]
             if held != [(pod.node, pod.gpus)]:
                 yield f"task {pod.key} is on node {pod.node} with GPUs {pod.gpus}, which its gang does not hold for it"

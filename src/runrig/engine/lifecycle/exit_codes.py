@@ -1,4 +1,4 @@
-"""What an exit code means for a task: by its own rules, then its pool's (law W1; reference exit codes)."""
+"""What an exit code means for a task: by its own rules, then its pool's (rule W1; exit codes as in osmo)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,14 +6,14 @@ from runrig.domain.workflows import ExitAction, ExitCode, ExitRule, GroupKey, St
 from runrig.engine.state.state import State
 
 MOST_RETRIES = 10
-"""How often exit actions may start one pod again (RESCHEDULE)."""
+"""How often exit actions may restart a pod (RESCHEDULE)."""
 
 MOST_PREEMPTIONS = 100
-"""How often a gang may be preempted and queued again: a budget of its own (law R6)."""
+"""How often a gang may be preempted and queued again, counted separately (rule R6)."""
 
 
 def exit_action(state: State, task: Task, code: int) -> ExitAction:
-    """Returns what the task's own rules, then its pool's, say of *code*; by default 0 completes and all else fails."""
+    """The action for *code* by the task's own rules, then its pool's; by default, 0 completes and everything else fails."""
     spec = _task_spec(state, task)
     rule = _matching(spec.exit_rules, code) or _matching(_pool_rules(state, task.workflow), code)
     if rule is not None:
@@ -22,25 +22,25 @@ def exit_action(state: State, task: Task, code: int) -> ExitAction:
 
 
 def starts_again(state: State, task: Task, code: int) -> bool:
-    """True if a task that ends with *code* starts again: because its siblings do, or by its rules, MOST_RETRIES times at most."""
+    """True if a task that ends with *code* restarts: because its siblings do, or by its rules, at most MOST_RETRIES times."""
     if task.restarting:
         return True
     return exit_action(state, task, code) is ExitAction.RESCHEDULE and not retries_used_up(state, task)
 
 
 def concerns_all(state: State, task: Task) -> bool:
-    """True if the whole group goes the way of this task."""
+    """True if the end of this task decides about the whole group."""
     return task.lead or not state.group_spec((task.workflow, task.group)).ignore_nonlead_status
 
 
 def retries_used_up(state: State, task: Task) -> bool:
-    """True if the pod was started again for its own exit codes as often as it may be."""
+    """True if the pod has used up its restarts for its own exit codes."""
     former = state.attempts(task.workflow, task.name)
     return sum(each.status is Status.RESCHEDULED and not each.restarting for each in former) >= MOST_RETRIES
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:
-    """Returns what becomes of a preempted group: it is queued again (law R6) unless a rule for 3006 or the budget says otherwise."""
+    """What happens to a preempted group: it is queued again (rule R6) unless a rule for 3006 or the limit says otherwise."""
     if state.groups[key].preemptions > MOST_PREEMPTIONS:
         return ExitAction.FAIL
     specs = sorted(state.group_spec(key).tasks, key=lambda each: not each.lead)

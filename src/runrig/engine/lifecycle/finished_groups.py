@@ -1,4 +1,4 @@
-"""What follows from a group that has finished: others start or fail, and the workflow may be finished too (law W1).
+"""What follows from a finished group: other groups start or fail, and the workflow may finish (rule W1).
 
 Generators of actions, as in `workflows`.
 """
@@ -14,7 +14,7 @@ from runrig.engine.state.upstream import groups_before
 
 
 def go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """Yields what follows from a finished group: those behind it start or fail, and the workflow may be finished too."""
+    """Yields what follows from a finished group: downstream groups start or fail, and the workflow may finish."""
     if state.groups[key].status is Status.COMPLETED:
         held = state.workflows[key[0]].held_by is not None
         for group in [] if held else state.groups_of(key[0]):
@@ -26,9 +26,9 @@ def go_on(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
-    """Ends all groups behind one that did not complete, the nearest first.  O(edges of the graph).
+    """Ends all groups downstream of one that did not complete, nearest first. O(edges of the graph).
 
-    Several paths may lead to one group: its status is read when its turn comes, not when the walk begins.
+    A group can be reached by several paths, so its status is read when it is reached, not at the start.
     """
     workflow, failed = key[0], [key[1]]
     behind: dict[str, list[str]] = {}
@@ -44,7 +44,7 @@ def _fail_downstream(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def end_waiting(state: State, key: GroupKey, status: Status, code: int | None, message: str) -> Iterator[Action]:
-    """Ends a group that holds nothing."""
+    """Ends a group that uses nothing."""
     for task in state.current_tasks(key):
         if not task.status.finished:
             yield MoveTask(task.key, status, code, message)

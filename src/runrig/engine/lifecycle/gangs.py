@@ -1,4 +1,4 @@
-"""The gang that a task group becomes."""
+"""Converts task groups to gangs."""
 
 from runrig.domain.gangs import Gang, PodSet
 from runrig.domain.quantities import of_one_pod
@@ -6,7 +6,7 @@ from runrig.domain.workflows import GroupSpec, Workflow
 
 
 def gang_of(workflow: Workflow, group: GroupSpec, attempt: int = 0) -> Gang:
-    """The gang that a group becomes when it is queued."""
+    """The gang of a group that is about to be queued."""
     pod_sets = tuple(
         PodSet(each.name, each.pods, of_one_pod(each.requests), each.min_count, each.platform, each.topology)
         for each in group.tasks

@@ -1,6 +1,6 @@
-"""Workflows on hold: what of them has not started stays outside the queue (law W3).
+"""Workflows on hold: their groups that have not started stay outside the queue (rule W3).
 
-Its gangs are not in the ledger, so that they cost a cycle nothing, start nowhere, stop nobody and stand before nobody.
+Their gangs are not in the ledger, so they cost a cycle nothing and never start, preempt or block others.
 """
 
 from runrig.domain.errors import Conflict
@@ -13,9 +13,9 @@ from runrig.engine.state.upstream import groups_before
 
 
 def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
-    """Takes what has not started of the workflow out of the queue; what runs goes on.
+    """Removes the groups that have not started from the queue; running groups continue.
 
-    Raises NotFound, and Conflict if it has ended, is held already, or has nothing that has not started.
+    Raises NotFound, and Conflict if the workflow has ended, is already on hold, or has started completely.
     """
     workflow = living(state, workflow_id)
     if workflow.held_by is not None:
@@ -30,9 +30,9 @@ def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
 
 
 def end_hold(state: State, workflow_id: str) -> Plan:
-    """Queues what was held and has nothing before it, at the place of its submit time (law P4).
+    """Queues the held groups that do not wait for other groups, with the workflow's original submit time (rule P4).
 
-    Raises NotFound, and Conflict if the workflow has ended or is not held.
+    Raises NotFound, and Conflict if the workflow has ended or is not on hold.
     """
     workflow = living(state, workflow_id)
     if workflow.held_by is None:

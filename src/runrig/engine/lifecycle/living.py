@@ -1,4 +1,4 @@
-"""The workflow that somebody names who wants to change it."""
+"""Looks up the workflow that a user wants to change."""
 
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.workflows import Workflow
@@ -6,7 +6,7 @@ from runrig.engine.state.state import State
 
 
 def living(state: State, id: str) -> Workflow:
-    """The workflow *id*.  Raises NotFound, and Conflict for one that has ended and is not stored yet."""
+    """The workflow *id*. Raises NotFound, and Conflict if it has ended and is not stored yet."""
     workflow = state.workflows.get(id)
     if workflow is None:
         raise NotFound(f"no live workflow {id!r}: `runrig workflow list` shows those there are")

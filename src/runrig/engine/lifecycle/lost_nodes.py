@@ -1,4 +1,4 @@
-"""Lost nodes: which attempts ended with them, and whether their pods have other nodes to start again on (law T1)."""
+"""Lost nodes: which attempts ended with them, and whether their pods can restart on other nodes (rule T1)."""
 
 from collections.abc import Generator, Iterable, Mapping
 
@@ -10,15 +10,17 @@ from runrig.engine.state.replacement import find_replacement
 from runrig.engine.state.state import State
 
 Lost = Mapping[TaskKey, TaskFact]
-"""Attempts that ended where they cannot start again, and how.  Their node is gone, or the backend lost them on a node that
-takes no new pods."""
+"""Attempts that ended on nodes where they cannot restart, and how.
+
+Their node was removed, or the backend lost them on a node that accepts no new pods.
+"""
 
 
 def unsettled(state: State, observed: Observation, among: set[TaskKey] | None = None) -> list[TaskKey]:
-    """The active attempts from which anything can follow: nearly all run, as before, on nodes that are there.
+    """The active attempts that may require a change. Nearly all are running, as before, on existing nodes.
 
-    O(active attempts), but of those in `Observation.running` a set operation: attempts of a node that is gone end in the cycle in
-    which the backend shows that, so no others are on one.  *among*: only these are asked about; None: all.
+    O(active attempts), but only set operations for those in `Observation.running`: attempts on a removed node end in the cycle
+    that reports it, so none of these is on one. *among*: only these are examined; None: all.
     """
     tasks, nodes = state.tasks.records, state.nodes
     active = state.active if among is None else state.active & among
@@ -38,7 +40,7 @@ def unsettled(state: State, observed: Observation, among: set[TaskKey] | None = 
 
 
 def lost_in(state: State, observed: Observation, attempts: Iterable[TaskKey]) -> Lost:
-    """Returns what is lost of *attempts*, which are active."""
+    """The lost ones among the active *attempts*."""
     found = {}
     tasks, nodes = state.tasks.records, state.nodes
     for key in attempts:
@@ -60,7 +62,7 @@ def _gone(task: Task) -> TaskFact:
 
 
 def never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, str]:
-    """Gangs that lost a node before anything ran, and why: nothing is lost, so they are placed again (law T7)."""
+    """Gangs that lost a node before anything ran, and why. They lost no work, so they are placed again (rule T7)."""
     found = {}
     for key in lost:
         task, seen = state.tasks[key], observed.fact(key)
@@ -71,7 +73,7 @@ def never_begun(state: State, observed: Observation, lost: Lost) -> dict[str, st
 
 
 def fact_of(key: TaskKey, task: Task, observed: Observation) -> TaskFact | None:
-    """Returns what the backend says of *task*, whose key is *key*; a running task that it no longer knows has ended."""
+    """The backend's report on *task*; a running task that it no longer knows has ended."""
     fact = observed.fact(key)
     if fact is None and task.status is Status.RUNNING:
         return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
@@ -79,7 +81,7 @@ def fact_of(key: TaskKey, task: Task, observed: Observation) -> TaskFact | None:
 
 
 def in_turn(state: State, active: Iterable[TaskKey], lost: Lost) -> list[TaskKey]:
-    """*active* attempts by key; if some are lost, by gang in the order of law P4, so that the first in line finds room first."""
+    """*active* attempts by key; if some are lost, by gang in the order of rule P4, so that gangs ahead find room first."""
     keys = sorted(active)
     if lost:
         entries = state.ledger.entries
@@ -88,7 +90,7 @@ def in_turn(state: State, active: Iterable[TaskKey], lost: Lost) -> list[TaskKey
 
 
 def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, None, bool]:
-    """Returns whether the pod has a node to start again on.  If its node is lost, all lost pods of the gang are moved at once."""
+    """Returns True if the pod has a node to restart on. If its node is lost, all lost pods of the gang are moved together."""
     slot = state.slot(task)
     if task.key not in lost or slot is None or slot.node != task.node:
         return True
@@ -107,7 +109,7 @@ def find_new_nodes(state: State, task: Task, lost: Lost) -> Generator[Action, No
 
 
 def _moves(state: State, task: Task, fact: TaskFact, *, by: Task) -> bool:
-    """True if *task* starts again, by its own rules or because *by* does."""
+    """True if *task* restarts, by its own rules or because *by* does."""
     code = ExitCode.UNKNOWN if fact.exit_code is None else fact.exit_code
     return concerns_all(state, by) or starts_again(state, task, code)
 

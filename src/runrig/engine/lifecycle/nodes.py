@@ -1,4 +1,4 @@
-"""Nodes that people close, open and empty (laws N1, N2).
+"""Nodes that users cordon, uncordon and drain (rules N1, N2).
 
 Each function checks all names before anything changes.
 """
@@ -17,9 +17,9 @@ MOST_NAMED = 5
 
 
 def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
-    """Puts the mark on the nodes *names*, or takes it off; those that have it so already are left alone.
+    """Cordons or uncordons the nodes *names*; those already in that state are skipped.
 
-    Nothing that runs there stops.  Raises NotFound if one of them is not there.
+    Nothing on them stops. Raises NotFound if one of them does not exist.
     """
     unknown = sorted(set(names) - state.nodes.keys())
     if unknown:
@@ -34,7 +34,7 @@ def cordon(state: State, names: Collection[str], *, cordoned: bool) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrain:
-    """*plan* cordons the nodes and stops *stops*; *stays* go on there to their end.  Both by id."""
+    """*plan* cordons the nodes and stops *stops*; *stays* run to completion on them. Both are sorted by id."""
 
     plan: Plan
     stops: tuple[Entry, ...]
@@ -42,9 +42,9 @@ class NodeDrain:
 
 
 def drain(state: State, names: Collection[str], *, user: str, force: bool = False) -> NodeDrain:
-    """How the nodes *names* become empty: they are cordoned, and gangs that may be preempted stop as a whole, to be queued again.
+    """Drains the nodes *names*: they are cordoned, and preemptible gangs on them stop as a whole, to be queued again.
 
-    *force*: all gangs there stop.  What stops already is in neither list.  O(gangs there).  Raises NotFound.
+    *force*: all gangs on them stop. Gangs that are already stopping are in neither list. O(gangs on them). Raises NotFound.
     """
     actions: list[Action] = [*cordon(state, names, cordoned=True).actions]
     here = {gang: entry for name in names for gang, entry in state.ledger.on_node.get(name, {}).items()}

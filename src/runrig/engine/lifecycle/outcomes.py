@@ -1,4 +1,4 @@
-"""What groups and workflows that have ended came to, from how their parts ended."""
+"""The outcome of groups and workflows that have ended, from how their parts ended."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from runrig.engine.state.state import State
 
 FOR_OTHERS = (Status.FAILED_PREEMPTED, Status.FAILED_EVICTED)
 BY_OTHERS = (*FOR_OTHERS, Status.FAILED_CANCELED, Status.FAILED_EXEC_TIMEOUT)
-"""Causes for which a group stops that have nothing to do with how its own tasks end."""
+"""Causes of stopping that do not depend on how the group's own tasks end."""
 
 
 def stop_was_late(state: State, key: GroupKey) -> bool:
-    """True if somebody else stopped the group, and everything that counts of it had ended before."""
+    """True if the group was stopped from outside after everything that counts had already ended."""
     stopping, tasks = state.groups[key].stopping, state.current_tasks(key)
     if stopping in FOR_OTHERS and any(task.lead and task.status is Status.COMPLETED for task in tasks):
         return True
@@ -20,7 +20,7 @@ def stop_was_late(state: State, key: GroupKey) -> bool:
 
 
 def group_status(state: State, key: GroupKey) -> Status:
-    """Status of a group whose tasks have all ended by themselves, but for those that were stopped too late to matter."""
+    """Status of a group whose tasks have all ended by themselves, except those stopped too late to matter."""
     stopping = state.groups[key].stopping
     tasks = [task for task in state.current_tasks(key) if stopping not in FOR_OTHERS or task.status is not stopping]
     for status in (Status.FAILED_UPSTREAM, Status.FAILED_SERVER_ERROR):
@@ -33,7 +33,7 @@ def group_status(state: State, key: GroupKey) -> Status:
 
 
 def first_failure(state: State, key: GroupKey) -> str:
-    """The message of the lead if it has one, else of the first task that failed."""
+    """The message of the lead if it has one, otherwise that of the first failed task."""
     tasks = sorted(state.current_tasks(key), key=lambda task: not task.lead)
     return next((task.failure_message for task in tasks if task.failure_message), state.groups[key].failure_message)
 

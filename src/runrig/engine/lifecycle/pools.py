@@ -1,6 +1,6 @@
-"""The life of pools and cohorts: create, resize, delete, drain (subpools.md; laws Q5, Q7, R7, S1-S6).
+"""The life of pools and cohorts: create, resize, delete, drain (docs/subpools.md; rules Q5, Q7, R7, S1–S6).
 
-Each function checks a change against the whole tree and accepts or refuses all of it.  None of them stops running work.
+Each function checks a change against the whole tree, and accepts or rejects all of it. None stops running work.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from runrig.engine.lifecycle.workflows import cancel
 from runrig.engine.state.state import State
 
 RUNRIG = "runrig"
-"""The actor in the log if no user is named."""
+"""The actor in the log if no user is given."""
 
 LONGEST_DESCRIPTION = 1000
 
@@ -41,10 +41,11 @@ LONGEST_DESCRIPTION = 1000
 
 
 def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
-    """Creates *pool* or changes its settings; its subpools follow.  Only the name and the GPUs of a subpool are read (law S5).
+    """Creates *pool* or changes its settings; its subpools follow. For a subpool, only its name and GPUs are used (rule S5).
 
     Raises InvalidInput if a setting is invalid, Conflict if the name is taken or the state forbids the change (an ARCHIVED pool
-    may be created again), NotFound if the pool to update does not exist, Refused if a quota could no longer be kept (law S1).
+    can be created again), NotFound if the pool to update does not exist, Refused if the quotas of subpools no longer fit (rule
+    S1).
     """
     before = state.pools.get(pool.name)
     if before is None and not create:
@@ -70,7 +71,7 @@ def _not_archived(pool: Pool | None) -> Pool | None:
 
 
 def follow_parents(state: State) -> Plan:
-    """Gives subpools their parents' settings (law S5): an older release did not pass on the changes of a parent."""
+    """Gives subpools the settings of their parents (rule S5); an older release did not pass on changes of a parent."""
     parents = sorted({pool.parent for pool in state.pools.values() if pool.parent is not None})
     return Plan(
         tuple(
@@ -82,7 +83,7 @@ def follow_parents(state: State) -> Plan:
 
 
 def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
-    """The state of *pool* after *event*.  Raises Conflict if the state forbids it; for a DELETING pool it says what still runs."""
+    """The state of *pool* after *event*. Raises Conflict if its state forbids the event."""
     after = TRANSITIONS.get((pool.state, event))
     if after is not None:
         return after
@@ -105,15 +106,15 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
 
 
 def delete_pool(state: State, name: str, *, user: str = RUNRIG) -> Plan:
-    """Archives the pool if no work is alive in it, else sets it to DELETING; cancels work that never started (law S3).
+    """Archives the pool if it has no live work, otherwise sets it to DELETING. Cancels work that never started (rule S3).
 
-    *user*: who deletes it.  Raises NotFound, and Conflict if it has subpools or is deleted already.
+    *user*: who deletes it. Raises NotFound, and Conflict if it has subpools or is already deleted.
     """
     return _delete(state, name, state.pools, user)
 
 
 def _delete(state: State, name: str, pools: Mapping[str, Pool], user: str) -> Plan:
-    """`delete_pool` with *pools* as they will be by then, so that subpools archived in the same plan no longer count."""
+    """`delete_pool` with the future *pools*, so that subpools archived in the same plan no longer count."""
     pool = pools.get(name)
     if pool is None:
         raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
@@ -141,7 +142,7 @@ def _has_started(state: State, workflow: str) -> bool:
 
 
 def archive_drained(state: State) -> Iterator[Action | None]:
-    """Archives DELETING pools without live workflows, in the very cycle in which the last one ended (law S3); None behind each."""
+    """Archives DELETING pools without live workflows, in the cycle in which the last one ended (rule S3). Yields None after each."""
     draining = [pool for pool in state.pools.values() if pool.state is PoolState.DELETING]
     for pool in sorted(draining, key=lambda pool: pool.name):
         if not state.alive[pool.name]:
@@ -153,9 +154,9 @@ def archive_drained(state: State) -> Iterator[Action | None]:
 
 
 def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
-    """Creates *cohort*, even if it was only named by others so far, or changes it.  Its parent need not exist (law Q6).
+    """Creates or changes *cohort*. It may have existed by name only, and its parent need not exist (rule Q6).
 
-    Raises InvalidInput, Conflict, NotFound, and Refused if the parents would run in a circle (law Q5).
+    Raises InvalidInput, Conflict, NotFound, and Refused if the cohorts would form a cycle (rule Q5).
     """
     before = state.cohorts.get(cohort.name)
     if create and before is not None:
@@ -173,7 +174,7 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
 
 
 def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> Plan:
-    """Deletes the cohort.  *leave_children*: its children stay under the name, as a cohort that is only named (law Q6).
+    """Deletes the cohort. *leave_children*: its children stay below it, as a cohort that is only named (rule Q6).
 
     Raises NotFound, and Conflict if it has children and *leave_children* is False.
     """
@@ -238,7 +239,7 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
 
 
 def _name_problems(pool: Pool) -> Iterator[str]:
-    """Yields what is wrong with names and description; the name of a subpool is checked by `subpools.parent_of`."""
+    """Yields problems of names and description. `subpools.parent_of` checks the name of a subpool."""
     if pool.parent is None:
         yield from filter(None, (name_problem("pool", pool.name),))
     if pool.cohort is not None:
@@ -271,8 +272,8 @@ def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
 def declare(state: State, cluster: ClusterSpec, *, prune: Collection[str] = (), user: str = RUNRIG) -> Plan:
     """The plan that makes the state match *cluster*.
 
-    Pools and cohorts that the file does not name stay, except those in *prune* ("pool/NAME", "cohort/NAME").  *user*: who
-    applies the file.  Raises what the single edits raise.
+    Pools and cohorts that are not in the file stay, except those in *prune* ("pool/NAME", "cohort/NAME"). *user*: who applies
+    the file. Raises the same errors as the individual edits.
     """
     actions: list[Action] = [*_declare_flavors(state, cluster.flavors)]
     flavors = {flavor.name: flavor for flavor in cluster.flavors}
@@ -311,7 +312,7 @@ def _declare_flavors(state: State, flavors: Iterable[Flavor]) -> Iterator[Action
 
 
 def _flavors_named(state: State) -> dict[str, set[str]]:
-    """Owner → the flavors that it names, the owner written as "pool NAME" or "cohort NAME"; ARCHIVED pools are left out."""
+    """ "pool NAME" or "cohort NAME" → the flavors that it names. ARCHIVED pools are left out."""
     named = {f"cohort {cohort.name}": {key.flavor for key in cohort.quotas} for cohort in state.cohorts.values()}
     for pool in state.pools.values():
         if pool.state is not PoolState.ARCHIVED:
@@ -323,7 +324,7 @@ def _flavors_named(state: State) -> dict[str, set[str]]:
 def _declare_pools(
     state: State, pools: Iterable[Pool], flavors: Mapping[str, Flavor], after: dict[str, Pool]
 ) -> Iterator[Action]:
-    """Yields the changes of the declared *pools*, parents before their subpools, and enters each into *after*, the future pools."""
+    """Yields the changes of the declared *pools*, parents before their subpools. *after*: the future pools; updated."""
     changed: dict[str, None] = {}
     for pool in pools:
         before = state.pools.get(pool.name)
@@ -347,7 +348,7 @@ def _declare_pools(
 
 
 def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
-    """The pool's next state; a change inherited from its parent does not count as a resize (law S5)."""
+    """The pool's next state. A change inherited from its parent does not count as a resize (rule S5)."""
     if before is None:
         return PoolState.ACTIVE
     if before.state is PoolState.ARCHIVED:
@@ -359,7 +360,7 @@ def _declared_state(state: State, before: Pool | None, pool: Pool) -> PoolState:
 
 
 def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool], user: str) -> Iterator[Action]:
-    """Deletes pools before any is declared, since an idle one makes room for another (law S1); subpools before parents."""
+    """Deletes pools before any is declared, because that can free quota for others (rule S1); subpools before parents."""
     for name in names:
         kind, _, short = name.partition("/")
         if kind == "pool" and short in after and after[short].state is PoolState.ACTIVE:
@@ -371,10 +372,10 @@ def _prune_pools(state: State, names: Iterable[str], after: dict[str, Pool], use
 def _prune_cohorts(
     cohorts: Mapping[str, Cohort], in_file: Collection[str], pools: Collection[Pool], names: Iterable[str]
 ) -> Iterator[Action]:
-    """Deletes the cohorts in *names*; a cohort is kept while anything outside the file still hangs under it.
+    """Deletes the cohorts in *names*. A cohort is kept while anything outside the file is below it.
 
-    *cohorts*: as they will be; *pools*: those outside the file.  If the file puts something under a cohort that it does not
-    declare, that cohort stays as one that is only named (law Q6).
+    *cohorts*: as they will be. *pools*: those outside the file. If the file puts something below a cohort that it does not
+    declare, the cohort stays by name only (rule Q6).
     """
     left = {name: cohort for name, cohort in cohorts.items() if name not in in_file}
     going = [left[name.partition("/")[2]] for name in names if name.startswith("cohort/") and name[7:] in left]

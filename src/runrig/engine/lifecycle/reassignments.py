@@ -1,4 +1,4 @@
-"""Workflows that go to another pool, or get another priority, before they have started (law P3)."""
+"""Workflows that change their pool or priority before they start (rule P3)."""
 
 from dataclasses import replace
 
@@ -13,9 +13,10 @@ from runrig.engine.state.state import State
 
 
 def reassign(state: State, workflow_id: str, *, pool: str | None = None, priority: Priority | None = None) -> Plan:
-    """Queues what waits of the workflow anew, in *pool* and with *priority*; None: as before.  It keeps its submit time.
+    """Queues the waiting groups again, in *pool* and with *priority*; None: unchanged. The submit time stays.
 
-    Raises NotFound, Refused if the gate would not take it there, and Conflict if it has ended, holds nodes, or is so already.
+    Raises NotFound, Refused if the gate would reject it there, and Conflict if it has ended, uses nodes, or has that pool and
+    priority already.
     """
     before = living(state, workflow_id)
     after = replace(before, pool=pool or before.pool, priority=priority or before.priority)

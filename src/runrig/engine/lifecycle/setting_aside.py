@@ -1,4 +1,4 @@
-"""A workflow at which the server failed is set aside, so that the others go on without it (law W8)."""
+"""Sets a workflow aside after an internal error, so that the others can continue (rule W8)."""
 
 from runrig.domain.gangs import GangState
 from runrig.domain.plan import Abandon, Decision, Plan, Release, SetAside, Unqueue, Withdraw
@@ -6,10 +6,7 @@ from runrig.engine.state.state import State
 
 
 def set_aside(state: State, workflow: str, error: str) -> Plan:
-    """Leaves *workflow* alone: what waits leaves the queue, and nobody waits for what stops.  *error*: the kind of failure.
-
-    A workflow that was told to stop ends with it: there is nobody who could follow its pods to their end.
-    """
+    """Removes waiting gangs of *workflow* from the queue; no gang waits for its stopping ones. *error*: the kind of failure."""
     decisions: dict[Decision, None] = {}
     for group in state.groups_of(workflow):
         entry = state.ledger.entries.get(group.gang_id)
@@ -23,6 +20,6 @@ def set_aside(state: State, workflow: str, error: str) -> Plan:
 
 
 def abandon(state: State, workflow: str, *, user: str, message: str) -> Plan:
-    """Ends a workflow that is set aside at once.  *message*: what its rows say then."""
+    """Immediately ends a workflow that is set aside. *message*: stored in its rows."""
     gangs = [group.gang_id for group in state.groups_of(workflow) if group.gang_id in state.ledger.entries]
     return Plan((*map(Release, gangs), Abandon(workflow, user, message)))

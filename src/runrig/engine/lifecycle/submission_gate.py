@@ -1,7 +1,6 @@
-"""The gate: refuses at submission what can never run, and names the limit that it exceeds (law P3).
+"""The submission gate: rejects workflows that can never run, and names the limit that they exceed (rule P3).
 
-Everything else is accepted and may wait.  The gate compares with the pool's quota and the whole cluster, never with what is
-in use now.
+Everything else is accepted and may wait. The gate considers the pool's quota and the whole cluster, never current usage.
 """
 
 from collections.abc import Sequence
@@ -51,12 +50,12 @@ def submit(
     before: int = 0,
     numbered: bool = True,
 ) -> Plan:
-    """The plan that adds the workflow to *pool* and queues its groups that depend on no other group.
+    """The plan that adds the workflow to *pool* and queues its groups that do not depend on others.
 
-    The state must hold *spec* under *spec_hash* when the plan is applied.  *spec* has the run time that the pool gives it
-    (`Pool.usual_run_time_s`).  *now* is in seconds since the epoch.  *parent*: id of
-    the workflow that this one restarts.  *before*: how many of the same name come before it in one commit.  *numbered* False: it is only
-    tried, and called NAME-?, since a number tells how many of that name everybody has submitted.  Raises NotFound and Refused.
+    When the plan is applied, the state must have *spec* under *spec_hash*, including the run time that the pool gives it
+    (`Pool.usual_run_time_s`). *now*: in seconds since the epoch. *parent*: id of the workflow that this one restarts. *before*:
+    number of workflows of the same name ahead of it in one commit. *numbered* False: a dry run, named NAME-?, because a number
+    would reveal how many workflows of that name exist. Raises NotFound and Refused.
     """
     target = open_pool(state, pool)
     check_requirements(target, spec)
@@ -79,7 +78,7 @@ def submit(
     actions: list[Action] = [Submit(workflow, tuple(Group(workflow.id, group.name) for group in spec.groups))]
     for group in spec.groups:
         gang = gang_of(workflow, group)
-        # Without the number that it would be given: there will be no such workflow.
+        # Without a number: no such workflow will exist if it is rejected.
         who = spec.name if len(spec.groups) == 1 else f"{spec.name}/{group.name}"
         _check(state, target, group, gang, who=who)
         if not group.upstream:
@@ -88,7 +87,7 @@ def submit(
 
 
 def check_again(state: State, workflow: Workflow) -> None:
-    """Raises what `submit` would raise if *workflow*, which was submitted, were submitted as it stands now."""
+    """Raises what `submit` would raise if the submitted *workflow* were submitted in its current form."""
     target, spec = open_pool(state, workflow.pool), state.spec_of(workflow.id)
     check_requirements(target, spec)
     if workflow.pool != state.workflows[workflow.id].pool:
@@ -101,7 +100,7 @@ def check_again(state: State, workflow: Workflow) -> None:
 
 
 def _check_open(state: State, pool: Pool) -> None:
-    """Raises Refused if *pool* or its parent is closed to submissions (law S7)."""
+    """Raises Refused if *pool* or its parent is closed to submissions (rule S7)."""
     for each in (pool, state.pools.get(pool.parent or "")):
         if each is not None and each.closed_by is not None and each.closed_since is not None:
             why = f" ({each.closed_reason})" if each.closed_reason else ""
@@ -115,7 +114,7 @@ def _check_open(state: State, pool: Pool) -> None:
 
 
 def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:
-    """Raises Refused if *spec* may run longer than work of *pool* is allowed to (law P6).  *who*: how the message calls it."""
+    """Raises Refused if *spec* may run longer than *pool* allows (rule P6). *who*: its name in the message."""
     asked, most = spec.exec_timeout_s, pool.max_run_time_s
     if most is None or (asked is not None and asked <= most):
         return
@@ -129,7 +128,7 @@ def _check_run_time(pool: Pool, spec: WorkflowSpec, who: str) -> None:
 
 
 def open_pool(state: State, name: str) -> Pool:
-    """The pool *name*.  Raises NotFound, or Refused if the pool takes no submissions because it is DELETING or ARCHIVED."""
+    """The pool *name*. Raises NotFound, or Refused if it is DELETING or ARCHIVED."""
     pool = state.pools.get(name)
     if pool is None:
         raise NotFound(_unknown(state, name))
@@ -145,7 +144,7 @@ def open_pool(state: State, name: str) -> Pool:
 
 
 def _unknown(state: State, name: str) -> str:
-    """The message for an unknown pool: lists the known pools, or for a subpool its siblings."""
+    """The message for an unknown pool: lists the known pools or, for a subpool, its siblings."""
     parent, delimiter, short = name.partition(SUBPOOL_DELIMITER)
     if delimiter and (above := state.pools.get(parent)) is not None and above.state is PoolState.ACTIVE:
         siblings = [pool for pool in _active(state) if pool.parent == parent]
@@ -165,9 +164,9 @@ def _named_pools(pools: Sequence[Pool]) -> str:
 
 
 def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None:
-    """Why *entry*, which waits, could never run as things are declared now; None if it could.
+    """Why the waiting *entry* can never run under the current declarations; None if it can.
 
-    *nodes* False: whether the empty cluster could hold it is not asked, which takes the longest.
+    *nodes* False: do not check whether the empty cluster could hold it, which takes the longest.
     """
     workflow, _, group = entry.gang.id.partition("/")
     pool = state.pools[entry.gang.pool]
@@ -180,9 +179,10 @@ def refusal(state: State, entry: Entry, *, nodes: bool = True) -> Refused | None
 
 
 def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, who: str, nodes: bool = True) -> None:
-    """Raises Refused unless the gang's smallest size could be admitted in some flavors and, if *nodes* are fixed, placed on them.
+    """Raises Refused unless the gang's smallest size could be admitted with some flavors and, if *nodes* are fixed, placed on
+    them.
 
-    *who*: how messages call it.
+    *who*: its name in messages.
     """
     for task in group.tasks:
         check_flavors(state, pool, task)
@@ -202,8 +202,9 @@ def _check(state: State, pool: Pool, group: GroupSpec, gang: Gang, *, who: str, 
 
 
 def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
-    """Raises Refused if *pool* lacks the task's platform, the platform does not allow a special right that the task asks for, or no
-    flavor is declared at all, so that nothing could ever run.
+    """Raises Refused unless *pool* has the task's platform and that allows the permissions that the task requests.
+
+    Also raises it if no flavor is declared.
     """
     allowed = pool.flavors or tuple(state.flavors)
     if not allowed:
@@ -229,7 +230,7 @@ def check_flavors(state: State, pool: Pool, task: TaskSpec) -> None:
 
 
 def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, int] | None:
-    """(index, limit, amount requested) of the first resource whose limit the request exceeds for ever; None if there is none."""
+    """(index, limit, amount requested) of the first resource whose limit the request can never meet; None if there is none."""
     leaf = state.ledger.leaf(entry)
     for index, amount in state.ledger.request_of(entry, choice):
         most = promise(leaf, index) if entry.bucket.firm else potential(leaf, index)
@@ -271,8 +272,11 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
 
 
 def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
-    """What would be accepted instead: less; LOW, if the pool could ever borrow as much; the pool nearby with the most quota left, if
-    that is enough."""
+    """The alternatives that would be accepted.
+
+    They are: request less; priority LOW, if the pool could ever borrow as much; the nearby pool with the most quota left, if
+    that is enough.
+    """
     tree, name = state.ledger.tree, entry.gang.pool
     ways = ["Request less"]
     if potential(tree.low[name], index) >= amount:
@@ -288,21 +292,21 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
 
 
 def _nearby(state: State, name: str) -> list[str]:
-    """The other pools below the same top-level pool that take submissions: whoever may submit to one of them may submit to all."""
+    """The other open pools below the same top-level pool: a user who may submit to one of them may submit to all."""
     top = state.pools[name].parent or name
     family = [pool.name for pool in _active(state) if top in (pool.name, pool.parent) and pool.closed_by is None]
     return [each for each in family if each != name] if state.pools[top].closed_by is None else []
 
 
 def _may_hold(state: State, entry: Entry, choice: Placement) -> bool:
-    """False only if it is proven that even an empty cluster cannot hold the gang; a search that ran out is no ground to refuse."""
+    """False only if an empty cluster provably cannot hold the gang; an unfinished search is no reason to reject it."""
     constraints = state.ledger.constraints(entry, tuple(assignment.count for assignment in choice))
     assert constraints is not None, "the keys have been checked"
     return may_hold(state.ledger.nodes, pod_requests(entry, choice), (EMPTY,), constraints)
 
 
 def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refused:
-    """The refusal: names the level without a large enough domain, else the pod set with the most pods that do not fit.
+    """The refusal: names the level without a large enough domain, otherwise the pod set with the most pods that do not fit.
 
     If each pod set fits alone, it says that they do not fit together.
     """

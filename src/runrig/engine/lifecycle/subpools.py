@@ -1,4 +1,4 @@
-"""Rules for subpools: names, what a subpool inherits, and that all subpools together fit in their parent (laws S1, S4, S5)."""
+"""Rules for subpools: names, inherited settings, and that all subpools together fit in their parent (rules S1, S4, S5)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,14 +7,14 @@ from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, closed_as, g
 from runrig.domain.quantities import FlavorResource
 
 MOST_NAMED = 10
-"""How many pools a message names at most."""
+"""Maximum number of pools that a message names."""
 
 
 def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
-    """The parent of *subpool*, which need not exist yet itself.
+    """The parent of *subpool*, which need not exist yet.
 
-    Raises InvalidInput if its name is invalid, NotFound if the parent does not exist, Refused if the parent is a subpool itself,
-    Conflict unless the parent is ACTIVE.
+    Raises InvalidInput if its name is invalid, NotFound if the parent does not exist, Refused if the parent is itself a
+    subpool, and Conflict unless the parent is ACTIVE.
     """
     name, short = subpool.parent or "", subpool.subpool_name or ""
     parent = pools.get(name)
@@ -37,13 +37,13 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
 
 
 def inherited(parent: Pool, subpool: Pool) -> Pool:
-    """*subpool* with the settings of its parent, and its share of the other resources (law S5)."""
+    """*subpool* with the settings of its parent and its share of the other resources (rule S5)."""
     after = subpool_of(parent, subpool.subpool_name or "", gpus_of(subpool.quotas), subpool.state)
     return closed_as(after, subpool)
 
 
 def followers(pools: Mapping[str, Pool], parent: Pool) -> Iterator[tuple[Pool, Pool]]:
-    """Yields (before, after) of each live subpool that the settings of *parent* change, by name."""
+    """Yields (before, after) for each live subpool that the settings of *parent* change, by name."""
     for child in children_of(pools, parent.name):
         after = inherited(parent, child)
         if after != child:
@@ -57,9 +57,9 @@ def children_of(pools: Mapping[str, Pool], parent: str) -> list[Pool]:
 
 
 def check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
-    """Raises Refused if the subpools of one parent, DELETING ones included, would have more quota than the parent (law S1).
+    """Raises Refused if the subpools of one parent, including DELETING ones, would have more quota than the parent (rule S1).
 
-    *pools*: as they would be; *changed*: the parent or one of its subpools.
+    *pools*: the future pools. *changed*: the parent or one of its subpools.
     """
     parent = pools[changed.parent or changed.name]
     children = children_of(pools, parent.name)

@@ -1,7 +1,7 @@
-"""How workflows move: from what the backend saw, from time, and from their owner (law W1; reference statuses).
+"""How the status of workflows changes: by what the backend reports, by time, and by their owner (rule W1; statuses as in osmo).
 
-Generators of actions.  The caller applies each action before it asks for the next, so that every rule reads the current state.
-`digest` and `time_out` yield None where what was begun is complete, so that a cycle may be cut there (`engine.cycle`).
+Generators of actions. The caller applies each action before requesting the next, so that every rule sees the current state.
+`digest` and `time_out` yield None where everything so far is complete, so that a cycle may be split there (`engine.cycle`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,22 +64,22 @@ _OWN_FAILURES = {
 }
 
 _QUEUED_AGAIN = {Status.FAILED_BACKEND_ERROR: ExitCode.BACKEND_ERROR, Status.FAILED_EVICTED: ExitCode.EVICTED}
-"""Causes for which a group stops that always waits again: its nodes are lost (law T1), or drained (law N2)."""
+"""Causes of stopping after which a group is always queued again: its nodes were lost (rule T1) or drained (rule N2)."""
 
 _SILENT = "it does not say why"
 
 LOOKS_PER_STEP = 10
-"""Looking what an attempt does takes a tenth of the time that moving it does."""
+"""Checking an attempt takes a tenth of the time that changing it does."""
 
 PODS_PER_STEP = 8
-"""To release a pod takes an eighth of that.  Counted before the last pod moves, so that a large gang is released in a part of its own."""
+"""Releasing a pod takes an eighth of that. Counted before the last pod changes, so that a large gang is released in a part of its own."""
 
 
 # ---------------------------------------------------------------- what the backend saw
 
 
 def digest(state: State, observed: Observation) -> Iterator[Action | None]:
-    """Yields what has started and ended since the last cycle, task by task in the order of their keys."""
+    """Yields what has started and ended since the last cycle, task by task in the order of keys."""
     turn, lost, refused = _looked_at(state, observed)
     yield from repeat(None, len(turn) // LOOKS_PER_STEP)
     yield from _refused(state, {**refused, **observed.refused})
@@ -101,11 +101,11 @@ def digest(state: State, observed: Observation) -> Iterator[Action | None]:
 
 
 _Look = tuple[list[TaskKey], Lost, Mapping[str, str]]
-"""The attempts from which anything can follow, in turn; what of them is lost; gangs that lost a node before anything ran, and why."""
+"""The attempts that may require changes, in order; those of them that are lost; gangs that lost a node before anything ran, and why."""
 
 
 def _looked_at(state: State, observed: Observation) -> _Look:
-    """Looks at all attempts together; where that fails, at one after the other, to find whose fault it is."""
+    """Examines all attempts together; if that fails, one after the other, to find the workflow that causes the error."""
     try:
         return _look(state, observed, unsettled(state, observed))
     except Exception:
@@ -188,7 +188,7 @@ def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[
 
 
 def _end_before_stop(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
-    """The stop of its group came too late for *task*, which keeps its end.  If a lead has completed, so has its group (law R6)."""
+    """Keeps the end of *task*, which ended before the stop of its group. If a lead has completed, so has the group (rule R6)."""
     if exit_action(state, task, code) is not ExitAction.COMPLETE:
         yield MoveTask(task.key, _OWN_FAILURES.get(code, Status.FAILED), code, message or f"exit code {code}")
         return
@@ -230,7 +230,7 @@ def _live_siblings(state: State, task: Task) -> list[Task]:
 
 
 def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
-    """Stops the whole gang, to be queued again: there is no room beside the pods that stay."""
+    """Stops the whole gang, to be queued again, because its lost pods do not fit next to the remaining ones."""
     key = (task.workflow, task.group)
     message = _no_place(cause)
     yield MoveTask(task.key, Status.FAILED_BACKEND_ERROR, ExitCode.BACKEND_ERROR, message)
@@ -268,7 +268,7 @@ def _finish_group(state: State, key: GroupKey) -> Iterator[Action]:
 
 
 def _still_refused(state: State, key: GroupKey) -> str:
-    """Why its gang is not tried again at once; "" if its nodes have changed since by our own count (law T7)."""
+    """Why its gang is not retried immediately; "" if, by runrig's own count, its nodes have changed since (rule T7)."""
     entry = state.ledger.entries[state.groups[key].gang_id]
     return entry.gang.refused if entry.gang.refused and place_is_free(state.ledger, entry) else ""
 
@@ -288,7 +288,7 @@ def _queue_again(state: State, group: Group, status: Status, refused: str) -> It
 
 
 def time_out(state: State, now: float) -> Iterator[Action | None]:
-    """Ends groups whose time in the queue or on nodes is up, and tries gangs again whose refusal is long enough ago."""
+    """Ends groups whose time in the queue or on nodes is up, and retries gangs that were refused long enough ago."""
     while state.deadlines and state.deadlines[0].at <= now:
         deadline = heappop(state.deadlines)
         with At(deadline.workflow):
@@ -313,14 +313,15 @@ _TIMED_OUT = {
 
 
 def next_deadline(state: State) -> float | None:
-    """The earliest time at which a group may time out, or a refused gang is tried again; None if there is none.  It may be stale,
-    never late.
+    """The earliest time at which a group may time out or a refused gang is retried; None if there is none.
+
+    It may be too early, never too late.
     """
     return state.deadlines[0].at if state.deadlines else None
 
 
 def _stop_or_end(state: State, group: Group, status: Status, message: str) -> Iterator[Action]:
-    """Stops the pods of a group; ends it at once if it has none."""
+    """Stops the pods of a group, or ends it immediately if it has none."""
     key = (group.workflow, group.name)
     entry = state.ledger.entries.get(group.gang_id)
     if entry is not None and entry.state in (GangState.ADMITTED, GangState.STOPPING):
@@ -334,9 +335,9 @@ def _stop_or_end(state: State, group: Group, status: Status, message: str) -> It
 
 
 def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> Plan:
-    """Everything of the workflow stops; what waits ends at once, and so does all of a workflow that is set aside (law W8).
+    """Stops the workflow. Waiting groups end immediately, as does everything of a workflow that is set aside (rule W8).
 
-    Raises NotFound, and Conflict for a workflow that has finished.
+    Raises NotFound, and Conflict if the workflow has finished.
     """
     message = f"cancelled by {user}" + (f": {message}" if message else "")
     if living(state, workflow_id).set_aside:
@@ -345,7 +346,7 @@ def cancel(state: State, workflow_id: str, *, user: str, message: str = "") -> P
 
 
 def _cancel(state: State, workflow_id: str, message: str, user: str) -> Iterator[Action]:
-    """Does not read what it yields: a plan of a command is applied as a whole."""
+    """Does not depend on its actions being applied, because the plan of a command is applied as a whole."""
     live = [group for group in state.groups_of(workflow_id) if not group.status.finished]
     on_nodes = [group for group in live if _holds_nodes(state, group)]
     for group in live:
