@@ -6,7 +6,7 @@ A method that returns None or an empty tuple for a value that was written has re
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.spec.yamltree import Document, Entry, Node, Place
@@ -26,31 +26,33 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raises InvalidInput with all problems by line and column; if there are very many, the first ones and the number."""
-        found = sorted(self._found, key=lambda problem: (problem.line or 0, problem.column or 0))
-        if len(found) > MOST_SHOWN:
-            rest = len(found) - MOST_SHOWN
-            found = [*found[:MOST_SHOWN], Problem(f"and {rest} more problems")]
-        if found:
-            raise InvalidInput(tuple(found))
+        raise_if_any(self._found, MOST_SHOWN)
+
+
+def raise_if_any(problems: Collection[Problem], most: int) -> None:
+    """Raises InvalidInput with *problems* by line and column; if there are more than *most*, the first ones and the number."""
+    found = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+    if len(found) > most:
+        found = [*found[:most], Problem(f"and {len(found) - most} more problems")]
+    if found:
+        raise InvalidInput(tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A value of the file, the path that leads to it, and where its problems go."""
+class TreeValue:
+    """A value of a file or manifest, and the path that leads to it.  A method that returns None has reported why."""
 
     node: Node
     path: str
-    problems: Problems
-
-    @property
-    def name(self) -> str:
-        """The last part of the path, for messages that come with a line number."""
-        name = self.path.rpartition(".")[2] or "the file"
-        return name if name.isprintable() else repr(name)
+    A_LIST: ClassVar[str] = "a list"
 
     def wrong(self, message: str) -> None:
-        """Reports *message*, preceded by the name of the field."""
-        self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
+        """Reports *message* as a problem of this value."""
+        raise NotImplementedError
+
+    def at(self, node: Node, path: str) -> Self:
+        """*node*, which is inside this value at *path*."""
+        raise NotImplementedError
 
     def expected(self, what: str) -> None:
         self.wrong(f"expected {what}, got {self.shown()}")
@@ -64,7 +66,7 @@ class Field:
             return "a list"
         if value is None:
             return "nothing"
-        text = self.node.text if len(self.node.text) <= 60 else self.node.text[:57] + "..."
+        text = shortened(self.node.text)
         return f"text {text!r}" if isinstance(value, str) else text
 
     def text(self) -> str | None:
@@ -73,6 +75,50 @@ class Field:
         hint = ". Put it in quotes." if isinstance(self.node.value, int | float) else ""
         self.wrong(f"expected text, got {self.shown()}{hint}")
         return None
+
+    def between(self, value: object, least: int, most: int) -> int | None:
+        """*value*, which must be a whole number between *least* and *most*."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.expected("a whole number")
+        elif value < least:
+            self.wrong(
+                f"{shortened(str(value))} is {'negative' if value < 0 <= least else 'too small'}: at least {least}"
+            )
+        elif value > most:
+            self.wrong(f"{shortened(str(value))} is too large: at most {most}")
+        else:
+            return value
+        return None
+
+    def items(self) -> tuple[Self, ...]:
+        if not isinstance(self.node.value, tuple):
+            self.expected(self.A_LIST)
+            return ()
+        return tuple(self.at(item, f"{self.path}[{i}]") for i, item in enumerate(self.node.value))
+
+
+V = TypeVar("V", bound=TreeValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Field(TreeValue):
+    """A value of a file, and where its problems go."""
+
+    problems: Problems
+    A_LIST = "a list, each item behind '- '"
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, for messages that come with a line number."""
+        name = self.path.rpartition(".")[2] or "the file"
+        return name if name.isprintable() else repr(name)
+
+    def wrong(self, message: str) -> None:
+        """Reports *message*, preceded by the name of the field."""
+        self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
+
+    def at(self, node: Node, path: str) -> "Field":
+        return Field(node, path, self.problems)
 
     def parsed(self, parse: Callable[[str], T]) -> T | None:
         """The result of *parse* on a text or number as written; its ValueError becomes a problem."""
@@ -91,16 +137,7 @@ class Field:
         value: object = self.node.value
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 100:
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.expected("a whole number")
-            return None
-        if value < least:
-            self.wrong(f"{value} is {'negative' if value < 0 else 'too small'}: at least {least}")
-            return None
-        if value > most:
-            self.wrong(f"{value} is too large: at most {most}")
-            return None
-        return value
+        return self.between(value, least, most)
 
     def number(self, least: float, most: float) -> float | None:
         """A number between *least* and *most*."""
@@ -132,12 +169,6 @@ class Field:
         self.expected("one of " + ", ".join(options))
         return None
 
-    def items(self) -> tuple["Field", ...]:
-        if not isinstance(self.node.value, tuple):
-            self.expected("a list, each item behind '- '")
-            return ()
-        return tuple(Field(item, f"{self.path}[{i}]", self.problems) for i, item in enumerate(self.node.value))
-
     def entries(self) -> tuple[tuple[str, "Field"], ...]:
         """The keys and values of a mapping whose keys are free."""
         if not isinstance(self.node.value, Mapping):
@@ -158,7 +189,7 @@ class Field:
         return Fields(self, what, self.node.value)
 
     def _child(self, key: str, entry: Entry) -> "Field":
-        return Field(entry.node, f"{self.path}.{key}" if self.path else key, self.problems)
+        return self.at(entry.node, f"{self.path}.{key}" if self.path else key)
 
 
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -173,11 +204,7 @@ class Fields:
     entries: Mapping[str, Entry]
 
     def get(self, name: str) -> Field | None:
-        entry = self.entries.get(name)
-        if entry is None or entry.node.value is None:
-            return None
-        path = f"{self.field.path}.{name}" if self.field.path else name
-        return Field(entry.node, path, self.field.problems)
+        return inside(self.field, self.entries, name)
 
     def need(self, name: str, example: str) -> Field | None:
         """The field, which must be there; *example* shows how to write it."""
@@ -216,6 +243,18 @@ class Fields:
             if field is not None and field.node.value not in ((), {}, False):
                 entry = self.entries[name]
                 self.field.problems.add(f"{name}: {sentence}", field.path, entry.place)
+
+
+def inside(value: V, entries: Mapping[str, Entry], name: str) -> V | None:
+    """The field *name* of the mapping *value*, which has *entries*; None without a value."""
+    entry = entries.get(name)
+    if entry is None or entry.node.value is None:
+        return None
+    return value.at(entry.node, f"{value.path}.{name}" if value.path else name)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def root(document: Document) -> Field:

@@ -55,16 +55,16 @@ def test_unquoted_quantities_are_read_as_they_are_written() -> None:
 CASES = [
     ("- a", ["document 1: expected a mapping, got a list"]),
     ("hello", ["document 1: expected a mapping, got text 'hello'"]),
-    ("kind: 3\napiVersion: v1", ["document 1, kind: expected text, got 3: put it in quotes"]),
+    ("kind: 3\napiVersion: v1", ["document 1, kind: expected text, got 3. Put it in quotes."]),
     (manifest("Cohort", "a", []), ["document 1, spec: expected a mapping, got a list"]),
     (manifest("Cohort", "a", "x"), ["document 1, spec: expected a mapping, got text 'x'"]),
-    (manifest("Cohort", 7), ["document 1, metadata.name: expected text, got 7: put it in quotes"]),
+    (manifest("Cohort", 7), ["document 1, metadata.name: expected text, got 7. Put it in quotes."]),
     ({**manifest("Cohort", "a"), "metadata": {}}, ["document 1: metadata.name is missing"]),
     (manifest("Cohort", ""), ["document 1: metadata.name is missing"]),
-    (manifest("Node", "n", version="v1", meta={"labels": {"x": True}}), ["document 1, metadata.labels.x: expected text, got true: put it in quotes"]),
+    (manifest("Node", "n", version="v1", meta={"labels": {"x": True}}), ["document 1, metadata.labels.x: expected text, got true. Put it in quotes."]),
     (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "fairSharing": {"weight": -1}}), ["document 1, spec.fairSharing.weight: '-1' is negative: amounts start at 0"]),
     (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "resourceGroups": {}}), ["document 1, spec.resourceGroups: expected a list, got a mapping"]),
-    (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "preemption": {"withinClusterQueue": 1}}), ["document 1, spec.preemption.withinClusterQueue: expected text, got 1: put it in quotes"]),
+    (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "preemption": {"withinClusterQueue": 1}}), ["document 1, spec.preemption.withinClusterQueue: expected text, got 1. Put it in quotes."]),
     (manifest("WorkloadPriorityClass", "a", value="high"), ["document 1, value: expected a whole number, got text 'high'"]),
     (manifest("WorkloadPriorityClass", "a", value=2**31), ["document 1, value: 2147483648 is too large: at most 2147483647"]),
     (workload("w", {"podSets": [{"count": -1, "template": pod()}]}), ["document 1, spec.podSets[0].count: -1 is negative: at least 0"]),
@@ -77,7 +77,7 @@ CASES = [
     (workload(meta={"creationTimestamp": "yesterday"}), ["document 1, metadata.creationTimestamp: 'yesterday' is not a time: write such as 2026-01-31T12:00:00Z"]),
     (workload(meta={"creationTimestamp": "2026-02-30T12:00:00Z"}), ["document 1, metadata.creationTimestamp: '2026-02-30T12:00:00Z' is not a time: there is no such day or hour"]),
     (workload(status={"admission": "yes"}), ["document 1, status.admission: expected a mapping, got text 'yes'"]),
-    (workload(status={"conditions": [{"type": "Evicted", "status": True}]}), ["document 1, status.conditions[0].status: expected text, got true: put it in quotes"]),
+    (workload(status={"conditions": [{"type": "Evicted", "status": True}]}), ["document 1, status.conditions[0].status: expected text, got true. Put it in quotes."]),
     (job("j", {"parallelism": -1}), ["document 1, spec.parallelism: -1 is negative: at least 0"]),
 ]  # fmt: skip
 
@@ -134,7 +134,7 @@ def test_all_errors_of_a_file_at_once_and_of_many_the_first() -> None:
 def test_an_error_has_its_line_and_column() -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests("---\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata:\n  name: 5\n", "a.yaml")
-    message = "document 2, metadata.name: expected text, got 5: put it in quotes"
+    message = "document 2, metadata.name: expected text, got 5. Put it in quotes."
     assert raised.value.problems == (Problem(message, "metadata.name", 6, 9),)
 
 

@@ -50,7 +50,7 @@ def in_config_map(manifest: Manifest) -> Object | None:
     try:
         (document,) = read_documents(at.text(), "configuration", _LARGEST)
     except (InvalidInput, ValueError) as error:
-        at.error(f"not one document of YAML: {error}")
+        at.wrong(f"not one document of YAML: {error}")
         return None
     return Value(document.node, at.path, at.origin, at.report).object() if document.node.value else None
 

@@ -99,7 +99,7 @@ def _name(body: Object, meta: Object, number: str) -> str:
         made = f"{start.text()}{number}"
         start.warn(f"the name that the cluster would complete is {made} here")
         return made
-    body.at.error("metadata.name is missing")
+    body.at.wrong("metadata.name is missing")
     return ""
 
 

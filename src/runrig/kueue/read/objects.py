@@ -70,7 +70,7 @@ def manifests(documents: Iterable[Value]) -> Iterator[Manifest]:
 def _objects(at: Value, seen: _Seen, version: str, kind: str, number: str) -> Iterator[Manifest]:
     """The objects at *at*; *version* and *kind*: of its list, where it does not say them."""
     if number.count("-") > MOST_LISTS:
-        at.error(f"lists within lists, more than {MOST_LISTS} deep: leave out the outer ones")
+        at.wrong(f"lists within lists, more than {MOST_LISTS} deep: leave out the outer ones")
         return
     body = at.object()
     version, kind = body.text("apiVersion", version), body.text("kind", kind)
@@ -124,5 +124,5 @@ def _check_unique(found: Manifest, seen: _Seen) -> None:
         name = found.key if found.namespace else found.name
         first = seen[key]
         file = f" of {first.file}" if first.file != at.origin.file else ""
-        at.error(f"{found.kind} {name} is here twice: it first stands in document {first.document}{file}")
+        at.wrong(f"{found.kind} {name} is here twice: it first stands in document {first.document}{file}")
     seen.setdefault(key, at.origin)

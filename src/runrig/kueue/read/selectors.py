@@ -35,7 +35,7 @@ def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression 
     operator = fields.get("operator")
     name = operator.choice(_OPERATORS, "", otherwise="cannot be evaluated") if operator else ""
     if operator is None:
-        at.error("operator is missing")
+        at.wrong("operator is missing")
     if not name:
         return None
     if labels_only and name not in _LABEL_OPERATORS:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.kueue import Warned
 from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
-from runrig.spec.fields import closest
+from runrig.spec.fields import TreeValue, closest, inside
 from runrig.spec.yamltree import Document, Entry, Node
 
 T = TypeVar("T")
@@ -80,11 +80,9 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A value, the path that leads to it within its document, and where its problems go."""
+class Value(TreeValue):
+    """A value of a document, and where its problems go."""
 
-    node: Node
-    path: str
     origin: Origin
     report: Report
 
@@ -92,7 +90,7 @@ class Value:
         """The same, known to be an object of *kind*."""
         return replace(self, origin=replace(self.origin, kind=kind))
 
-    def error(self, message: str) -> None:
+    def wrong(self, message: str) -> None:
         path = _one_line(self.path)
         where = f"{self.origin.file}, " if self.origin.file else ""
         where += f"document {self.origin.document}" + (f", {path}" if path else "")
@@ -102,28 +100,15 @@ class Value:
     def warn(self, message: str) -> None:
         self.report.warn(self.origin, self.path, message)
 
-    def expected(self, what: str) -> None:
-        self.error(f"expected {what}, got {self._shown()}")
+    def at(self, node: Node, path: str) -> "Value":
+        return Value(node, path, self.origin, self.report)
 
     def text(self) -> str:
-        if isinstance(self.node.value, str):
-            return self.node.value
-        hint = ": put it in quotes" if isinstance(self.node.value, int | float) else ""
-        self.error(f"expected text, got {self._shown()}{hint}")
-        return ""
+        return TreeValue.text(self) or ""
 
     def whole(self, least: int = 0, most: int = INT32) -> int:
-        value = self.node.value
-        if isinstance(value, bool) or not isinstance(value, int):
-            self.expected("a whole number")
-        elif value < least:
-            why = "negative" if value < 0 <= least else "too small"
-            self.error(f"{shortened(str(value))[1:-1]} is {why}: at least {least}")
-        elif value > most:
-            self.error(f"{shortened(str(value))[1:-1]} is too large: at most {most}")
-        else:
-            return value
-        return max(least, 0)
+        found = self.between(self.node.value, least, most)
+        return max(least, 0) if found is None else found
 
     def flag(self) -> bool:
         if isinstance(self.node.value, bool):
@@ -150,7 +135,7 @@ class Value:
         try:
             found = parse_time(text)
         except ValueError as problem:
-            self.error(str(problem))
+            self.wrong(str(problem))
             return 0.0
         if note:
             self.report.note(found)
@@ -170,14 +155,6 @@ class Value:
         self.warn(f"{shortened(text)} is not one of {', '.join(options)}: {otherwise}")
         return default
 
-    def items(self) -> tuple["Value", ...]:
-        if isinstance(self.node.value, tuple):
-            return tuple(
-                Value(item, f"{self.path}[{i}]", self.origin, self.report) for i, item in enumerate(self.node.value)
-            )
-        self.expected("a list")
-        return ()
-
     def texts(self) -> tuple[str, ...]:
         return tuple(item.text() for item in self.items())
 
@@ -196,18 +173,8 @@ class Value:
         try:
             return parse(text)
         except ValueError as problem:
-            self.error(str(problem))
+            self.wrong(str(problem))
             return default
-
-    def _shown(self) -> str:
-        value = self.node.value
-        if isinstance(value, Mapping):
-            return "a mapping"
-        if isinstance(value, tuple):
-            return "a list"
-        if value is None:
-            return "nothing"
-        return f"text {shortened(value)}" if isinstance(value, str) else shortened(self.node.text)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +185,10 @@ class Object:
     entries: Mapping[str, Entry]
 
     def get(self, name: str) -> Value | None:
-        entry = self.entries.get(name)
-        if entry is None or entry.node.value is None:
-            return None
-        path = f"{self.at.path}.{name}" if self.at.path else name
-        return Value(entry.node, path, self.at.origin, self.at.report)
+        return inside(self.at, self.entries, name)
 
     def has(self, name: str) -> bool:
-        entry = self.entries.get(name)
-        return entry is not None and entry.node.value is not None
+        return self.get(name) is not None
 
     def pairs(self) -> Iterator[tuple[str, Value]]:
         for name in self.entries:
@@ -270,7 +232,7 @@ class Object:
         found = self.get(name)
         if found is None:
             if isinstance(self.at.node.value, Mapping):
-                self.at.error(f"{name} is missing")
+                self.at.wrong(f"{name} is missing")
             return ""
         return found.text()
 
@@ -304,7 +266,7 @@ class Object:
                 found.warn(sentence)
 
     def _absent(self, name: str) -> Value:
-        return Value(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name, self.at.origin, self.at.report)
+        return self.at.at(_NOTHING, f"{self.at.path}.{name}" if self.at.path else name)
 
 
 _NOTHING = Node({})

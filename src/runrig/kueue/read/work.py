@@ -161,6 +161,6 @@ def _named_apart(drafts: Iterable[Draft]) -> Iterator[Draft]:
             kind = draft.job[0].lower()
             draft = replace(draft, name=f"{draft.namespace}/{kind}-{draft.name.partition('/')[2]}")
         if draft.name in seen:
-            draft.at.error(f"two workloads would be called {draft.name}: rename one")
+            draft.at.wrong(f"two workloads would be called {draft.name}: rename one")
         seen.add(draft.name)
         yield draft
