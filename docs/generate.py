@@ -62,10 +62,15 @@ def _below(group: click.Group, context: click.Context) -> Iterator[tuple[str, cl
 
 
 def command_reference() -> Iterator[str]:
+    names: dict[click.Command, list[str]] = {}
+    for name, command, _ in commands():
+        names.setdefault(command, []).append(name)
     for name, command, context in commands():
+        if name != names[command][0]:
+            continue
         yield f"### {name}"
         yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
-        yield inspect.cleandoc(command.help or "")
+        yield inspect.cleandoc(command.help or "") + "".join(f"\n\nSame as `{each}`." for each in names[command][1:])
         options = list(_options(command, context))
         if options:
             yield "\n".join(["| option | |", "|---|---|", *options])

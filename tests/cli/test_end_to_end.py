@@ -148,12 +148,13 @@ def test_a_closed_pool_takes_no_submissions_and_starts_what_waits(server: Up) ->
     assert server.runrig("pool", "delete", "shut").code == 0
 
 
-def test_a_person_is_asked_before_all_that_fit_are_cancelled(server: Up) -> None:
+def test_a_person_is_asked_before_what_no_id_names_is_cancelled(server: Up) -> None:
     ids = [submitted(server, file("sleep 600", gpu=2, name=name)) for name in ("one", "two")]
     assert server.runrig("workflow", "wait", ids[0], "--for", "RUNNING", "--timeout", "30").code == 0
     ours, theirs = os.openpty()
-    command = process("workflow", "cancel", "--data", str(server.data), "--pool", "default", "--status", "PENDING")
-    for said, code in (("n", 3), ("y", 0)):
+    all_that_fit = ("--pool", "default", "--status", "PENDING")
+    for filters, said, code in ((all_that_fit, "n", 3), ((), "n", 3), ((), "y", 0)):  # without a filter, the latest
+        command = process("cancel", "--data", str(server.data), *filters)
         os.write(ours, f"{said}\n".encode())
         assert (
             subprocess.run(

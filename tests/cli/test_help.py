@@ -26,7 +26,8 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
 
 EVERY = [" ".join(names) for names in commands(cli)]
 RELEASE = """
-    up | serve | backup | restore | version | apply | events | export | completion | pool list | pool show | pool create
+    submit | list | logs | watch | wait | exec | cancel | restart
+    | up | serve | backup | restore | version | apply | events | export | completion | pool list | pool show | pool create
     | pool update | pool delete
     | pool close | pool open
     | admin accept-clock | pool history
@@ -71,7 +72,7 @@ def test_help_says_what_it_does_and_shows_an_example(command: str) -> None:
     assert (done.code, done.err) == (0, "")
     assert usage.startswith(f"Usage: runrig {command}".rstrip())
     assert description.strip()
-    assert re.search(r"Examples:\n +runrig " + command, done.out)
+    assert re.search(rf"Examples:\n +runrig (?:{command}|{command.removeprefix('workflow ')})\b", done.out)
 
 
 @pytest.mark.parametrize("group", [(), ("workflow",)])
@@ -110,10 +111,19 @@ def test_a_command_that_asks_the_server_imports_no_part_of_it() -> None:
     assert HEAVY & imported == {"h11"}
 
 
-def test_an_unknown_command_is_wrong_usage() -> None:
-    done = runrig("pol")
-    assert done.code == 2
-    assert "No such command 'pol'" in done.err
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("pol", "No such command 'pol'. Did you mean 'pool'?"),
+        ("lgos", "No such command 'lgos'. (Did you mean one of: 'logout', 'logs'?)"),
+        ("pool upd", "No such command 'upd'. Did you mean 'update'?"),
+        ("hold", "No such command 'hold'. Did you mean 'workflow hold'?"),
+        ("zzz", "No such command 'zzz'."),
+    ],
+)
+def test_an_unknown_command_is_wrong_usage_with_the_likely_one(typed: str, says: str) -> None:
+    done = runrig(*typed.split())
+    assert (done.code, done.err.splitlines()[-1]) == (2, f"Error: {says}")
 
 
 @pytest.mark.parametrize(

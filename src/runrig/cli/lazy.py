@@ -3,7 +3,7 @@
 The lines that `--help` lists are plain text here, so that listing costs no import.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,9 +16,11 @@ Lazy = Mapping[str, tuple[str, str]]
 class LazyGroup(click.Group):
     """A group whose commands live in other modules."""
 
-    def __init__(self, *args: Any, lazy: Lazy, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, lazy: Lazy, headings: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        """*headings*: the first command of each part of the list in `--help` → the heading above it."""
         super().__init__(*args, **kwargs)
         self.lazy = lazy
+        self.headings = headings or {next(iter(lazy)): "Commands"}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
         return list(self.lazy)
@@ -31,9 +33,26 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises NoSuchCommand with the names that are like the unknown one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=self.lazy, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
+        width = max(map(len, self.lazy))
+        for heading, names in self._parts():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), self.lazy[name][1]) for name in names])
+
+    def _parts(self) -> Iterator[tuple[str, list[str]]]:
+        names = list(self.lazy)
+        starts = [names.index(first) for first in self.headings]
+        for start, end, heading in zip(starts, (*starts[1:], None), self.headings.values(), strict=True):
+            yield heading, names[start:end]
 
 
 def examples(*lines: str) -> str:

@@ -23,6 +23,20 @@ INTERRUPTED = 3
 
 
 class _Root(LazyGroup):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command of `runrig workflow` that was typed without the group is named with it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            from runrig.cli.commands.workflow import workflow
+
+            name = error.command_name
+            if name not in workflow.lazy:
+                raise
+            raise click.UsageError(f"No such command {name!r}. Did you mean 'workflow {name}'?", ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; a reader that goes away (``| head``) is no error."""
         try:
@@ -37,44 +51,44 @@ class _Root(LazyGroup):
 @click.group(
     cls=_Root,
     lazy={
-        "up": ("runrig.cli.commands.up:up", "Start a server on this machine, all in one process."),
-        "serve": ("runrig.cli.commands.serve:serve", "Start a production server from a config file."),
-        "version": ("runrig.cli.commands.version:version", "Print the versions of this program and the server."),
-        "open": ("runrig.cli.commands.open:open_page", "Print a one-time URL of the web page."),
+        "submit": ("runrig.cli.commands.submit:submit", "Submit a workflow file."),
+        "list": ("runrig.cli.commands.queries:list_workflows", "List workflows, newest first."),
+        "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
+        "logs": ("runrig.cli.commands.logs:logs", "Print the output of a workflow."),
+        "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),
+        "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
+        "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
+        "cancel": ("runrig.cli.commands.change:cancel", "Cancel workflows."),
+        "restart": ("runrig.cli.commands.submit:restart", "Submit a failed workflow again."),
+        "workflow": ("runrig.cli.commands.workflow:workflow", "Submit, follow and change workflows."),
+        "plan": ("runrig.cli.commands.plan:plan", "Preview the effect of a change."),
+        "simulate": ("runrig.cli.commands.simulate:simulate", "Simulate Kueue manifests or a cluster file."),
+        "pool": ("runrig.cli.commands.pool:pool", "Manage pools, the shares of GPUs that users submit to."),
+        "cohort": ("runrig.cli.commands.cohort:cohort", "Manage cohorts, the inner nodes of the quota tree."),
+        "resource": ("runrig.cli.commands.resource:resource", "Show nodes and their usage."),
+        "node": ("runrig.cli.commands.node:node", "Cordon, uncordon and drain nodes."),
+        "topology": ("runrig.cli.commands.topology:topology", "Show free capacity by zone, spine and rack."),
+        "events": ("runrig.cli.commands.events:events", "List cluster events, such as preemptions and their reasons."),
+        "apply": ("runrig.cli.commands.apply:apply", "Create and update pools and cohorts from a cluster file."),
+        "export": ("runrig.cli.commands.export:export", "Export pools, cohorts and roles as a cluster file."),
         "login": ("runrig.cli.commands.login:login", "Log in to a server."),
         "logout": ("runrig.cli.commands.login:logout", "Log out of a server."),
         "token": ("runrig.cli.commands.token:token", "Manage access tokens."),
         "user": ("runrig.cli.commands.user:user", "Manage users."),
         "role": ("runrig.cli.commands.role:role", "Manage roles."),
-        "credential": (
-            "runrig.cli.commands.credential:credential",
-            "Manage secrets for your tasks.",
-        ),
-        "pool": ("runrig.cli.commands.pool:pool", "Manage pools, the shares of GPUs that users submit to."),
-        "cohort": ("runrig.cli.commands.cohort:cohort", "Manage cohorts, the inner nodes of the quota tree."),
-        "apply": ("runrig.cli.commands.apply:apply", "Create and update pools and cohorts from a cluster file."),
-        "plan": ("runrig.cli.commands.plan:plan", "Preview the effect of a change."),
-        "export": ("runrig.cli.commands.export:export", "Export pools, cohorts and roles as a cluster file."),
-        "resource": ("runrig.cli.commands.resource:resource", "Show nodes and their usage."),
-        "node": ("runrig.cli.commands.node:node", "Cordon, uncordon and drain nodes."),
-        "topology": (
-            "runrig.cli.commands.topology:topology",
-            "Show free capacity by zone, spine and rack.",
-        ),
-        "workflow": ("runrig.cli.commands.workflow:workflow", "Submit, follow and change workflows."),
-        "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
-        "events": ("runrig.cli.commands.events:events", "List cluster events, such as preemptions and their reasons."),
-        "simulate": (
-            "runrig.cli.commands.simulate:simulate",
-            "Simulate Kueue manifests or a cluster file.",
-        ),
+        "credential": ("runrig.cli.commands.credential:credential", "Manage secrets for your tasks."),
+        "up": ("runrig.cli.commands.up:up", "Start a server on this machine, all in one process."),
+        "serve": ("runrig.cli.commands.serve:serve", "Start a production server from a config file."),
+        "open": ("runrig.cli.commands.open:open_page", "Print a one-time URL of the web page."),
+        "version": ("runrig.cli.commands.version:version", "Print the versions of this program and the server."),
         "admin": ("runrig.cli.commands.admin:admin", "Administer a running server."),
         "backup": ("runrig.cli.commands.backup:backup", "Back up a server to a file."),
         "restore": ("runrig.cli.commands.backup:restore", "Restore a backup into an empty database."),
         "completion": ("runrig.cli.commands.completion:completion", "Print the completion script for your shell."),
     },
+    headings={"submit": "Work", "pool": "The cluster", "login": "Access", "up": "The server"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples("runrig up --gpus 4", "runrig workflow submit train.yaml", "runrig pool list"),
+    epilog=examples("runrig up --gpus 4", "runrig submit train.yaml", "runrig pool list"),
 )
 @click.option("--server", metavar="URL", help="Server address [RUNRIG_SERVER].")
 @click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
-from runrig.cli.confirm import confirmed
+from runrig.cli.confirm import asks, confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.transport.failure import document, sentence
+from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, Value, path
 from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
@@ -62,10 +63,10 @@ def _each(
 
 @click.command(
     epilog=examples(
-        "runrig workflow cancel train-1",
-        'runrig workflow cancel train-1 train-2 -m "wrong data"',
-        "runrig workflow cancel --pool vision --status PENDING",
-        "runrig workflow cancel --user alice --yes",
+        "runrig cancel train-1",
+        'runrig cancel train-1 train-2 -m "wrong data"',
+        "runrig cancel --pool vision --status PENDING",
+        "runrig cancel --user alice --yes",
     )
 )
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
@@ -88,16 +89,17 @@ def _each(
 def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: bool, **filters: Any) -> None:
     """Cancel workflows, by ID or by --pool, --user and --status.
 
-    If a workflow cannot be cancelled, the others still are.
+    With none of these, your latest workflow, after asking on a terminal. If a workflow cannot be cancelled, the others still are.
     """
     client = session.client
-    if bool(ids) == any(filters.values()):
-        raise InvalidInput.one(
-            "IDs exclude --pool, --user, --status and --all. Use one or the other."
-            if ids
-            else "no workflows named. Name their IDs (see `runrig workflow list`), or use --pool, --user, --status or --all."
-        )
-    found = ids or _that_fit(client, **filters)
+    if ids and any(filters.values()):
+        raise InvalidInput.one("IDs exclude --pool, --user, --status and --all. Use one or the other.")
+    if ids:
+        found: Sequence[str] = ids
+    elif any(filters.values()):
+        found = _that_fit(client, **filters)
+    else:
+        found = [_latest(session, yes=yes)]
     if not ids and found:
         confirmed(_question(found), yes=yes)
     if not found and not session.as_json:
@@ -108,6 +110,15 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: boo
         return
     body = {"message": message or ""}
     _each(session, found, lambda id: client.call("POST", path("workflows", id, "cancel"), body=body), "cancelled")
+
+
+def _latest(session: Session, *, yes: bool) -> str:
+    """Raises InvalidInput without a terminal: a script with an empty variable must not cancel a workflow that it did not name."""
+    if yes or not asks():
+        raise InvalidInput.one(
+            "no workflows named. Name their IDs (see `runrig list`), or use --pool, --user, --status or --all."
+        )
+    return or_latest(session, None)
 
 
 def _that_fit(

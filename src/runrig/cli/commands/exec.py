@@ -24,9 +24,9 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 @click.command(
     "exec",
     epilog=examples(
-        "runrig workflow exec train-1 main",
-        "runrig workflow exec train-1 main -- nvidia-smi -L",
-        "runrig workflow exec train-1 --group main-group --entry 'df -h'",
+        "runrig exec train-1 main",
+        "runrig exec train-1 main -- nvidia-smi -L",
+        "runrig exec train-1 --group main-group --entry 'df -h'",
     ),
 )
 @click.argument("id", shell_complete=completing.living_workflows)

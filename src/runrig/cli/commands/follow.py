@@ -22,9 +22,7 @@ _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensiti
 ENDED_OTHERWISE = 1
 
 
-@click.command(
-    epilog=examples("runrig workflow wait train-1", "runrig workflow wait train-1 --for RUNNING --timeout 60")
-)
+@click.command(epilog=examples("runrig wait train-1", "runrig wait train-1 --for RUNNING --timeout 60"))
 @click.argument("id", shell_complete=completing.workflows)
 @click.option(
     "--for",

@@ -12,6 +12,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import on_terminal
+from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import InvalidInput
@@ -26,13 +27,13 @@ _MOST_NAMED = 5
 
 @click.command(
     epilog=examples(
-        "runrig workflow logs train-1",
-        "runrig workflow logs train-1 -f --tail 20",
-        "runrig workflow logs train-1 --task main --attempt all --times",
-        "runrig workflow logs train-1 --stream err --since 10m",
+        "runrig logs",
+        "runrig logs train-1 -f --tail 20",
+        "runrig logs train-1 --task main --attempt all --times",
+        "runrig logs train-1 --stream err --since 10m",
     )
 )
-@click.argument("id", shell_complete=completing.workflows)
+@click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option("--task", shell_complete=completing.tasks, metavar="NAME", help="Show only this task.")
 @click.option("--attempt", metavar="N|all", help="Show only this attempt, counted from 1, or all. Default: the latest.")
 @click.option("--retry", type=click.IntRange(min=0), hidden=True)
@@ -58,7 +59,7 @@ _MOST_NAMED = 5
 @with_session
 def logs(
     session: Session,
-    id: str,
+    id: str | None,
     task: str | None,
     attempt: str | None,
     retry: int | None,
@@ -72,10 +73,11 @@ def logs(
 ) -> None:
     """Print the output of a workflow, ordered by time.
 
-    The output includes both streams of all its tasks. For a failed workflow, the reason is printed first, on
-    stderr.
+    Without ID, that of your latest workflow. The output includes both streams of all tasks. For a failed
+    workflow, the reason is printed first, on stderr.
     """
     chosen = _attempt(attempt, retry)
+    id = or_latest(session, id)
     query = {
         "task": task,
         "attempt": chosen,

@@ -38,10 +38,10 @@ class Moment(click.ParamType[str]):
 @click.command(
     "list",
     epilog=examples(
-        "runrig workflow list",
-        "runrig workflow list --all --status RUNNING --pool vision",
-        "runrig workflow list --label team=vision --label 'run=(a|b)*'",
-        "runrig workflow list -t json",
+        "runrig list",
+        "runrig list --all --status RUNNING --pool vision",
+        "runrig list --label team=vision --label 'run=(a|b)*'",
+        "runrig list -t json",
     ),
 )
 @click.option(

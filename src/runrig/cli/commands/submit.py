@@ -17,6 +17,7 @@ from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import facts
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
+from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, path
@@ -141,10 +142,10 @@ def only_pool(names: Iterable[str], none: str) -> str:
 
 @click.command(
     epilog=examples(
-        "runrig workflow submit train.yaml",
-        "runrig workflow submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
-        "runrig workflow submit - --dry-run < train.yaml",
-        "runrig workflow submit sweep/*.yaml --pool vision --all-or-nothing",
+        "runrig submit train.yaml",
+        "runrig submit train.yaml --pool vision --priority LOW --set epochs=3 --set-env MODE=fast",
+        "runrig submit - --dry-run < train.yaml",
+        "runrig submit sweep/*.yaml --pool vision --all-or-nothing",
     )
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=completing.files)
@@ -323,13 +324,13 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
     return inlined(render(text, settings.variables, settings.strings), _folder(file))
 
 
-@click.command(epilog=examples("runrig workflow restart train-1", "runrig workflow restart train-1 --pool batch"))
-@click.argument("id", shell_complete=completing.workflows)
+@click.command(epilog=examples("runrig restart", "runrig restart train-1 --pool batch"))
+@click.argument("id", required=False, shell_complete=completing.workflows)
 @options.pool(help="Pool to submit to. Default: the workflow's pool.")
 @with_session
-def restart(session: Session, id: str, pool: str | None) -> None:
-    """Submit a failed workflow again, as a new one."""
-    client = session.client
+def restart(session: Session, id: str | None, pool: str | None) -> None:
+    """Submit a failed workflow again, as a new one. Without ID, your latest workflow."""
+    client, id = session.client, or_latest(session, id)
     into = pool or client.get(path("workflows", id))["pool"]
     body = {"pool": into, "failed_only": True}
     made = client.call("POST", path("workflows", id, "repeat"), body=body, key=str(uuid4()))

@@ -34,7 +34,7 @@ _SHOWN = (0, 2, 4, 5, 7, 8)
 Answer = Mapping[str, Any]
 
 
-@click.command(epilog=examples("runrig workflow watch train-1"))
+@click.command(epilog=examples("runrig watch train-1"))
 @click.argument("id", shell_complete=completing.workflows)
 @with_session
 def watch(session: Session, id: str) -> None:

@@ -13,6 +13,7 @@ from runrig.cli.printed.addresses import page
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
+from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
@@ -37,37 +38,31 @@ _ALWAYS_TOLD = ("order", "quota", "shape")
 
 Answer = Mapping[str, Any]
 
-_VERBOSE = click.option(
-    "-v", "--verbose", is_flag=True, help="Also show changes by others, and everything that was tried."
-)
-_DEPTH = click.option(
-    "--depth", type=click.IntRange(1, 2), default=1, help="Maximum number of your changes to combine."
-)
-
 
 @click.command(
     epilog=examples(
-        "runrig why train-1", "runrig why train-1 train-2", "runrig why train-1 -t json", "runrig why --pool vision"
+        "runrig why", "runrig why train-1 train-2", "runrig why train-1 -t json", "runrig why --pool vision"
     )
 )
-@click.argument("ids", metavar="ID...", nargs=-1, shell_complete=completing.workflows)
+@click.argument("ids", metavar="[ID...]", nargs=-1, shell_complete=completing.workflows)
 @click.option(
     "--pool",
     shell_complete=completing.pools,
     help="Explain all waiting workflows of this pool instead of IDs.",
 )
-@_VERBOSE
-@_DEPTH
+@click.option("-v", "--verbose", is_flag=True, help="Also show changes by others, and everything that was tried.")
+@click.option("--depth", type=click.IntRange(1, 2), default=1, help="Maximum number of your changes to combine.")
 @with_session
 def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool, depth: int) -> None:
     """Explain why workflows are waiting: everything that blocks them, and who preempted them.
 
-    With -t json, one ID prints an object and several IDs print a list. `changes` has what would start it.
+    Without IDs, your latest workflow. With -t json, one ID prints an object and several IDs print a list.
+    `changes` has what would start it.
     """
-    if bool(ids) is (pool is not None):
-        raise click.UsageError("specify workflow IDs or --pool POOL")
+    if ids and pool is not None:
+        raise click.UsageError("IDs and --pool exclude each other. Use one or the other.")
     if pool is None:
-        _explain(session, ids, verbose=verbose, depth=depth)
+        _explain(session, ids or (or_latest(session, None),), verbose=verbose, depth=depth)
         return
     if verbose or depth > 1:
         raise click.UsageError("--verbose and --depth need a workflow ID: they cannot be used with --pool")
@@ -75,18 +70,6 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
     if not session.show(answer):
         say("\n".join(told_of_pool(answer)))
         say(f"\nOverview  {page(session.client.url, 'pool', pool)}")
-
-
-@click.command(
-    "why", epilog=examples("runrig workflow why train-1", "runrig workflow why train-1 -t json", "runrig why train-1")
-)
-@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completing.workflows)
-@_VERBOSE
-@_DEPTH
-@with_session
-def workflow_why(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
-    """Same as `runrig why ID...`."""
-    _explain(session, ids, verbose=verbose, depth=depth)
 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:

@@ -27,9 +27,9 @@ from runrig.cli.lazy import LazyGroup, examples
         "port-forward": ("runrig.cli.commands.port_forward:port_forward", "Forward local ports to a task."),
         "rsync": ("runrig.cli.commands.rsync:rsync", "Copy files to or from a task."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),
-        "why": ("runrig.cli.commands.why:workflow_why", "Explain why a workflow is waiting or was preempted."),
+        "why": ("runrig.cli.commands.why:why", "Explain why a workflow is waiting or was preempted."),
     },
-    epilog=examples("runrig workflow submit train.yaml --pool vision --priority LOW", "runrig workflow why train-1"),
+    epilog=examples("runrig workflow query train-1", "runrig workflow hold train-1"),
 )
 def workflow() -> None:
     """Submit, follow and change workflows."""
