@@ -79,7 +79,7 @@ def test_a_wrong_token_is_not_kept(home: Home) -> None:
     done = home.run("login", home.url, stdin="wrong\n")
     assert (done.code, done.out) == (4, "")
     assert done.err == (
-        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (the one that was sent is not good)\n"
+        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (invalid token)\n"
     )
     assert not home.file.exists()
     done = home.run("login", home.url, stdin="\n")

@@ -123,7 +123,7 @@ def test_login_at_host_and_port(server: Up, tmp_path: Path) -> None:
     assert (done.code, done.out.split(" as ")[0]) == (0, f"logged in at {url}")
     far = runrig("login", "gpu.example.org:8700", "--token-file", token, env=home)
     assert far.code == 2
-    assert "is not on this machine: write https://gpu.example.org:8700, or http:// without TLS" in far.err
+    assert "is not on this machine. Use https://gpu.example.org:8700, or http:// without TLS" in far.err
 
 
 # ---------------------------------------------------------------- files

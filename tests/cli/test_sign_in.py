@@ -135,8 +135,8 @@ def test_a_provider_that_refuses_is_told_in_one_line(place: Place) -> None:
     assert done == Done(
         4,
         "",
-        "Error: the identity provider refused: invalid_grant; "
-        f"sign in again: 'runrig login {place.url} --method oidc'\n",
+        "Error: the identity provider refused: invalid_grant. "
+        f"Sign in again: 'runrig login {place.url} --method oidc'\n",
     )
 
 
@@ -155,7 +155,7 @@ def test_a_provider_that_is_down_is_no_hindrance_until_the_end(tmp_path: Path) -
             )
             assert done.returncode == 0, done
             assert "the identity provider does not respond at http://127.0.0.1" in done.stderr
-            assert "; the sign-in is not renewed, and ends at " in done.stderr
+            assert ". The sign-in was not renewed and expires at " in done.stderr
             place.pretend(begun_at=0, ends_at=1)
             ended = place.run("pool", "list")
             assert (ended.code, ended.out) == (75, "")

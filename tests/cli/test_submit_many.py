@@ -117,7 +117,7 @@ def test_without_a_server_a_dry_run_says_so_once(tmp_path: Path) -> None:
     done = runrig("--server", "http://127.0.0.1:1", "workflow", "submit", a, b, "-p", "p", "--dry-run")
     (said,) = done.err.splitlines()
     assert (done.code, done.out) == (10, "")
-    assert said.startswith("Error: no runrig server answers at http://127.0.0.1:1 (from --server; connection refused)")
+    assert said.startswith("Error: no runrig server at http://127.0.0.1:1 (from --server; connection refused)")
 
 
 def test_nothing_is_sent_if_a_file_cannot_be_read(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_file_that_cannot_travel_is_told_with_its_place(tmp_path: Path) ->
         inlined(TEXT, tmp_path)
     conf = f"localpath 'sub/conf.ini' cannot be read: No such file or directory ({tmp_path}/sub/conf.ini)"
     assert caught.value.problems == (
-        Problem("localpath 'run.py' is not text in UTF-8: only text can travel in a workflow file", "localpath", 6, 34),
+        Problem("localpath 'run.py' is not UTF-8 text. A workflow file can contain only text", "localpath", 6, 34),
         Problem(conf, "localpath", 8, 18),
     )
 

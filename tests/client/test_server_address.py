@@ -89,7 +89,7 @@ def test_a_refusal_without_a_token_says_where_one_would_be(tmp_path: Path) -> No
 def test_an_address_that_is_none_is_wrong_usage(url: str) -> None:
     done = runrig("pool", "list", "--server", url)
     assert done.code == 2
-    assert done.err == f"Error: {url!r} (from --server) is not the address of a server: write http://HOST:PORT\n"
+    assert done.err == f"Error: {url!r} (from --server) is not a server address. Use http://HOST:PORT\n"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8700", "localhost:8700", "[::1]:8700", "localhost:8700/"])
@@ -100,7 +100,7 @@ def test_on_loopback_host_and_port_are_enough(url: str) -> None:
 @pytest.mark.parametrize("url", ["gpu.example.org:8700", "10.0.0.1:80", "gpu:443"])
 def test_beyond_loopback_an_address_says_whether_it_is_encrypted(url: str) -> None:
     done = runrig("pool", "list", "--server", url)
-    says = f"Error: {url!r} (from --server) is not on this machine: write https://{url}, or http:// without TLS\n"
+    says = f"Error: {url!r} (from --server) is not on this machine. Use https://{url}, or http:// without TLS\n"
     assert (done.code, done.err) == (2, says)
 
 
@@ -115,5 +115,5 @@ def test_a_token_file_with_control_characters_is_refused(tmp_path: Path) -> None
     done = runrig("pool", "list", env=data_folder(tmp_path, url="http://127.0.0.1:1", token="a\nb"))
     assert (done.code, done.err) == (
         2,
-        f"Error: the token in {tmp_path}/token has characters that no token has: write it again\n",
+        f"Error: the token in {tmp_path}/token contains invalid characters. Copy it again\n",
     )

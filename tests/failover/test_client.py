@@ -91,5 +91,5 @@ def test_only_a_server_elsewhere_is_waited_for_unless_it_is_said() -> None:
     here, there = Address("http://127.0.0.1:8700", "a test"), Address("https://runrig.example.org", "a test")
     assert (patience(here, {}), patience(there, {})) == (0.0, 15.0)
     assert patience(here, {"RUNRIG_RETRY_S": "3.5"}) == 3.5
-    with pytest.raises(InvalidInput, match="RUNRIG_RETRY_S is 'soon': write seconds, 0 to 3600"):
+    with pytest.raises(InvalidInput, match=r"RUNRIG_RETRY_S is 'soon'. Use a number of seconds from 0 to 3600"):
         patience(here, {"RUNRIG_RETRY_S": "soon"})

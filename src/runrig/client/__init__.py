@@ -63,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The command line imports parts of this package, and not the rest."""
+    """Lazy, because the command line imports only parts of this package."""
     from importlib import import_module
 
     if name == "models":

@@ -1,4 +1,4 @@
-"""A network on the event loop: while one call waits, others go on."""
+"""A network on the event loop: calls run concurrently."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class AwaitingStream:
             return await self._reader.read(CHUNK)
 
     def close(self) -> None:
-        """At once: to take leave of a server in TLS takes turns of the loop, which may end before."""
+        """Aborts, because a TLS shutdown takes several turns of the loop, which may end first."""
         self._writer.transport.abort()
 
 
@@ -44,21 +44,23 @@ class AwaitingNetwork:
         await asyncio.sleep(seconds)
 
     async def renew(self, kept: KeptToken) -> None:
-        """One call renews, in a thread, and waits for that; meanwhile others send the token for as long as it is good."""
+        """Renews once for all callers, in a thread. Until it is done, others send the old token while it is valid."""
         if self._renewal is None:
             self._renewal = asyncio.create_task(asyncio.to_thread(kept.renew))
             self._renewal.add_done_callback(self._renewed)
         elif kept.is_good:
             return
-        await asyncio.shield(self._renewal)  # who is cancelled leaves it to the others
+        await asyncio.shield(self._renewal)  # A cancelled caller must not cancel the renewal for the others.
 
     def _renewed(self, renewal: asyncio.Task[None]) -> None:
         self._renewal = None
         if not renewal.cancelled():
-            renewal.exception()  # taken note of, also if nobody waits any more
+            renewal.exception()  # Marks the exception as retrieved, even if no caller still waits.
 
     async def close(self) -> None:
-        """Ends every connection at once, that of a list or stream that was left too: the loop may end before it ends by itself."""
+        """Closes all connections immediately, including those of abandoned lists and streams, because the loop may end
+        first.
+        """
         for stream in list(self._streams):
             stream.close()
-        await asyncio.sleep(0)  # a transport lets go of its socket in the next turn of the loop
+        await asyncio.sleep(0)  # A transport closes its socket in the next turn of the loop.

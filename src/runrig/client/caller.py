@@ -1,7 +1,7 @@
 """Calls to one server: JSON in and out, or text as it arrives.
 
-While one server hands over to another there is none for some seconds, so a call is repeated if that cannot do anything twice:
-calls that only read, that carry a key, or that surely reached nobody.
+During a handover no server responds for some seconds. Calls that are safe to repeat are retried: reads, calls with a
+key, and calls that certainly reached no server.
 """
 
 import codecs
@@ -33,14 +33,15 @@ ANSWER_S = 60.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 2.0
 MOST_IDLE = 4
-"""Connections that a caller keeps for further calls."""
+"""Idle connections to keep for later calls."""
 _LARGEST_ERROR = 1024 * 1024
 _PORTS = {"http": 80, "https": 443}
 
 
 class Request(NamedTuple):
-    """*timeout_s*: for each piece of the answer; None: as long as it takes.  *key*: a new UUID, by which the server recognises the
-    call when it is repeated."""
+    """*timeout_s*: for each piece of the response; None: no timeout. *key*: a new UUID, by which the server recognises
+    a repeated call.
+    """
 
     method: str
     path: str
@@ -52,22 +53,22 @@ class Request(NamedTuple):
 
     @property
     def harmless(self) -> bool:
-        """True if sending it twice does no more than once."""
+        """Returns True if it is safe to send twice."""
         return self.method == "GET" or self.key is not None
 
 
 class Answer(NamedTuple):
-    """*json* None: it was empty.  *etag*: None if it has none."""
+    """*json* None: empty response. *etag* None: the response has none."""
 
     json: Any
     etag: str | None
 
 
 class Caller:
-    """*token* None: calls carry none, and the server says what it thinks of that.
+    """*token* None: calls are sent without a token.
 
-    *token_hint*: where to find a valid one.
-    *patience_s*: how long to wait for a server that is not there.  *keeps*: connections are used again, until `close`.
+    *token_hint*: where to find a valid token. *patience_s*: how long to wait for an unreachable server, in seconds.
+    *keeps*: reuse connections until `close`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Caller:
             self._idle.pop().close()
 
     async def answer(self, request: Request) -> Answer:
-        """Raises the server's error, or NoAnswer if the answer is not a runrig server's."""
+        """Raises the server's error, or NoAnswer if no runrig server responds."""
         exchange, head = await self._answered(request)
         text = "".join([piece async for piece in self._text(exchange)])
         try:
@@ -106,15 +107,15 @@ class Caller:
             raise self._stranger(text) from None
 
     async def pieces(self, request: Request) -> AsyncGenerator[str, None]:
-        """Yields the text of the answer as it arrives, for as long as the server sends."""
+        """Yields the text of the response as it arrives, until the server ends it."""
         exchange, _ = await self._answered(request)
-        follows = self._good_token if request.timeout_s is None else None  # else the token would end meanwhile
-        async with aclosing(self._text(exchange, follows)) as pieces:  # who stops in the middle stops the connection
+        follows = self._good_token if request.timeout_s is None else None  # else the token expires
+        async with aclosing(self._text(exchange, follows)) as pieces:  # close it even after an early stop
             async for piece in pieces:
                 yield piece
 
     async def lines(self, request: Request) -> AsyncGenerator[str, None]:
-        """The same, line by line, without line ends."""
+        """Yields the same, line by line, without line ends."""
         rest = ""
         async with aclosing(self.pieces(request)) as pieces:
             async for piece in pieces:
@@ -141,7 +142,7 @@ class Caller:
                 exchange.close()
 
     async def _answered(self, request: Request) -> tuple[Exchange, Head]:
-        """The beginning of a successful answer; tries again while there is patience left."""
+        """Returns the start of a successful response. Retries within the server's patience."""
         end, pause_s = time.monotonic() + self.patience_s, FIRST_PAUSE_S
         while True:
             failure: RunrigError
@@ -159,10 +160,10 @@ class Caller:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _asked(self, request: Request) -> tuple[Exchange, Head]:
-        headers = await self.headers()  # before there is a connection, which no server keeps for nothing
+        headers = await self.headers()  # Before connecting, because servers drop idle connections.
         exchange = self._kept() if request.harmless else None
         if exchange is not None:
-            try:  # the server may have closed it in the meantime
+            try:  # The server may have closed it since the last call.
                 return exchange, await self._sent(exchange, request, headers)
             except BROKEN as error:
                 if isinstance(error, TimeoutError):
@@ -171,7 +172,7 @@ class Caller:
         return exchange, await self._sent(exchange, request, headers)
 
     def _kept(self) -> Exchange | None:
-        """A connection that another call has left; threads may ask at once."""
+        """Returns an idle connection, None if there is none. Thread-safe."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -208,7 +209,7 @@ class Caller:
         return self._tls if scheme == "https" else None
 
     async def headers(self) -> dict[str, str]:
-        """Returns the headers of every request.  Raises as `KeptToken.renew`."""
+        """Returns the headers of every request. Raises as `KeptToken.renew`."""
         self._token_sent = await self._good_token()
         return {"User-Agent": f"runrig/{__version__}"} | (
             {"Authorization": f"Bearer {self._token_sent}"} if self._token_sent else {}
@@ -232,20 +233,20 @@ class Caller:
             exchange.close()
         remark = ""
         if status == 401:
-            remark = "the one that was sent is not good" if self._token_sent else "no token was sent"
+            remark = "invalid token" if self._token_sent else "no token was sent"
             remark = f" ({remark}{self._token_hint})"
         return server_said(status, body.decode("utf-8", "replace"), remark)
 
     def _stranger(self, text: str) -> NoAnswer:
         return NoAnswer(
-            f"{self.address.url} (from {self.address.source}) answers, but not like a runrig server ({text.strip()[:60]!r}): "
-            "name the address of one with --server"
+            f"{self.address.url} (from {self.address.source}) is not a runrig server ({text.strip()[:60]!r}). "
+            "Set the server address with --server"
         )
 
     def _silence(self, error: Exception) -> NoAnswer:
         return NoAnswer(
-            f"no runrig server answers at {self.address.url} (from {self.address.source}; {_cause(error)}): "
-            "start one with 'runrig up', or name its address with --server"
+            f"no runrig server at {self.address.url} (from {self.address.source}; {_cause(error)}). "
+            "Start one with `runrig up`, or set --server"
         )
 
 
@@ -262,7 +263,7 @@ def _cause(error: Exception) -> str:
 
 
 def _encoded(query: Query | None) -> str:
-    """``?a=1&a=2``; None and empty lists are left out, booleans are ``True`` and ``False``."""
+    """Returns ``?a=1&a=2``. Omits None and empty lists; booleans become ``True`` and ``False``."""
     pairs = [(name, one) for name, value in (query or {}).items() for one in _values(value)]
     return "?" + urlencode(pairs) if pairs else ""
 

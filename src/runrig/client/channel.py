@@ -1,8 +1,8 @@
-"""WebSockets to tasks that run, through the server.
+"""WebSockets to running tasks, through the server.
 
-`Channel` carries a program: frames whose first byte says what follows.  `Forwarder` gives a local port to what listens in a task, and
-`DatagramForwarder` the same for UDP.
-The library is imported by those who connect: no other command pays for it.
+`Channel` carries a program: the first byte of a frame gives its type. `Forwarder` forwards a local port to a port of a
+task; `DatagramForwarder` does the same for UDP. The library is imported on first use, so that other commands do not pay
+for it.
 """
 
 import json
@@ -27,13 +27,13 @@ OUT, ERR = 1, 2
 _STDIN, _END, _TERMINAL = 0, 3, 4
 _CHUNK = 32 * 1024
 _SENDER = struct.Struct("!4sH")
-"""An IPv4 address and a port, before each datagram."""
+"""An IPv4 address and a port, which precede each datagram."""
 _LARGEST_DATAGRAM = 65_536
 
 
 @contextmanager
 def connected(client: Transport, path: str, timeout_s: float) -> "Iterator[ClientConnection]":
-    """Raises the server's error, or ServerFault if none answers."""
+    """Yields an open connection. Raises the server's error, or ServerFault if no server responds."""
     from websockets.exceptions import InvalidHandshake, InvalidStatus
     from websockets.sync.client import connect
 
@@ -58,17 +58,17 @@ def connected(client: Transport, path: str, timeout_s: float) -> "Iterator[Clien
 
 
 class Channel:
-    """A program in a task.  One thread reads, others write."""
+    """A program in a task. One thread reads, others write."""
 
     def __init__(self, connection: "ClientConnection") -> None:
         self._connection = connection
         self.end: Mapping[str, Any] | None = None
-        """What the server said about the end: ``exit_code`` and ``message``, or an error; None if the connection broke."""
+        """The server's last message: ``exit_code`` and ``message``, or an error; None if the connection broke."""
         self.why = ""
-        """What was said when the connection ended."""
+        """Reason given when the connection closed."""
 
     def read(self) -> Iterator[tuple[int, bytes]]:
-        """(OUT or ERR, what came), until it has ended."""
+        """Yields (OUT or ERR, data) until the program ends."""
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -84,7 +84,7 @@ class Channel:
             self.why = "" if error.rcvd is None else error.rcvd.reason or str(error.rcvd.code)
 
     def write(self, data: bytes) -> bool:
-        """To its stdin; b"": that was all.  False if nobody takes it any more."""
+        """Writes to its stdin; b"" closes it. Returns False once the connection is closed."""
         return self._send(bytes((_STDIN,)) + data)
 
     def resize(self, rows: int, columns: int) -> bool:
@@ -101,7 +101,7 @@ class Channel:
 
 
 class Forwarding(ABC):
-    """*local* goes to where the session *answer* leads, from `start` until `ended`."""
+    """Forwards *local* to the target of the session *answer*, from `start` until `ended`."""
 
     def __init__(self, client: Transport, answer: Mapping[str, Any], local: socket.socket, timeout_s: float) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class Forwarding(ABC):
         self.ended = threading.Event()
         self.failure: BaseException | None = None
         """Why it ended, if not because the server said so."""
-        self.why = "the server went away"
+        self.why = "the server disconnected"
 
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
@@ -121,11 +121,11 @@ class Forwarding(ABC):
             with connected(self._client, path("sessions", self._key), self._timeout_s) as connection:
                 threading.Thread(target=self._outward, args=(connection,), daemon=True).start()
                 self._wait(connection)
-        except Exception as error:  # noqa: BLE001 - raised by whoever waits
+        except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
             self.failure = error
         finally:
             self.ended.set()
-            with suppress(OSError):  # no answer will come, so nothing waits for one
+            with suppress(OSError):  # The connection is gone, so no answer will come.
                 self._local.shutdown(socket.SHUT_RDWR)
             self._local.close()
 
@@ -142,15 +142,15 @@ class Forwarding(ABC):
 
     @abstractmethod
     def _take(self, message: str | bytes) -> None:
-        """From the server."""
+        """Handles a message from the server."""
 
     @abstractmethod
     def _outward(self, connection: "ClientConnection") -> None:
-        """From *local*."""
+        """Sends what arrives at *local*."""
 
 
 class DatagramForwarder(Forwarding):
-    """Datagrams to the UDP socket *local*, each message with the address of who sent it."""
+    """Forwards datagrams of the UDP socket *local*, each in a message with its sender's address."""
 
     def __init__(self, client: Transport, answer: Mapping[str, Any], local: socket.socket, timeout_s: float) -> None:
         super().__init__(client, answer, local, timeout_s)
@@ -158,7 +158,7 @@ class DatagramForwarder(Forwarding):
 
     def _take(self, message: str | bytes) -> None:
         if isinstance(message, bytes) and (address := self._senders.get(message[: _SENDER.size])):
-            with suppress(OSError):  # nobody else is sent anything, whatever the server says
+            with suppress(OSError):  # Sends only to known peers, whatever address the server names.
                 self._local.sendto(message[_SENDER.size :], address)
 
     def _outward(self, connection: "ClientConnection") -> None:
@@ -173,15 +173,15 @@ class DatagramForwarder(Forwarding):
 
 
 class Forwarder(Forwarding):
-    """Connections to the listening socket *local*, each with a connection of its own to the server."""
+    """Forwards connections of the listening socket *local*, each over its own connection to the server."""
 
     def _take(self, message: str | bytes) -> None:
-        """Nothing: data comes on the connections of their own."""
+        """Ignores control messages: data has its own connections."""
 
     def _outward(self, control: "ClientConnection") -> None:
         from websockets.exceptions import ConnectionClosed
 
-        with suppress(OSError, ConnectionClosed):  # the listener or the control connection is closed
+        with suppress(OSError, ConnectionClosed):  # The listener or the control connection was closed.
             while True:
                 local = self._local.accept()[0]
                 key = f"CONNECTION-{uuid.uuid4().hex}"
@@ -195,11 +195,11 @@ class Forwarder(Forwarding):
             with suppress(OSError, ConnectionClosed):
                 while True:
                     data = local.recv(_CHUNK)
-                    remote.send(data)  # nothing: the end of what this side says
+                    remote.send(data)  # Empty: the end of this side's data.
                     if not data:
                         return
 
-        with closing(local), suppress(Exception):  # who connected sees that it ends
+        with closing(local), suppress(Exception):  # The local program sees the connection close.
             with connected(self._client, path("sessions", key), self._timeout_s) as remote:
                 threading.Thread(target=said, daemon=True).start()
                 for message in remote:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
 PLAN_S = 600.0
-"""A plan of a large cluster takes a while, and the server says nothing meanwhile."""
+"""Planning for a large cluster is slow, and the server sends nothing until it is done."""
 
 
 class ServerCalls(Calls, ABC):
@@ -40,7 +40,7 @@ class ServerCalls(Calls, ABC):
             self._new_network(),
             address,
             one_line(token, "token=") if token else SignIn(found, address),
-            f"; 'runrig login {address.url}' keeps one, RUNRIG_TOKEN sets one",
+            f"; log in with 'runrig login {address.url}' or set RUNRIG_TOKEN",
             patience_s=patience(address, os.environ) if patience_s is None else patience_s,
             tls=tls,
             keeps=True,
@@ -56,22 +56,22 @@ class ServerCalls(Calls, ABC):
 
     @call
     async def me(self) -> "models.Me":
-        """Who you are, your roles, and the pools to which you may submit."""
+        """Returns your user name, your roles, and the pools to which you can submit."""
         return await self._get(models.Me, path("me"))
 
     @call
     async def version(self) -> str:
-        """The version of the server."""
+        """Returns the version of the server."""
         return (await self._get(models.Version, path("version"))).version
 
     @call
     async def apply(
         self, file: str | Path, *, prune: bool = False, dry_run: bool = False, if_revision: int | None = None
     ) -> "models.ApplyAnswer":
-        """Applies a cluster *file*, a Path or its text, and returns what it changed; *dry_run*: what it would change.
+        """Applies a cluster *file*, a Path or its text, and returns the changes. *dry_run*: only returns them.
 
-        *prune*: removes what an earlier file had and this one has not.  *if_revision*: that of a plan.  Raises Changed if what it is
-        about was changed since.
+        *prune*: remove what an earlier file had and this one has not. *if_revision*: of a plan. Raises Changed if
+        anything it covers was changed since.
         """
         text = file.read_text(encoding="utf-8") if isinstance(file, Path) else file
         body = {"file": text, "prune": prune, "dry_run": dry_run, "if_revision": if_revision}
@@ -79,25 +79,25 @@ class ServerCalls(Calls, ABC):
 
     @call
     async def plan(self, question: "models.PlanRequest") -> "models.Plan":
-        """Returns what an edit, a loss of nodes or a submission would do.  Nothing is changed."""
+        """Returns the effect of an edit, a loss of nodes or a submission. Changes nothing."""
         body = question.model_dump(mode="json", exclude_unset=True)
         return await self._ask(models.Plan, Request("POST", path("plan"), body=body, timeout_s=PLAN_S))
 
     @call
     async def export(self) -> str:
-        """Cohorts, pools and roles as a cluster file, which `apply` accepts without a change."""
+        """Returns cohorts, pools and roles as a cluster file, which `apply` accepts unchanged."""
         return (await self._get(models.ClusterFile, path("cluster-file"))).file
 
 
 class Client(ServerCalls, Blocking):
-    """A server, whose answers are waited for.
+    """A blocking client.
 
-    Without arguments it is the server of the command line: RUNRIG_SERVER and RUNRIG_TOKEN, else those of `runrig login`, else those of a
-    server on this machine.  *data*: the data folder of that one.  *patience_s*: how long calls wait for a server that is not there, if
-    they can be repeated; None: RUNRIG_RETRY_S, else 15 s, and not at all on this machine.  *tls*: trusts other certificates than the
-    system does.
+    By default it uses the same server as the command line: RUNRIG_SERVER and RUNRIG_TOKEN, else that of `runrig login`,
+    else one on this machine. *data*: data folder of a server on this machine. *patience_s*: seconds to wait for an
+    unreachable server in calls that can be retried; None: RUNRIG_RETRY_S, else 15 s, or 0 s for this machine. *tls*:
+    trusted certificates; None: those of the system.
 
-    It keeps connections until it is closed, and may be used by several threads.
+    Keeps connections until it is closed. Thread-safe.
     """
 
     def _new_network(self) -> BlockingNetwork:
@@ -115,7 +115,7 @@ class Client(ServerCalls, Blocking):
         self.credentials = access.Credentials(caller)
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Closes all connections."""
         self._caller.close()
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class Client(ServerCalls, Blocking):
 
 
 class AsyncClient(ServerCalls, Awaiting):
-    """The same with calls that are awaited, and lists and streams for `async for`.  It belongs to one event loop."""
+    """The same for asyncio: `await` calls, and use `async for` for lists and streams. Belongs to one event loop."""
 
     def _new_network(self) -> Network:
         from runrig.client.awaiting import AwaitingNetwork
@@ -148,7 +148,7 @@ class AsyncClient(ServerCalls, Awaiting):
         self.credentials = access.AsyncCredentials(caller)
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Closes all connections."""
         self._caller.close()
         await self._network.close()
 

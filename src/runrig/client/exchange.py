@@ -1,4 +1,4 @@
-"""HTTP on one connection: a request, then the answer in pieces.  What the bytes mean is decided by h11."""
+"""HTTP on one connection: a request, then the response in pieces. h11 parses the bytes."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -9,7 +9,7 @@ import h11
 from runrig.client.network import Stream
 
 BROKEN = (OSError, h11.RemoteProtocolError)
-"""How an exchange fails that another one may not."""
+"""Errors after which a new exchange may succeed."""
 
 
 Meanwhile = Callable[[], Awaitable[object]]
@@ -17,7 +17,7 @@ LOOK_S = 30.0
 
 
 class Head(NamedTuple):
-    """The beginning of an answer.  *headers*: by name in small letters."""
+    """The start of a response. *headers*: by lower-case name."""
 
     status: int
     headers: Mapping[str, str]
@@ -41,7 +41,7 @@ class Exchange:
             h11.EndOfMessage(),
         ]
         data = b"".join(self._http.send(event) or b"" for event in events)
-        # A server that refuses a body answers before reading it all, and takes no more.
+        # A server that refuses a body answers early and reads no more of it.
         with suppress(BrokenPipeError, ConnectionResetError):
             await self._stream.send(data, timeout_s)
         while not isinstance(event := await self._event(), h11.Response):
@@ -50,9 +50,9 @@ class Exchange:
         return Head(event.status_code, {name.decode(): value.decode("latin-1") for name, value in event.headers})
 
     async def pieces(self, meanwhile: Meanwhile | None = None) -> AsyncGenerator[bytes, None]:
-        """Yields the body as it arrives.  Raises BROKEN.
+        """Yields the body as it arrives. Raises BROKEN.
 
-        *meanwhile*: awaited between pieces, and every `LOOK_S` while none comes; then none is too late.
+        Awaits *meanwhile* between pieces, and every `LOOK_S` seconds without data; there is no timeout then.
         """
         if meanwhile is not None:
             self._timeout_s = LOOK_S
@@ -76,7 +76,7 @@ class Exchange:
         return event
 
     def renewed(self) -> bool:
-        """True if the answer was read to its end and the connection can take another request."""
+        """Returns True if the response is complete and the connection can be reused."""
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
         self._http.start_next_cycle()

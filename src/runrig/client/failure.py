@@ -1,4 +1,4 @@
-"""What a server answered instead of what was asked for, as an error of the kind that it has there."""
+"""Turns error responses of a server into the errors that it raised."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from runrig.domain.statuses import kind_of
 
 
 class NoAnswer(ServerFault):
-    """No runrig server responds, or not in time."""
+    """No runrig server responded, or not in time."""
 
 
 def server_said(status: int, body: str, remark: str = "") -> RunrigError:
-    """The error in the problem details of an answer with *status*, which is not a success.  *remark* follows its message."""
+    """Returns the error in the problem details of a response. *remark*: appended to its message."""
     answer = _parsed(body)
     message = answer.get("detail")
     if not isinstance(message, str) or not message:

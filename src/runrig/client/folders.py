@@ -1,4 +1,4 @@
-"""Where a user's files lie: the folders of the XDG specification, or those that macOS and Windows have for it."""
+"""The user's folders: those of the XDG specification, or their equivalents on macOS and Windows."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ def data_folder() -> Path:
 
 
 def _folder(variable: str, usual: str) -> Path:
-    """A path that is not absolute does not count, as the specification says."""
+    """Ignores a relative path, as the specification requires."""
     chosen = os.environ.get(variable, "").strip()
     if os.path.isabs(chosen):
         return Path(chosen) / NAME

@@ -1,6 +1,6 @@
-"""`localpath` of a task's files: puts a file on this machine into the workflow file as `contents`.
+"""`localpath` of a task's files: copies a local file into the workflow file as `contents`.
 
-The value is replaced within its line of the text, so that the server's errors still name the lines that a person wrote.
+Replaces the value within its line, so that line numbers in the server's errors still match the user's file.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ KEY = "localpath"
 
 
 def inlined(text: str, folder: Path) -> str:
-    """*text* with every ``localpath: FILE`` as ``contents: "…"``; FILE is relative to *folder*.
+    """Returns *text* with every ``localpath: FILE`` replaced by ``contents: "…"``. FILE is relative to *folder*.
 
-    Raises InvalidInput with all files that are missing, too large or not text.  Text that is not YAML comes back unchanged: the
-    reader of workflow files has better words for that.
+    Raises InvalidInput for all files that are missing, too large or not text. Returns invalid YAML unchanged: the
+    workflow parser has better errors for it.
     """
     if KEY not in text:
         return text
     problems: list[Problem] = []
-    # From the end, so that a replacement does not move the places still to come.
+    # From the end, so that replacements do not move the remaining places.
     for key, value in sorted(_places(text), key=lambda pair: -pair[0].start_mark.index):
         try:
             contents = _quoted(_contents(folder / value.value.strip()))
@@ -34,7 +34,7 @@ def inlined(text: str, folder: Path) -> str:
             problems.append(Problem(f"localpath {value.value!r} {error}", KEY, mark.line + 1, mark.column + 1))
             continue
         begin, end = value.start_mark.index, value.end_mark.index
-        end = begin + len(text[begin:end].rstrip())  # a folded value ends after its newline
+        end = begin + len(text[begin:end].rstrip())  # A folded value ends after its newline.
         text = f"{text[: key.start_mark.index]}contents: {contents}{text[end:]}"
     if problems:
         raise InvalidInput(tuple(reversed(problems)))
@@ -42,7 +42,7 @@ def inlined(text: str, folder: Path) -> str:
 
 
 def _places(text: str) -> list[tuple["ScalarNode", "ScalarNode"]]:
-    """The keys ``localpath`` and their values."""
+    """Returns the ``localpath`` keys and their values."""
     import yaml
 
     try:
@@ -58,7 +58,7 @@ def _files(root: "Node") -> Iterator[tuple["ScalarNode", "ScalarNode"]]:
     pending, seen = [root], set[int]()
     while pending:
         node = pending.pop()
-        if id(node) in seen:  # an alias: its text occurs only once
+        if id(node) in seen:  # An alias: its text occurs only once.
             continue
         seen.add(id(node))
         if isinstance(node, SequenceNode):
@@ -88,14 +88,16 @@ def _contents(file: Path) -> str:
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror} ({file})") from None
     if len(raw) > LARGEST_BYTES:
-        raise ValueError(f"is larger than {LARGEST_BYTES // 1024 // 1024} MiB: put it where the task can fetch it")
+        raise ValueError(f"is larger than {LARGEST_BYTES // 1024 // 1024} MiB. Store it where the task can download it")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise ValueError("is not text in UTF-8: only text can travel in a workflow file") from None
+        raise ValueError("is not UTF-8 text. A workflow file can contain only text") from None
 
 
 def _quoted(text: str) -> str:
-    """*text* as a double-quoted YAML scalar of one line in plain ASCII.  Braces are escaped: a script is not a template."""
+    """Returns *text* as a one-line ASCII YAML scalar in double quotes. Braces are escaped, since a script is not a
+    template.
+    """
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "{": "\\x7b"}
     return '"' + "".join(short.get(c) or (c if " " <= c <= "~" else f"\\U{ord(c):08x}") for c in text) + '"'

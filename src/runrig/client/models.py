@@ -1,7 +1,6 @@
-"""What goes to a server and comes back: the models of `/api/v1`, imported when the first of them is used.
+"""Requests and responses of `/api/v1`: models that are imported on first use.
 
-They take three times as long to import as all the rest of the client, because they need pydantic; the shown values among them need it
-when they are read.
+They need pydantic, so importing them takes three times as long as the rest of the client.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""Everything that a call needs from the machine.  Calls are written once, as coroutines; a network decides how they wait.
+"""Access to sockets, threads and time. Calls are written once, as coroutines; a network decides how they wait.
 
-`BlockingNetwork` waits for the operating system, so that its coroutines never pause: `done` and `each` run them to their end without an
-event loop.  `awaiting.py` is the other one.
+`BlockingNetwork` blocks in system calls, so its coroutines never pause: `done` and `each` run them without an event
+loop. `awaiting.py` has the other one.
 """
 
 import socket
@@ -17,35 +17,37 @@ T = TypeVar("T")
 
 
 class KeptToken(Protocol):
-    """A token that ends, and is another one after it was renewed."""
+    """A token that expires and can be renewed."""
 
     @property
     def token(self) -> str | None:
-        """None: there is none."""
+        """Returns the token; None if there is none."""
         ...
 
     @property
     def is_due(self) -> bool:
-        """True if it should be renewed now."""
+        """Returns True if it should be renewed now."""
         ...
 
     @property
     def is_good(self) -> bool:
-        """False if it has ended."""
+        """Returns True until it expires."""
         ...
 
     def renew(self) -> None:
-        """Waits for files and for a server.  Raises NotAllowed if it cannot be renewed, and what else went wrong if it has ended."""
+        """Blocks for files and a server. Raises NotAllowed if it cannot be renewed, other errors only if it has
+        expired.
+        """
         ...
 
 
 class Stream(Protocol):
-    """A connection.  Times in seconds, None: as long as it takes.  All but `close` raise OSError."""
+    """A connection. Timeouts in seconds; None: no timeout. All methods but `close` raise OSError."""
 
     async def send(self, data: bytes, timeout_s: float | None) -> None: ...
 
     async def receive(self, timeout_s: float | None) -> bytes:
-        """b"" at the end."""
+        """Returns b"" at the end."""
         ...
 
     def close(self) -> None: ...
@@ -57,7 +59,7 @@ class Network(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
     async def renew(self, kept: KeptToken) -> None:
-        """Returns once *kept*, which is due, can be sent.  Raises as `KeptToken.renew`."""
+        """Returns once *kept*, which is due for renewal, can be sent. Raises as `KeptToken.renew`."""
         ...
 
 
@@ -97,7 +99,7 @@ class BlockingNetwork:
 
 
 def done(call: Coroutine[Any, Any, T]) -> T:
-    """Runs *call*, which must be on a blocking network, and returns its result."""
+    """Returns the result of *call*, which must use a blocking network."""
     try:
         call.send(None)
     except StopIteration as end:
@@ -108,7 +110,7 @@ def done(call: Coroutine[Any, Any, T]) -> T:
 
 
 def each(items: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Yields what *items* yields, which must be on a blocking network."""
+    """Yields the items of *items*, which must use a blocking network."""
     try:
         while True:
             try:

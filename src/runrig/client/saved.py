@@ -1,6 +1,6 @@
-"""The logins that `runrig login` remembers: a token per server, and the last server used.
+"""Logins saved by `runrig login`: a token per server, and the last server used.
 
-One file in the user's configuration folder, unreadable for others from the first moment on.
+One file in the user's configuration folder, which is never readable for others.
 """
 
 import json
@@ -18,7 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """How the token of a sign-in is renewed.  *begun_at*: when it came, *ends_at*: when it ends, both by the clock of this machine."""
+    """How to renew the token of a sign-in. *begun_at*, *ends_at*: its lifetime by the clock of this machine."""
 
     refresh_token: str = field(repr=False)
     begun_at: float
@@ -27,7 +27,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """*current*: the server that commands call unless told otherwise.  *tokens* and *renewals*: by `key_of` the server."""
+    """*current*: the default server. *tokens* and *renewals*: by `key_of` the server."""
 
     current: str | None = None
     tokens: dict[str, str] = field(default_factory=dict, repr=False)
@@ -37,11 +37,11 @@ class Logins:
         return self.tokens.get(key_of(url))
 
     def renewal(self, url: str) -> Renewal | None:
-        """None for a token that is kept as it is."""
+        """Returns None for a token that is not renewed."""
         return self.renewals.get(key_of(url))
 
     def with_token(self, url: str, token: str, renewal: Renewal | None = None) -> "Logins":
-        """The logins with *token* for the server *url*, which becomes the current one."""
+        """Returns the logins with *token* for the server *url*, which becomes the default."""
         rest = self.without(url)
         renewals = {**rest.renewals, key_of(url): renewal} if renewal is not None else rest.renewals
         return Logins(url, {**rest.tokens, key_of(url): token}, renewals)
@@ -54,7 +54,7 @@ class Logins:
 
 
 def key_of(url: str) -> str:
-    """A key that is equal for all ways to write one server's address."""
+    """Returns the same key for all spellings of one server's address."""
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
@@ -65,7 +65,7 @@ def file() -> Path:
 
 
 def read() -> Logins:
-    """The saved logins; none if there is no readable file."""
+    """Returns the saved logins, or none if there is no readable file."""
     try:
         plain = json.loads(file().read_text(encoding="utf-8"))
         current, tokens = plain["current"], plain["tokens"]
@@ -87,7 +87,7 @@ def _renewals(plain: object) -> dict[str, Renewal]:
 
 
 def write(logins: Logins) -> Path:
-    """Writes *logins*; returns the file.  Raises ServerFault if it cannot be written."""
+    """Writes *logins* and returns the file. Raises ServerFault if it cannot be written."""
     target = file()
     partial = target.with_name(f"{target.name}.{os.urandom(4).hex()}")
     plain: dict[str, Any] = {"current": logins.current, "tokens": logins.tokens}
@@ -102,6 +102,6 @@ def write(logins: Logins) -> Path:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise ServerFault(
-            f"{target} cannot be written ({error.strerror}): give yourself write permission on its folder, or set RUNRIG_TOKEN"
+            f"{target} cannot be written ({error.strerror}): grant yourself write permission on its folder, or set RUNRIG_TOKEN"
         ) from error
     return target

@@ -1,8 +1,8 @@
-"""Finds the server's address, and the token for it.
+"""Finds the server's address and the token for it.
 
-Address: ``--server``, else RUNRIG_SERVER, else that of the last login, else what a server wrote into its data folder, else the
-default.  Token: RUNRIG_TOKEN, else that of the login at this address, else the file in the data folder.  Data folder: ``--data``, else
-RUNRIG_DATA, else the user's; a named folder selects that folder's server; saved logins are ignored.
+Address: ``--server``, else RUNRIG_SERVER, else the last login, else the address that a server wrote to its data folder,
+else the default. Token: RUNRIG_TOKEN, else that of the login at this address, else the file in the data folder. Data
+folder: ``--data``, else RUNRIG_DATA, else the user's. If one is set, its server is used and saved logins are ignored.
 """
 
 import json
@@ -22,7 +22,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """*source* says where *url* was found, for messages."""
+    """*source*: where *url* comes from, for messages."""
 
     url: str
     source: str
@@ -34,7 +34,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The options of the command line; None if not given."""
+    """Options of the command line; None if not given."""
 
     server: str | None = None
     data: str | None = None
@@ -49,7 +49,7 @@ class ServerAddress:
         return folders.data_folder()
 
     def address(self) -> Address:
-        """Raises InvalidInput if it is not an HTTP address."""
+        """Raises InvalidInput for an invalid address."""
         if self.server:
             return checked(self.server, "--server")
         if in_environment := os.environ.get("RUNRIG_SERVER"):
@@ -62,7 +62,7 @@ class ServerAddress:
         return Address(DEFAULT_URL, "the default")
 
     def token(self, address: Address) -> str | None:
-        """The token, None if there is none.  A data folder's token belongs to this machine's server and is sent nowhere else."""
+        """Returns the token; None if there is none. The token of a data folder is sent only to this machine."""
         if in_environment := os.environ.get("RUNRIG_TOKEN"):
             return one_line(in_environment, "RUNRIG_TOKEN")
         if not (self._chosen_data and address.loopback) and (kept := saved.read().token(address.url)):
@@ -77,7 +77,7 @@ class ServerAddress:
 
 
 def checked(url: str, source: str) -> Address:
-    """The address *url*, for which HOST:PORT is enough on loopback.  Raises InvalidInput if it is not an HTTP address."""
+    """Returns the address *url*; HOST:PORT is enough for loopback. Raises InvalidInput unless it is an HTTP address."""
     bare = _HOST_AND_PORT.fullmatch(url) is not None
     whole = f"http://{url}" if bare else url
     try:
@@ -86,17 +86,17 @@ def checked(url: str, source: str) -> Address:
     except ValueError:
         known = False
     if not known or not url.isascii() or any(character.isspace() for character in url):
-        raise InvalidInput.one(f"{url!r} (from {source}) is not the address of a server: write http://HOST:PORT")
+        raise InvalidInput.one(f"{url!r} (from {source}) is not a server address. Use http://HOST:PORT")
     address = Address(whole.rstrip("/"), source)
     if bare and not address.loopback:
         raise InvalidInput.one(
-            f"{url!r} (from {source}) is not on this machine: write https://{url}, or http:// without TLS"
+            f"{url!r} (from {source}) is not on this machine. Use https://{url}, or http:// without TLS"
         )
     return address
 
 
 def _written(record: Path) -> str | None:
-    """The address in *record*; None if no server has written it, or only half of it."""
+    """Returns the address in *record*; None if there is none, or only half of one."""
     try:
         url = json.loads(record.read_text(encoding="utf-8"))["url"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -105,8 +105,8 @@ def _written(record: Path) -> str | None:
 
 
 def one_line(text: str, source: str) -> str | None:
-    """The token in *text*, None if there is none.  Raises InvalidInput if no header can hold it."""
+    """Returns the token in *text*, None if it is empty. Raises InvalidInput if it does not fit in a header."""
     token = text.strip()
     if not token.isascii() or any(not character.isprintable() for character in token):
-        raise InvalidInput.one(f"the token in {source} has characters that no token has: write it again")
+        raise InvalidInput.one(f"the token in {source} contains invalid characters. Copy it again")
     return token or None

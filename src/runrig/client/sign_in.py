@@ -1,6 +1,6 @@
-"""The token of a single sign-on: stored like any other token, and renewed before it expires.
+"""The token of a single sign-on: saved like other tokens, and renewed before it expires.
 
-One process at a time renews: many providers accept a refresh token once, and take a second use for a theft.
+Only one process renews at a time: many identity providers treat a second use of a refresh token as theft.
 """
 
 import time
@@ -16,15 +16,15 @@ from runrig.client.transport import Transport
 from runrig.domain.errors import NotAllowed, RunrigError
 
 AHEAD_S = 300.0
-"""How long before its end a token is renewed."""
+"""Seconds before expiry at which a token is renewed."""
 AGAIN_S = 30.0
-"""How long to wait after a failed renewal while the token is still valid."""
+"""Seconds to wait after a failed renewal while the token is still valid."""
 ANSWER_S = 20.0
 SIGN_IN = "/api/v1/sign-in"
 
 
 class SignIn:
-    """The token for *address* as `network.KeptToken`, renewed if it is that of a sign-in."""
+    """The token for *address* as a `network.KeptToken`, renewed if it comes from a sign-in."""
 
     def __init__(self, found: ServerAddress, address: Address) -> None:
         self._address = address
@@ -44,11 +44,11 @@ class SignIn:
         return renewal is None or renewal.begun_at <= time.time() < renewal.ends_at
 
     def renew(self) -> None:
-        """Raises NotAllowed if the sign-in cannot go on, and the error of the renewal if the token has ended."""
+        """Raises NotAllowed if it cannot be renewed, the error of the renewal if the token has expired."""
         with _alone():
             kept = saved.read()
             renewal = kept.renewal(self._address.url)
-            if renewal is not None and _due(renewal):  # else another process has renewed it, or logged in anew
+            if renewal is not None and _due(renewal):  # Otherwise another process has renewed it or logged in again.
                 kept = self._renewed(kept, renewal)
             self.token = kept.token(self._address.url)
             self._renewal = kept.renewal(self._address.url)
@@ -60,13 +60,13 @@ class SignIn:
             answer = Transport(self._address, None).call("POST", f"{SIGN_IN}/renewal", body=body, timeout_s=ANSWER_S)
         except NotAllowed as error:
             raise NotAllowed(
-                f"{error.message}; sign in again: 'runrig login {url} --method oidc'", error.details
+                f"{error.message}. Sign in again: 'runrig login {url} --method oidc'", error.details
             ) from None
         except RunrigError as error:
             if time.time() >= renewal.ends_at:
                 raise
             self._quiet_until = min(time.time() + AGAIN_S, renewal.ends_at)
-            _warn(f"{error.message}; the sign-in is not renewed, and ends {_clock(renewal.ends_at)}")
+            _warn(f"{error.message}. The sign-in was not renewed and expires {_clock(renewal.ends_at)}")
             return kept
         after = with_sign_in(kept, url, answer)
         saved.write(Logins(kept.current, after.tokens, after.renewals))
@@ -74,7 +74,7 @@ class SignIn:
 
 
 def with_sign_in(kept: Logins, url: str, answer: Mapping[str, Any]) -> Logins:
-    """*kept* with what the server *url* answered to a sign-in or a renewal."""
+    """Returns *kept* with the answer of the server *url* to a sign-in or renewal."""
     now = time.time()
     refresh_token = answer["refresh_token"]
     renewal = None if refresh_token is None else Renewal(refresh_token, now, now + answer["expires_in_s"])
@@ -90,7 +90,7 @@ def _clock(at: float) -> str:
 
 
 def _warn(text: str) -> None:
-    """On stderr, unless the program that uses this has other wishes for its log."""
+    """Warns on stderr, unless the calling program configures the log."""
     import logging
 
     shown = "".join(character if character.isprintable() else "?" for character in text)
@@ -99,7 +99,7 @@ def _warn(text: str) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Where there are no locks of files, two processes may renew at once, and one of them has to sign in again."""
+    """Without file locks, two processes can renew at the same time; one of them then has to sign in again."""
     try:
         import fcntl
     except ImportError:

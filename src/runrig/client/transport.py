@@ -1,4 +1,4 @@
-"""HTTP to the server, as the command line uses it: JSON as it comes, text as a stream of lines."""
+"""HTTP for the command line: raw JSON, and text as a stream of lines."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,16 +14,16 @@ __all__ = ["ANSWER_S", "Query", "Transport", "Value", "path", "patience"]
 
 RETRY = "RUNRIG_RETRY_S"
 PATIENCE_S = 15.0
-"""A standby takes over within 10 s."""
+"""Seconds; a standby takes over within 10 s."""
 LONGEST_PATIENCE_S = 3600.0
 LARGEST_PAGE = 1000
 
 
 class Transport:
-    """*token* None: calls carry none, and the server says what it thinks of that.  *token_hint*: where to find a valid one."""
+    """*token* None: calls are sent without a token. *token_hint*: where to find a valid one."""
 
     def __init__(self, address: Address, token: Token, token_hint: str = "", *, patience_s: float = 0.0) -> None:
-        """*patience_s*: how long to wait for a server that is not there."""
+        """*patience_s*: how long to wait for an unreachable server, in seconds."""
         self._caller = Caller(BlockingNetwork(), address, token, token_hint, patience_s=patience_s)
 
     @property
@@ -43,14 +43,15 @@ class Transport:
         timeout_s: float = ANSWER_S,
         key: str | None = None,
     ) -> Any:
-        """The JSON of the answer, None if it is empty.  Raises the server's error, or NoAnswer if no runrig server answers.
+        """Returns the JSON of the response, None if it is empty. Raises the server's error, or NoAnswer if no runrig
+        server responds.
 
-        *key*: a new UUID, by which the server recognises the call when it is repeated.
+        *key*: a new UUID, by which the server recognises a repeated call.
         """
         return done(self._caller.answer(Request(method, path, query, body, timeout_s, key))).json
 
     def items(self, path: str, query: Query | None = None, *, most: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yields what the list at *path* has, page by page; *most* None: all of it."""
+        """Yields the items of the list at *path*, page by page; *most* None: all of them."""
         cursor, left = None, most
         while left is None or left > 0:
             limit = LARGEST_PAGE if left is None else min(left, LARGEST_PAGE)
@@ -62,20 +63,20 @@ class Transport:
             left = None if left is None else left - len(answer["items"])
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
-        """Yields the lines of a text as they arrive, without line ends, for as long as the server sends."""
+        """Yields the lines of a text as they arrive, without line ends, until the server ends it."""
         return each(self._caller.lines(Request("GET", path, query, timeout_s=None)))
 
     def text(self, path: str, query: Query | None = None) -> str:
         return "".join(each(self._caller.pieces(Request("GET", path, query))))
 
     def socket_address(self, path: str) -> tuple[str, dict[str, str]]:
-        """URL and headers of a WebSocket."""
+        """Returns the URL and headers of a WebSocket."""
         parts = urlsplit(self.url + path)
         return parts._replace(scheme="wss" if parts.scheme == "https" else "ws").geturl(), done(self._caller.headers())
 
 
 def patience(address: Address, environment: Mapping[str, str]) -> float:
-    """Seconds to wait: RUNRIG_RETRY_S, else long enough for a takeover if the server is elsewhere, and none on this machine."""
+    """Returns the seconds to wait: RUNRIG_RETRY_S, else enough for a takeover, or 0 for a server on this machine."""
     value = environment.get(RETRY)
     if not value:
         return 0.0 if address.loopback else PATIENCE_S
@@ -84,5 +85,5 @@ def patience(address: Address, environment: Mapping[str, str]) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST_PATIENCE_S:
-        raise InvalidInput.one(f"{RETRY} is {value!r}: write seconds, 0 to {LONGEST_PATIENCE_S:.0f}")
+        raise InvalidInput.one(f"{RETRY} is {value!r}. Use a number of seconds from 0 to {LONGEST_PATIENCE_S:.0f}")
     return seconds

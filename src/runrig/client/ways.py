@@ -1,6 +1,7 @@
-"""Two ways to call what is written once: `Client` waits for each answer, `AsyncClient` is awaited.
+"""Two ways to run calls that are written once: `Client` blocks, `AsyncClient` is awaited.
 
-The calls are coroutines; `call` and `stream` hand them out as they are to the one, and run to their end to the other.
+Calls are coroutines. `call` and `stream` return them as they are for `AsyncClient`, and run them to the end for
+`Client`.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
@@ -22,7 +23,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound="BaseModel | Shown")
 
 PAGE = 1000
-"""Items that a list asks for at a time."""
+"""Items that a list requests per page."""
 
 
 class Calls:
@@ -32,7 +33,7 @@ class Calls:
         self._caller = caller
 
     async def _ask(self, model: type[M], request: Request) -> M:
-        """Raises the server's error, NoAnswer, or ServerFault if the answer is not what *model* says."""
+        """Raises the server's error, NoAnswer, or ServerFault if the response is not a valid *model*."""
         answer = await self._caller.answer(request)
         read = self._read(model, answer.json)
         if answer.etag is not None and "etag" in getattr(model, "UNTOLD", ()):
@@ -45,7 +46,7 @@ class Calls:
         return await self._ask(model, Request("GET", path, query))
 
     async def _all(self, model: type[M], path: str, query: Query | None = None) -> AsyncGenerator[M, None]:
-        """Yields what a list has, page by page."""
+        """Yields the items of a list, page by page."""
         cursor = None
         while True:
             answer = await self._caller.answer(Request("GET", path, {**(query or {}), "limit": PAGE, "cursor": cursor}))
@@ -66,18 +67,19 @@ class Calls:
         except ValidationError as error:
             first = error.errors()[0]
             raise ServerFault(
-                f"the answer of {self._caller.address.url} is no {model.__name__} ({'.'.join(map(str, first['loc']))}: {first['msg']}): "
-                "is it a runrig server, of this version?"
+                f"unexpected response from {self._caller.address.url} "
+                f"(not a {model.__name__}: {'.'.join(map(str, first['loc']))} {first['msg']}). "
+                "Check the server address and version"
             ) from None
 
 
 def matching(etag: str | None) -> dict[str, str]:
-    """The headers of an edit that *etag* makes depend on what was read."""
+    """Returns headers that make an edit fail unless the object still has *etag*."""
     return {} if etag is None else {"If-Match": etag}
 
 
 def said(edit: "BaseModel") -> Any:
-    """Only what was set: what is absent stays as it is."""
+    """Returns only the fields that were set; the others stay unchanged."""
     return edit.model_dump(mode="json", exclude_unset=True)
 
 
@@ -90,7 +92,7 @@ class Awaiting(Calls):
 
 
 class call(Generic[P, T]):  # noqa: N801 - a decorator
-    """A call with one answer."""
+    """A call with one response."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> None:
         self.function = function
@@ -118,7 +120,7 @@ class call(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 class stream(Generic[P, T]):  # noqa: N801 - a decorator
-    """A call with many answers, one after the other."""
+    """A call with a stream of items."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], AsyncGenerator[T, None]]) -> None:
         self.function = function

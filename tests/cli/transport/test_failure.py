@@ -43,7 +43,7 @@ def test_an_error_of_the_server_has_the_exit_code_of_its_kind(status: int, code:
     with serving(answers) as server:
         text = runrig("--server", server.url, "workflow", "query", "w", env={"RUNRIG_TOKEN": "t"})
         json = runrig("--server", server.url, "workflow", "query", "w", "-t", "json", env={"RUNRIG_TOKEN": "t"})
-    way = f" (the one that was sent is not good; 'runrig login {server.url}' keeps another, RUNRIG_TOKEN sets one)"
+    way = f" (invalid token; log in with 'runrig login {server.url}' or set RUNRIG_TOKEN)"
     message = "no: 9 of 8" + (way if status == 401 else "")
     assert (text.code, text.out, text.err) == (exit_code, "", f"Error: {message}\n")
     assert (json.code, json.json, json.err) == (exit_code, {"message": message, "code": code}, "")
@@ -68,15 +68,15 @@ def test_without_a_server_one_line_names_the_address_and_the_way_out() -> None:
     done = runrig("pool", "list", "--server", "http://127.0.0.1:1")
     assert (done.code, done.out) == (10, "")
     assert done.err == (
-        "Error: no runrig server answers at http://127.0.0.1:1 (from --server; connection refused): "
-        "start one with 'runrig up', or name its address with --server\n"
+        "Error: no runrig server at http://127.0.0.1:1 (from --server; connection refused). "
+        "Start one with `runrig up`, or set --server\n"
     )
 
 
 def test_a_stranger_on_the_port_is_told_apart_from_a_server() -> None:
     done = answered({"GET /api/v1/pools": (200, "<html>")}, "pool", "list")
     assert done.code == 10
-    assert "answers, but not like a runrig server ('<html>')" in done.err
+    assert "is not a runrig server ('<html>')" in done.err
 
 
 def test_an_answer_of_another_version_is_told_as_such() -> None:

@@ -28,7 +28,7 @@ class Session:
     def client(self) -> Transport:
         address = self.server_address.address()
         token = self.server_address.token(address)
-        hint = f"; 'runrig login {address.url}' keeps {'another' if token else 'one'}, RUNRIG_TOKEN sets one"
+        hint = f"; log in with 'runrig login {address.url}' or set RUNRIG_TOKEN"
         if address.loopback and token is None:
             hint = f": there is none in {self.server_address.data_folder()}; --data names the folder of the server"
         return Transport(address, SignIn(self.server_address, address), hint, patience_s=patience(address, os.environ))

@@ -1,1 +1,1 @@
-"""All calls of a server, defined once for both clients: a module per kind of object."""
+"""All calls to a server, written once for both clients; one module per kind of object."""

@@ -1,4 +1,4 @@
-"""Users, their roles and tokens, and your own credentials."""
+"""Users, roles, tokens, and your own credentials."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal
@@ -15,7 +15,7 @@ CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 class TokenCalls(Calls):
     @stream
     async def list(self, *, user: str | None = None, ended: bool = False) -> AsyncGenerator["models.Token", None]:
-        """Yields your tokens, or those of *user*, oldest first.  *ended*: also those that are expired or revoked."""
+        """Yields your tokens, or those of *user*, oldest first. *ended*: include expired and revoked ones."""
         async for token in self._all(models.Token, _tokens(user), {"ended": ended or None}):
             yield token
 
@@ -29,66 +29,66 @@ class TokenCalls(Calls):
         description: str = "",
         roles: Sequence[str] | None = None,
     ) -> "models.TokenMade":
-        """A new token, shown only this once.  *expires_in_s*: seconds from now, None: never.
+        """Creates a token, whose value is shown only now. *expires_in_s*: lifetime in seconds; None: it never expires.
 
-        *roles*: those of its user that it gives, None: all.
+        *roles*: the user's roles that it grants; None: all.
         """
         body = {"name": name, "expires_in_s": expires_in_s, "description": description, "roles": roles}
         return await self._ask(models.TokenMade, Request("POST", _tokens(user), body=body, key=str(uuid4())))
 
     @call
     async def get(self, name: str, *, user: str | None = None) -> "models.Token":
-        """Your token *name*, or that of *user*.  Its `etag` makes an edit depend on what was read."""
+        """Returns your token *name*, or that of *user*. Pass its `etag` to `update` to detect changes."""
         return await self._get(models.Token, _tokens(user, name))
 
     @call
     async def update(
         self, name: str, edit: "models.TokenEdit", *, user: str | None = None, if_match: str | None = None
     ) -> "models.Token":
-        """The token *name* after *edit*: what is not set there stays.  What it gives counts from the next request on.
+        """Updates the fields set in *edit* and returns the token. Takes effect with the next request.
 
-        *if_match*: an `etag`.  Raises Changed if the token was edited since.
+        *if_match*: an `etag`. Raises Changed if the token was edited since.
         """
         request = Request("PATCH", _tokens(user, name), body=said(edit), headers=matching(if_match))
         return await self._ask(models.Token, request)
 
     @call
     async def revoke(self, name: str, *, user: str | None = None, if_match: str | None = None) -> None:
-        """Ends the token *name*, from the next request on.  *if_match*: as in `update`."""
+        """Revokes a token; it stops working with the next request. *if_match*: as in `update`."""
         await self._caller.answer(Request("DELETE", _tokens(user, name), headers=matching(if_match)))
 
 
 class UserCalls(Calls):
     @stream
     async def list(self) -> AsyncGenerator["models.User", None]:
-        """Yields users by name."""
+        """Yields users, sorted by name."""
         async for user in self._all(models.User, path("users")):
             yield user
 
     @call
     async def get(self, name: str) -> "models.User":
-        """The user *name* with the roles.  Its `etag` makes an edit depend on what was read."""
+        """Returns a user with their roles. Pass its `etag` to an edit to detect changes."""
         return await self._get(models.User, path("users", name))
 
     @call
     async def create(self, name: str, roles: Sequence[str] = ()) -> "models.User":
-        """Returns the new user."""
+        """Creates a user."""
         body = {"name": name, "roles": [*roles]}
         return await self._ask(models.User, Request("POST", path("users"), body=body, key=str(uuid4())))
 
     @call
     async def disable(self, name: str, *, if_match: str | None = None) -> "models.User":
-        """Disables the user *name*: their tokens stop working, their workflows keep running.  Returns the user."""
+        """Disables a user: their tokens stop working, their workflows keep running. Returns the user."""
         return await self._ask(models.User, _edit(name, if_match, disabled=True))
 
     @call
     async def enable(self, name: str, *, if_match: str | None = None) -> "models.User":
-        """The user *name*, whose tokens work again."""
+        """Enables a user, so that their tokens work again. Returns the user."""
         return await self._ask(models.User, _edit(name, if_match, disabled=False))
 
     @stream
     async def changes(self, *, user: str | None = None) -> AsyncGenerator["models.AccessEvent", None]:
-        """Yields who changed users, roles and tokens, newest first.  *user*: only what is about this one."""
+        """Yields changes of users, roles and tokens, newest first. *user*: only those about this user."""
         async for event in self._all(models.AccessEvent, path("access-events"), {"user": user}):
             yield event
 
@@ -96,51 +96,51 @@ class UserCalls(Calls):
 class RoleCalls(Calls):
     @stream
     async def list(self, *, user: str | None = None) -> AsyncGenerator["models.Role", None]:
-        """Yields who has which role."""
+        """Yields which user has which role."""
         async for role in self._all(models.Role, path("roles"), {"user": user}):
             yield role
 
     @call
     async def get(self, user: str, role: str) -> "models.Role":
-        """Since when *user* has the *role*, and from whom."""
+        """Returns when *user* was granted *role*, and by whom."""
         return await self._get(models.Role, path("roles", user, role))
 
     @call
     async def grant(self, user: str, role: str) -> "models.Role":
-        """The *role* of *user*; one that is there already stays as it is."""
+        """Grants *role* to *user*. Returns the existing grant if there is one."""
         body = {"user": user, "role": role}
         return await self._ask(models.Role, Request("POST", path("roles"), body=body, key=str(uuid4())))
 
     @call
     async def revoke(self, user: str, role: str, *, if_match: str | None = None) -> None:
-        """Takes the *role* of *user* back.  *if_match*: an `etag`; raises Changed if it was granted anew since."""
+        """Revokes *role* from *user*. *if_match*: an `etag`. Raises Changed if it was granted again since."""
         await self._caller.answer(Request("DELETE", path("roles", user, role), headers=matching(if_match)))
 
 
 class CredentialCalls(Calls):
     @stream
     async def list(self) -> AsyncGenerator["models.Credential", None]:
-        """Yields your credentials by name, without their values."""
+        """Yields your credentials by name, without values."""
         async for credential in self._all(models.Credential, path("credentials")):
             yield credential
 
     @call
     async def get(self, name: str) -> "models.Credential":
-        """Your credential *name*, without its values."""
+        """Returns your credential *name*, without values."""
         return await self._get(models.Credential, path("credentials", name))
 
     @call
     async def set(
         self, name: str, values: Mapping[str, str], *, type: CredentialType = "GENERIC", if_match: str | None = None
     ) -> "models.Credential":
-        """Your credential *name*, made or replaced whole.  *if_match*: an `etag`."""
+        """Creates your credential *name*, or replaces it completely. *if_match*: an `etag`."""
         body = {"type": type, "values": dict(values)}
         request = Request("PUT", path("credentials", name), body=body, headers=matching(if_match))
         return await self._ask(models.Credential, request)
 
     @call
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
-        """Deletes your credential *name*.  *if_match*: an `etag`."""
+        """Deletes your credential *name*. *if_match*: an `etag`."""
         await self._caller.answer(Request("DELETE", path("credentials", name), headers=matching(if_match)))
 
 

@@ -1,4 +1,4 @@
-"""Nodes, and what happens in the cluster."""
+"""Nodes and cluster events."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -12,7 +12,7 @@ from runrig.client.paths import path
 from runrig.client.ways import Awaiting, Blocking, Calls, call, stream
 
 SILENCE_S = 60.0
-"""The server says something every 15 s."""
+"""Seconds without data before a stream counts as broken; the server sends something every 15 s."""
 
 
 class NodeCalls(Calls):
@@ -20,28 +20,30 @@ class NodeCalls(Calls):
     async def list(
         self, *, pool: Sequence[str] = (), flavor: Sequence[str] = ()
     ) -> AsyncGenerator["models.Node", None]:
-        """Yields nodes by name, with what they have and who holds it.  *pool*: only those that these pools may use."""
+        """Yields nodes by name, with their resources and usage. *pool*: only nodes that these pools can use."""
         async for node in self._all(models.Node, path("nodes"), {"pool": pool, "flavor": flavor}):
             yield node
 
     @call
     async def get(self, name: str) -> "models.Node":
-        """The node *name*."""
+        """Returns the node *name*."""
         return await self._get(models.Node, path("nodes", name))
 
     @call
     async def cordon(self, nodes: Sequence[str]) -> "models.NodesMarked":
-        """Closes *nodes*: they take no new pods, and keep those that they have.  Raises NotFound."""
+        """Cordons *nodes*: no new pods; running pods stay. Raises NotFound."""
         return await self._mark(path("nodes") + ":cordon", nodes)
 
     @call
     async def uncordon(self, nodes: Sequence[str]) -> "models.NodesMarked":
-        """Opens *nodes* that were cordoned here.  Raises NotFound."""
+        """Uncordons *nodes* that runrig cordoned. Raises NotFound."""
         return await self._mark(path("nodes") + ":uncordon", nodes)
 
     @call
     async def drain(self, nodes: Sequence[str], *, force: bool = False) -> "models.NodesDrained":
-        """Cordons *nodes* and stops the LOW work there, which is queued again.  *force*: HIGH and NORMAL work too.  Raises NotFound."""
+        """Cordons *nodes* and requeues the LOW workflows there. *force*: also HIGH and NORMAL workflows. Raises
+        NotFound.
+        """
         body = {"nodes": list(nodes), "force": force}
         return await self._ask(models.NodesDrained, Request("POST", path("nodes") + ":drain", body=body))
 
@@ -50,21 +52,22 @@ class NodeCalls(Calls):
 
     @stream
     async def flavors(self) -> AsyncGenerator["models.Flavor", None]:
-        """Yields kinds of nodes, in the order of the cluster file."""
+        """Yields flavors, in the order of the cluster file."""
         async for flavor in self._all(models.Flavor, path("flavors")):
             yield flavor
 
     @call
     async def topology(self, *, pool: str | None = None, size: int | None = None) -> "models.TopologyAnswer":
-        """Zones, spines and racks: what is free there, who holds the rest, how many gangs of *size* GPUs fit."""
+        """Returns zones, spines and racks: what is free, who uses the rest, and how many gangs of *size* fit."""
         return await self._get(models.TopologyAnswer, path("topology"), {"pool": pool, "size": size})
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What you see of one or more revisions, in order; *revision*: the last of them, with which a stream can go on.
+    """The visible events of one or more revisions, in order. *revision*: the last one, from which a stream can
+    continue.
 
-    *reset*: too much was missed, or the log is another one: read everything anew, then go on.
+    *reset*: too much was missed, or the log was replaced; reload everything, then continue.
     """
 
     revision: int
@@ -75,16 +78,16 @@ class Commit:
 class EventCalls(Calls):
     @stream
     async def list(self, *, after: int | None = None) -> AsyncGenerator["models.ClusterEvent", None]:
-        """Yields what happened in the cluster, in order, as far as you see it.  *after*: a revision."""
+        """Yields past cluster events that you may see, in order. *after*: a revision."""
         async for event in self._all(models.ClusterEvent, path("events"), {"after": after}):
             yield event
 
     @stream
     async def stream(self, *, after: int | None = None) -> AsyncGenerator[Commit, None]:
-        """Yields what happens in the cluster, as it happens; *after* a revision, else from now on.
+        """Yields cluster events as they happen, after revision *after*; None: from now on.
 
-        Goes on when the connection breaks: nothing comes twice and nothing is left out.  Raises NoAnswer if no server is there
-        for as long as the client is patient, NotLoggedIn when the token has ended.
+        Reconnects without losing or repeating events. Raises NoAnswer if the server stays unreachable for longer than
+        the client's patience, NotLoggedIn when the token has expired.
         """
         if after is None:
             after = (await self._get(models.ClusterEventPage, path("events"), {"limit": 1})).revision
@@ -101,12 +104,12 @@ class EventCalls(Calls):
                             after = message.revision
                             yield message
             except NoAnswer:
-                if not begun:  # and nobody came for as long as a call waits
+                if not begun:  # Unreachable for as long as a call waits.
                     raise
             await self._caller.network.sleep(FIRST_PAUSE_S)
 
     async def _messages(self, request: Request) -> AsyncGenerator[Commit | None, None]:
-        """Yields server-sent events, each with data on one line; None for a comment, which says that the server is there."""
+        """Yields server-sent events with one line of data each; None for a comment, the server's sign of life."""
         message: dict[str, str] = {}
         async with aclosing(self._caller.lines(request)) as lines:
             async for line in lines:

@@ -1,4 +1,4 @@
-"""Workflows: submit, follow, ask why, cancel."""
+"""Workflows: submit, follow, explain, cancel."""
 
 import json
 import time
@@ -36,14 +36,13 @@ class WorkflowCalls(Calls):
         labels: Mapping[str, str] | None = None,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
-        """The id of the new workflow, and warnings about parts of its file that have no effect.
+        """Submits a workflow. Returns its id, and warnings about parts of its file that have no effect.
 
-        *file*: a Path to a workflow file, or its text.  *pool* None: the only one to which you may submit,
-        whatever subpools it has.  *variables*: of the template.
-        *key*: a UUID; the same submission with the same key, sent again, is answered as the first time.  Without it, it has a new one, so
-        that it can be repeated while a server is replaced.
+        *file*: a Path to a workflow file, or its text. *pool* None: the only top-level pool to which you can submit.
+        *variables*: of the template. *key*: a UUID; repeating a submission with the same key returns the first answer.
+        By default each call has a new one, so that it can be retried while a server is replaced.
 
-        Raises Refused if a rule forbids it, InvalidInput with all that is wrong with the file.
+        Raises Refused if a rule forbids it, InvalidInput with all errors of the file.
         """
         body = _file(file, variables) | _settings(priority, environment, labels)
         body["pool"] = pool or await self._default_pool()
@@ -64,9 +63,9 @@ class WorkflowCalls(Calls):
         all_or_nothing: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowOutcomes":
-        """Submits *files*.  Returns what became of each, in their order: its id, or the problem for which it was not submitted.
+        """Submits *files*. Returns one result per file, in order: its id, or why it was not submitted.
 
-        Up to 1,000; with *all_or_nothing* up to 200, and none is submitted if one is refused.
+        Up to 1,000 files; with *all_or_nothing* up to 200, and none is submitted if one is refused.
         """
         body = _settings(priority, environment, labels) | {
             "workflows": [_file(file, variables) for file in files],
@@ -86,7 +85,7 @@ class WorkflowCalls(Calls):
         priority: PriorityName | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> "models.WorkflowChecked":
-        """Returns what a submission would give: the rendered file, and the id; nothing is stored.  Raises as `submit` does."""
+        """Returns what a submission would return, with the rendered file. Stores nothing. Raises as `submit`."""
         body = _file(file, variables) | _settings(priority, None, None)
         body["pool"] = pool or await self._default_pool()
         return await self._ask(models.WorkflowChecked, Request("POST", path("workflows") + ":check", body=body))
@@ -101,7 +100,7 @@ class WorkflowCalls(Calls):
         variables: Mapping[str, object] | None = None,
         namespace: str | None = None,
     ) -> Sequence[Mapping[str, Any]]:
-        """The Kubernetes objects that the workflow becomes; nothing is stored.  *namespace*: else that of the server."""
+        """Returns the workflow's Kubernetes objects. Stores nothing. *namespace* None: that of the server."""
         body = _file(file, variables) | _settings(priority, None, None)
         body |= {"pool": pool or await self._default_pool()} | ({"namespace": namespace} if namespace else {})
         request = Request("POST", path("workflows") + ":render", body=body)
@@ -113,9 +112,9 @@ class WorkflowCalls(Calls):
             return me.default_pool
         names = me.pools
         raise InvalidInput.one(
-            f"you may submit to {len(names)} pools: choose one of {', '.join(sorted(names))} with pool=..."
+            f"you can submit to {len(names)} pools ({', '.join(sorted(names))}). Choose one with pool=..."
             if names
-            else "there is no pool to which you may submit: ask an admin for one, or for a role"
+            else "you cannot submit to any pool. Ask an administrator for a pool or a role"
         )
 
     @call
@@ -128,7 +127,9 @@ class WorkflowCalls(Calls):
         failed_only: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
-        """The id under which the file of the workflow *id* is submitted once more.  *failed_only*: refused unless it failed."""
+        """Submits the file of a workflow again and returns the new id. *failed_only*: refuse unless the workflow
+        failed.
+        """
         body = {"pool": pool, "priority": priority, "failed_only": failed_only}
         return await self._ask(
             models.WorkflowSubmitted,
@@ -137,27 +138,29 @@ class WorkflowCalls(Calls):
 
     @call
     async def cancel(self, id: str, message: str = "") -> None:
-        """Stops the workflow *id*; *message* tells its owner why.  Raises Conflict if it has ended."""
+        """Cancels a workflow. *message*: tells its owner why. Raises Conflict if it has finished."""
         body = {"message": message}
         await self._ask(models.WorkflowCancelled, Request("POST", path("workflows", id, "cancel"), body=body))
 
     @call
     async def hold(self, id: str) -> None:
-        """Holds the workflow *id*: groups that have not started stay unqueued.  Raises Conflict if all have started or it is on hold."""
+        """Puts a workflow on hold: groups that have not started leave the queue. Raises Conflict if all have started or
+        it is on hold.
+        """
         await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "hold")))
 
     @call
     async def release(self, id: str) -> None:
-        """Ends the hold of the workflow *id*, which keeps its submit time.  Raises Conflict if it is not held."""
+        """Releases a workflow that is on hold; it keeps its submit time. Raises Conflict if it is not on hold."""
         await self._ask(models.WorkflowNamed, Request("POST", path("workflows", id, "release")))
 
     @call
     async def reassign(
         self, id: str, *, pool: str | None = None, priority: PriorityName | None = None, dry_run: bool = False
     ) -> "models.WorkflowReassigned":
-        """Puts the workflow *id*, which has not started, into *pool* and gives it *priority*; None: as before.
+        """Moves a workflow that has not started to *pool* or another *priority*; None: unchanged.
 
-        *dry_run*: only says what would become of it.  Raises Refused if the gate would not take it, Conflict if it has started.
+        *dry_run*: only returns the result. Raises Refused if the gate rejects it, Conflict if it has started.
         """
         body = {"pool": pool, "priority": priority, "dry_run": dry_run}
         return await self._ask(models.WorkflowReassigned, Request("POST", path("workflows", id, "reassign"), body=body))
@@ -177,10 +180,10 @@ class WorkflowCalls(Calls):
         submitted_after: datetime | None = None,
         submitted_before: datetime | None = None,
     ) -> AsyncGenerator["models.WorkflowEntry", None]:
-        """Yields workflows, newest first; of several values of a filter one has to fit.
+        """Yields workflows, newest first. Several values of one filter are alternatives.
 
-        *pool*: without its subpools.  *label*: ``KEY=VALUE``, with ``*`` and ``(a|b)`` in the value.  *name*: a part of the id.
-        Raises NotFound for an unknown pool or user.
+        *pool*: without its subpools. *label*: ``KEY=VALUE``, with ``*`` and ``(a|b)`` in the value. *name*: a part of
+        the id. Raises NotFound for an unknown pool or user.
         """
         query = {
             "user": user,
@@ -199,17 +202,18 @@ class WorkflowCalls(Calls):
 
     @call
     async def get(self, id: str) -> "models.Workflow":
-        """The workflow *id* with its groups and tasks.  Raises NotFound."""
+        """Returns a workflow with its groups and tasks. Raises NotFound."""
         return await self._get(models.Workflow, path("workflows", id))
 
     @call
     async def why(
         self, id: str, *, changes: "Literal['none', 'own', 'all']" = "none", depth: int = 1
     ) -> "models.WorkflowWhy":
-        """Why the workflow *id* waits, in a sentence and as reasons with their numbers; who preempted it.
+        """Returns why a workflow is waiting, as a sentence and as reasons with numbers, and what preempted it.
 
-        *changes*: also looks for those with which the next cycle starts it, its owner's or those of others too.  *depth* 2: also
-        for two of the owner's together.  Raises Unavailable if they are not to be had now; without them the answer always is.
+        *changes*: also suggest the owner's changes, or all, that would start it in the next cycle. *depth* 2: also
+        pairs of the owner's changes. Raises Unavailable if suggestions are not available now; without *changes* it
+        always answers.
         """
         asked = {} if changes == "none" else {"changes": changes, "depth": str(depth)}
         return await self._get(models.WorkflowWhy, path("workflows", id, "why"), asked)
@@ -218,9 +222,9 @@ class WorkflowCalls(Calls):
     async def changes(
         self, id: str, *, by: "Literal['own', 'all']" = "own", depth: int = 1
     ) -> "models.WorkflowChanges":
-        """With which changes the next cycle starts the workflow *id*: its owner's, or those of others too.
+        """Returns changes that would start a workflow in the next cycle: its owner's, or also those of others.
 
-        *depth* 2: also two of the owner's together.  Raises Unavailable if they are not to be had now.
+        *depth* 2: also pairs of the owner's changes. Raises Unavailable if suggestions are not available now.
         """
         return await self._get(
             models.WorkflowChanges, path("workflows", id, "changes"), {"by": by, "depth": str(depth)}
@@ -228,9 +232,9 @@ class WorkflowCalls(Calls):
 
     @call
     async def wait(self, id: str, *, status: str | None = None, timeout_s: float | None = None) -> "models.Workflow":
-        """The workflow *id* once it has *status* or has ended; None: once it has ended.
+        """Returns a workflow once it has *status* or has finished; *status* None: once it has finished.
 
-        Raises TimeoutError after *timeout_s* seconds; None: waits as long as it takes.
+        Raises TimeoutError after *timeout_s* seconds; None: no timeout.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -244,21 +248,23 @@ class WorkflowCalls(Calls):
             now = time.monotonic()
             if until is not None and now >= until:
                 raise TimeoutError(f"{id} is {found.status} after {timeout_s:g} s")
-            # A server that is stopping answers at once.
+            # A server that is stopping answers immediately.
             await self._caller.network.sleep(max(0.0, begun + SHORTEST_QUESTION_S - now))
 
     @stream
     async def events(
         self, id: str, *, task: str | None = None, attempt: int | None = None
     ) -> AsyncGenerator["models.WorkflowEvent", None]:
-        """Yields what happened to the workflow *id*, in order.  *attempt* None: in all of them."""
+        """Yields the events of a workflow in order. *attempt* None: of all attempts."""
         query = {"task": task, "attempt": attempt}
         async for event in self._all(models.WorkflowEvent, path("workflows", id, "events"), query):
             yield event
 
     @call
     async def spec(self, id: str, *, template: bool = False) -> str:
-        """The file of the workflow *id* as rendered; *template*: as sent.  Who may not change it sees no secrets."""
+        """Returns the file of a workflow as rendered; *template*: as submitted. Secrets are hidden from users who
+        cannot change it.
+        """
         request = Request("GET", path("workflows", id, "spec"), {"template": template or None})
         return "".join([piece async for piece in self._caller.pieces(request)])
 
@@ -273,11 +279,12 @@ class WorkflowCalls(Calls):
         last_lines: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[str, None]:
-        """Yields the lines that the tasks wrote in the order of time, each with its task in front unless there can be only one.
+        """Yields the output of the tasks line by line, ordered by time. Each line starts with its task unless only one
+        is possible.
 
-        *attempt* None: the latest.  *follow*: goes on until they have ended.
+        *attempt* None: the latest. *follow*: continue until they finish.
 
-        Raises NotLoggedIn or NotFound where the right to read ends before them.
+        Raises NotLoggedIn or NotFound if permission to read ends first.
         """
         query = {
             "task": task,
@@ -298,9 +305,9 @@ class WorkflowCalls(Calls):
     async def tag(
         self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), if_match: str | None = None
     ) -> "models.WorkflowTags":
-        """The tags of the workflow *id*, after *add* were put on it and *remove* taken off.
+        """Adds and removes tags of a workflow, and returns its new tags.
 
-        *if_match*: the `etag` of the workflow, or of its tags.  Raises Changed if its tags were changed since.
+        *if_match*: the `etag` of the workflow or of its tags. Raises Changed if its tags were changed since.
         """
         body = {"add": [*add], "remove": [*remove]}
         request = Request("PATCH", path("workflows", id, "tags"), body=body, headers=matching(if_match))
@@ -308,7 +315,7 @@ class WorkflowCalls(Calls):
 
     @call
     async def tags(self) -> Sequence[str]:
-        """The tags of all workflows that you see."""
+        """Returns the tags of all workflows that you can see."""
         return (await self._get(models.WorkflowTags, path("workflow-tags"))).tags
 
 
