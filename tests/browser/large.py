@@ -97,4 +97,4 @@ def large(folder: Path, nodes: int = 1_000) -> Iterator[Large]:
         (waiting, *_), _ = it.service.workflow_queries.workflows(WorkflowQuery(statuses=("PENDING",), limit=1))
         largest = max(it.service.boards.board(ALL).gangs, key=lambda gang: (len(gang.shares), gang.id))
         with listening(application) as port:
-            yield Large(it, port, cookie, waiting.workflow.id, largest.id.partition("/")[0])
+            yield Large(it, port, cookie, waiting.id, largest.id.partition("/")[0])

@@ -10,13 +10,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from runrig.api.problems import problem
-from runrig.domain.shown import Pool, PoolGpus
-from runrig.wire import v1
+from runrig.domain.shown import Pool, PoolGpus, TaskAttempt, TaskGroup, Workflow, WorkflowEntry, WorkflowSubmitted
 from runrig.wire.base import example_of, json_of
 from runrig.wire.json import adapter
 from tests.worlds.command_line import Done, runrig
 
-SUBMITTED: dict[str, Any] = v1.WorkflowSubmitted.example()
+SUBMITTED: dict[str, Any] = example_of(WorkflowSubmitted)
 
 Said = tuple[int, Any]
 """Status and body: text goes as text/plain, everything else as JSON.  A list of them is answered one after the other."""
@@ -107,17 +106,17 @@ def pool(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def task(name: str = "main", **fields: Any) -> dict[str, Any]:
-    return _full(v1.TaskAttempt, {"name": name, **fields})
+    return _full(TaskAttempt, {"name": name, **fields})
 
 
 def workflow(status: str, *tasks: dict[str, Any], group: str = "RUNNING", **fields: Any) -> dict[str, Any]:
     """train-1 with one group."""
-    groups = [_full(v1.TaskGroup, {"status": group, "tasks": list(tasks) or [task()]})]
-    return _full(v1.Workflow, {"status": status, "groups": groups, **fields})
+    groups = [_full(TaskGroup, {"status": group, "tasks": list(tasks) or [task()]})]
+    return _full(Workflow, {"status": status, "groups": groups, **fields})
 
 
 def entry(id: str, **fields: Any) -> dict[str, Any]:
-    return _full(v1.WorkflowEntry, {"id": id, **fields})
+    return _full(WorkflowEntry, {"id": id, **fields})
 
 
 def _full(model: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.shown import Me, PoolWhy, TriedDial, WorkflowWhy, WouldStart
+from runrig.domain.shown import Me, PoolWhy, TriedDial, WorkflowHeadline, WorkflowTimes, WorkflowWhy, WouldStart
 from runrig.wire import v1
 from runrig.wire.base import example_of
 from tests.cli.canned_server import SUBMITTED, answered, at, entry, page, refused, serving, task, workflow
@@ -20,7 +20,7 @@ FILE = "workflow:\n  name: train\n  tasks: [{name: main, image: ubuntu, command:
 SUBMIT, CHECK = "POST /api/v1/workflows", "POST /api/v1/workflows:check"
 CHECKED = v1.WorkflowChecked.example() | {"file": FILE}
 WHY = example_of(WorkflowWhy)
-TIMES = v1.WorkflowTimes.example()
+TIMES = example_of(WorkflowTimes)
 
 
 @pytest.fixture(autouse=True)
@@ -339,7 +339,7 @@ def test_workflow_list_is_a_table() -> None:
             times=TIMES | {"waited_s": 62.0, "running_s": 0.0},
             node=None,
             nodes=0,
-            why=v1.WorkflowHeadline.example(),
+            why=example_of(WorkflowHeadline),
         ),
         entry("train-1", submitted_by="bob", gpus=None, gpus_asked=None),
     ]
@@ -564,7 +564,7 @@ def test_why_of_several_is_a_list_and_ids_exclude_a_pool() -> None:
     )
 
 
-MINE = {"GET /api/v1/workflows": {"items": [v1.WorkflowEntry.example() | {"id": "last-7"}], "next_cursor": "more"}}
+MINE = {"GET /api/v1/workflows": {"items": [entry("last-7")], "next_cursor": "more"}}
 
 
 @pytest.mark.parametrize("verb", ["why", "logs", "restart"])

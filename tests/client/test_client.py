@@ -80,7 +80,7 @@ def test_a_workflow_is_submitted_followed_and_cancelled(client: Client, tmp_path
     )
     running = client.workflows.wait(made.id, status="RUNNING")
     assert (running.id, running.status, running.pool, running.priority) == (made.id, "RUNNING", "vision", "LOW")
-    assert [task.gpus for task in running.groups[0].tasks] == [[0, 1]]
+    assert [task.gpus for task in running.groups[0].tasks] == [(0, 1)]
     assert [each.id for each in client.workflows.list(label=["run=1"])] == [made.id]
     with pytest.raises(TimeoutError, match=f"{made.id} is RUNNING after 0.1 s"):
         client.workflows.wait(made.id, timeout_s=0.1)

@@ -13,7 +13,8 @@ import pytest
 
 from runrig.client import AsyncClient, Client, NotAllowed, exchange
 from runrig.client.saved import Logins, Renewal, read, write
-from runrig.wire import v1
+from runrig.domain.shown import Workflow
+from runrig.wire.base import example_of
 from tests.patience import PATIENCE_S, until
 
 OLD, NEW = "old", "new"
@@ -53,7 +54,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
             if self.path.partition("?")[0].endswith("/logs"):
                 return self._follow()
             if "/workflows/" in self.path:
-                return self._say(200, v1.Workflow.example())
+                return self._say(200, example_of(Workflow))
             return self._say(200, {"version": self.headers["Authorization"].removeprefix("Bearer ")})
 
         def _say(self, status: int, body: object) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runrig.api.v1.answers import workflows as as_answers
 from runrig.cli.commands.queries import table_of
 from runrig.cli.commands.why import told, told_of_pool
 from runrig.cli.printed import workflows
@@ -92,8 +91,7 @@ def listed(folder: Path) -> str:
     with behind_a_head(folder) as it:
         queries = it.service.workflow_queries
         page, _ = queries.workflows(WorkflowQuery(limit=9))
-        entries = [as_answers.entry(each, queries.now()) for each in queries.with_headlines(page)]
-        shown = [workflows.listed(each.model_dump(mode="json"), "") for each in entries]
+        shown = [workflows.listed(to_plain(each), "") for each in queries.with_headlines(page)]
         return "$ runrig workflow list\n" + "\n".join(plain(table_of(shown)))
 
 

@@ -50,7 +50,7 @@ def _stored(it: Site, id: str) -> Workflow:
 
 def _ids(it: Site) -> list[str]:
     found, _ = it.desk.service.workflow_queries.workflows(WorkflowQuery(limit=100))
-    return sorted(each.workflow.id for each in found)
+    return sorted(each.id for each in found)
 
 
 # ---------------------------------------------------------------- what they do

@@ -25,7 +25,7 @@ LEAST_TOLD_S = 1.0
 
 
 def times_in_words(times: Mapping[str, Any], waits_s: float | None) -> str:
-    """``waited 54m00s (twice), ran 7h56m (3h16m lost); 8h50m in all``, from the fields of `wire.v1.WorkflowTimes`.
+    """``waited 54m00s (twice), ran 7h56m (3h16m lost); 8h50m in all``, from the fields of `shown.WorkflowTimes`.
 
     *waits_s*: how long it has been waiting this time; None: it is not waiting.
     """

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +16,12 @@ from runrig.domain.laws import titled
 from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import format_quantity, listed
 from runrig.domain.reasons import CLOSEST
+from runrig.domain.shown.workflows import Workflow
 from runrig.domain.spans import span, times_in_words
 from runrig.domain.workflow_status import without_number
 from runrig.web import drawings
 from runrig.web.files import address, zipped
 from runrig.web.refreshing import PAUSE, is_refresh, own_pause_s
-from runrig.wire import v1
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -120,11 +121,11 @@ def printable(text: str) -> str:
     return "".join(each for each in text if each.isprintable() or each in "\n\t")
 
 
-def told(it: v1.Workflow) -> str:
+def told(it: Workflow) -> str:
     """Where its time went."""
     times = it.times
     passed = times.total_s - (times.since - it.submit_time).total_seconds()
-    return times_in_words(times.model_dump(), passed if times.now == "waited" else None)
+    return times_in_words(asdict(times), passed if times.now == "waited" else None)
 
 
 def many(count: int, one: str, several: str | None = None) -> str:

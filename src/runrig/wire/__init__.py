@@ -93,7 +93,6 @@ from runrig.wire.workflows import (
     ListAnswer,
     ListEntry,
     PluginsAnswer,
-    PodsAnswer,
     SubmitAnswer,
     SubmitRequest,
     TagsAnswer,

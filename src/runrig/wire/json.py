@@ -23,6 +23,7 @@ NAMES = {
     "DomainGpus": "DomainGpusAnswer",
     "DomainReport": "DomainAnswer",
     "DomainRoom": "DomainRoomAnswer",
+    "PodCount": "PodsAnswer",
     "Quota": "QuotaAnswer",
     "GangSize": "GangSizeAnswer",
     "GangsThatFit": "DomainGangsAnswer",

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from runrig.domain.shown.workflows import PodCount
 from runrig.wire.base import Answer, Request, example
 
 _URL = "http://127.0.0.1:8700/api/workflow/train-1"
@@ -181,18 +182,6 @@ class TaskAnswer(Answer):
     gpus: list[int] = Field(default_factory=list)
 
 
-class PodsAnswer(Answer):
-    """A task that accepts fewer pods than its `count`, which is *asked*.  *least*: its `minCount`.  *got*: the pods that its group was
-    last admitted with; null: it was not admitted."""
-
-    model_config = example({"task": "main", "asked": 4, "least": 2, "got": 3})
-
-    task: str
-    asked: int
-    least: int
-    got: int | None
-
-
 _GROUP: dict[str, Any] = {
     "name": "main-group",
     "status": "RUNNING",
@@ -230,7 +219,7 @@ class GroupAnswer(Answer):
     tasks: list[TaskAnswer] = Field(default_factory=list)
     attempt: int = 0
     preemptions: int = 0
-    pods: list[PodsAnswer] = Field(default_factory=list)
+    pods: list[PodCount] = Field(default_factory=list)
 
 
 class PluginsAnswer(Answer):

@@ -38,9 +38,8 @@ def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
             query = WorkflowQuery(statuses=statuses, limit=limit, offset=offset)
             found[f"workflows {statuses} {limit}"] = of.workflow_queries.workflows(query, sight)
     for listed in found["workflows () 100"][0]:
-        id = listed.workflow.id
-        view = of.workflow_queries.workflow(id, sight)
-        found[f"workflow {id}"] = view.stored, view.spec, of.workflow_queries.events(id, visibility=sight)
+        queries, id = of.workflow_queries, listed.id
+        found[f"workflow {id}"] = queries.workflow(id, sight), queries.events(id, visibility=sight)
     return found
 
 

@@ -62,7 +62,7 @@ class Kept:
     def events(self, workflow: str) -> tuple[()]:
         return ()
 
-    queues = True
+    name, queues = "kept", True
 
 
 def test_a_traceback_of_a_pod_is_found_below_the_times_of_its_lines(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from runrig.domain.errors import NotFound
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.workflows import PodCount
 from runrig.domain.workflows import Status, Task
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.failures import first_failed
-from runrig.service.queries.pod_counts import PodCount, pod_counts
 from tests.worlds.service import Desk, desk, do, one_task
 
 HIGH, LOW = Priority.HIGH, Priority.LOW
@@ -106,7 +106,7 @@ def test_the_list_says_what_each_workflow_asks_for_with_all_its_pods(tmp_path: P
         it.later(0)
         for _ in range(2):  # read, then remembered
             page, more = it.service.workflow_queries.workflows(WorkflowQuery())
-            assert ([(each.workflow.id, each.gpus, each.asked) for each in page], more) == (
+            assert ([(each.id, each.gpus, each.gpus_asked) for each in page], more) == (
                 [("b-1", 0, 0), ("a-1", 2, 2), ("chain-1", 2, 6)],
                 False,
             )
@@ -132,9 +132,7 @@ def test_a_workflow_that_is_preempted_and_comes_back_smaller_is_shown_as_small_a
         def shown() -> tuple[int | None, int | None, tuple[PodCount, ...]]:
             queries = it.service.workflow_queries
             ((listed,), _) = queries.workflows(WorkflowQuery(name="wide"))
-            view = queries.workflow(wide)
-            assert view.spec is not None
-            return listed.gpus, listed.asked, pod_counts(view.spec.groups[0], view.stored.groups[0], view.stored.tasks)
+            return listed.gpus, listed.gpus_asked, queries.workflow(wide).groups[0].pods
 
         it.later(0)
         assert shown() == (17, 17, (PodCount("worker", 3, 1, 3),))
@@ -155,11 +153,8 @@ def test_of_a_workflow_that_never_started_nothing_was_admitted(tmp_path: Path) -
         it.later(0)
         do(it.service, it.service.submissions.cancelling(wide, user="ann"))
         it.later(1)
-        view = it.service.workflow_queries.workflow(wide)
-        assert (view.stored.workflow.status.value, view.spec is None) == ("FAILED_CANCELED", False)
-        assert view.spec is not None
-        counts = pod_counts(view.spec.groups[0], view.stored.groups[0], view.stored.tasks)
-        assert counts == (PodCount("worker", 3, 1, None),)
+        shown = it.service.workflow_queries.workflow(wide)
+        assert (shown.status, shown.groups[0].pods) == ("FAILED_CANCELED", (PodCount("worker", 3, 1, None),))
 
 
 def test_of_a_failed_workflow_the_tasks_that_failed_by_themselves_count_in_the_order_of_their_ends() -> None:

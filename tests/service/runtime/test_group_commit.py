@@ -9,7 +9,8 @@ import pytest
 
 from runrig.domain.errors import Conflict, InvalidInput, Refused, Unavailable
 from runrig.domain.plan import Submit
-from runrig.service.commands.submissions import Accepted, ParsedSubmission, Submission, read
+from runrig.domain.shown.workflows import WorkflowSubmitted
+from runrig.service.commands.submissions import ParsedSubmission, Submission, read
 from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import MOST_JOBS
 from runrig.service.runtime.writing import Command, Job, Writing
@@ -142,7 +143,7 @@ def test_a_command_with_a_bug_changes_nothing_and_hurts_no_other(tmp_path: Path)
         a, b, c = (it.service.submissions.submitting(parsed("a")) for _ in range(3))
         commands = [a, buggy(applies=False), early(), b, buggy(applies=True), c]
         found = it.service._transactor.carry_out_all(commands)
-        ids = [each.id if isinstance(each, Accepted) else type(each) for each in found]
+        ids = [each.id if isinstance(each, WorkflowSubmitted) else type(each) for each in found]
         assert ids == ["a-1", ZeroDivisionError, ZeroDivisionError, "a-2", ZeroDivisionError, "a-3"]
         check_memory(it)
 

@@ -266,8 +266,8 @@ def test_who_is_set_aside_is_named_everywhere(tmp_path: Path, caplog: pytest.Log
         assert it.service.workflow_queries.why(id).sentence == f"{id} is waiting: {said}."
         (listed,), _ = it.service.workflow_queries.workflows(WorkflowQuery(limit=1))
         (with_headline,) = it.service.workflow_queries.with_headlines([listed])
-        assert with_headline.headline is not None
-        assert with_headline.headline.words == "set aside: internal error"
+        assert with_headline.why is not None
+        assert with_headline.why.headline == "set aside: internal error"
         (event,) = [each for each in it.store.log.events(after=before) if isinstance(each.action, SetAside)]
         assert (in_words(event.action), event.law, event.actor) == (
             f"{id} set aside after an internal error (TypeError); all other workflows continue (Set aside, rule W8)",

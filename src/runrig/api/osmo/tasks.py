@@ -33,8 +33,7 @@ else:
 )
 def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> wire.TaskEntry:
     queries = service.workflow_queries
-    whose = queries.workflow(id, visibility).stored.workflow
-    found = service.task_queries.task(queries.named(id, task)[0], whose)
+    found = service.task_queries.task(queries.named(id, task)[0], queries.head(id, visibility))
     return as_answers.listed(found, base, queries.now())
 
 

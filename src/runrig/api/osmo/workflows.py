@@ -1,5 +1,6 @@
 """Routes of workflows."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -16,9 +17,10 @@ from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
+from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
-from runrig.service.commands.submissions import Accepted, Submission
+from runrig.service.commands.submissions import Submission
 from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.spec.masked import masked
@@ -144,7 +146,7 @@ def tag(
     return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
 
 
-def _accepted(accepted: Accepted, base: str) -> wire.SubmitAnswer:
+def _accepted(accepted: WorkflowSubmitted, base: str) -> wire.SubmitAnswer:
     return wire.SubmitAnswer(
         name=accepted.id,
         overview=as_answers.page(base, accepted.id),
@@ -203,8 +205,7 @@ def list_workflows(
     if app is not None or (statuses and not query.statuses):
         return wire.ListAnswer(workflows=[], more_entries=False)
     found, more = service.workflow_queries.workflows(query, visibility)
-    now = service.workflow_queries.now()
-    entries = [as_answers.entry(each, base, now) for each in found]
+    entries = [as_answers.entry(each, base) for each in found]
     return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
 
 
@@ -232,10 +233,8 @@ def query(
     verbose: Annotated[bool, Query(description="All attempts of each task, not only the latest")] = False,
     skip_groups: Annotated[bool, Query(description="Leaves the groups and their tasks out")] = False,
 ) -> wire.WorkflowAnswer:
-    found = as_answers.workflow(
-        service.workflow_queries.workflow(id, visibility), base, service.backend_name, all_attempts=verbose
-    )
-    return found.model_copy(update={"groups": []}) if skip_groups else found
+    found = service.workflow_queries.workflow(id, visibility)
+    return as_answers.workflow(replace(found, groups=()) if skip_groups else found, base, all_attempts=verbose)
 
 
 @router.get(

@@ -14,7 +14,6 @@ from runrig.api.routing import Asked, Route, Serving
 from runrig.api.staying import Staying, present, staying
 from runrig.api.times import At
 from runrig.api.v1.answers import events as as_events
-from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
@@ -22,6 +21,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.why import WorkflowWhy
+from runrig.domain.shown.workflows import Workflow
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.service.queries.visibility import Visibility
@@ -45,12 +45,12 @@ Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
     summary="One workflow with its groups and tasks",
     description="The ETag names its tags: nothing else of it can be edited.",
     dependencies=_READ,
-    response_model=v1.Workflow,
-    responses=shows(v1.Workflow, 404, tag=True),
+    response_model=Workflow,
+    responses=shows(Workflow, 404, tag=True),
 )
 def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
-    view = service.workflow_queries.workflow(id, visibility)
-    return reply(as_answers.workflow(view, service.backend_name), etag=quoted(tag_of(view.tags)))
+    found = service.workflow_queries.workflow(id, visibility)
+    return reply(found, etag=quoted(tag_of(found.tags)))
 
 
 @router.get(
@@ -105,7 +105,7 @@ def list_starting_changes(
     "/api/v1/workflows/{id}/wait",
     summary="The workflow, once it has a status or has ended, or when the time is up",
     dependencies=_READ,
-    responses=shows(v1.Workflow, 404),
+    responses=shows(Workflow, 404),
 )
 async def wait_for_workflow(
     request: Asked,
@@ -113,15 +113,14 @@ async def wait_for_workflow(
     id: str,
     status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
-) -> v1.Workflow:
+) -> Workflow:
     stays = await run_in_threadpool(staying, request)
     async for reached in statuses(service, id, timeout):
         if reached is status or stays() is None:
             break
     if (who := present(request)) is None:
         raise NotLoggedIn
-    view = await run_in_threadpool(service.workflow_queries.workflow, id, Visibility(who))
-    return as_answers.workflow(view, service.backend_name)
+    return await run_in_threadpool(service.workflow_queries.workflow, id, Visibility(who))
 
 
 @router.get(

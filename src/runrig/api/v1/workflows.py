@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
+from runrig.api.failures import details_of, status_of
 from runrig.api.permissions import About, Asker, Asking, Seeing, Sent, needs, workflow
+from runrig.api.problems import problem
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
-from runrig.api.v1.answers import workflows as as_answers
 from runrig.api.v1.frame import User, creates, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.backends.kubernetes import objects
@@ -17,9 +18,11 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
+from runrig.domain.shown.workflows import WorkflowPage, WorkflowSubmitted
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
-from runrig.service.commands.submissions import Accepted, Submission, filled_in
+from runrig.service.commands.batches import Outcome
+from runrig.service.commands.submissions import Submission, filled_in
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1
@@ -39,8 +42,8 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     summary="Submit a workflow",
     dependencies=[_SUBMIT],
     status_code=201,
-    response_model=v1.WorkflowSubmitted,
-    responses=creates(v1.WorkflowSubmitted, 404, 409, 413),
+    response_model=WorkflowSubmitted,
+    responses=creates(WorkflowSubmitted, 404, 409, 413),
 )
 async def submit_workflow(service: Serving, user: User, key: IdempotencyKey, body: v1.WorkflowSubmit) -> Response:
     return _submitted(await service.arrivals.submit(submission_of(body, body, user, key)))
@@ -74,9 +77,8 @@ def _priority(name: v1.PriorityName | None) -> Priority | None:
     return None if name is None else Priority(name)
 
 
-def _submitted(accepted: Accepted) -> Response:
-    answer = v1.WorkflowSubmitted(id=accepted.id, warnings=list(accepted.warnings))
-    return reply(answer, 201, location=f"/api/v1/workflows/{accepted.id}")
+def _submitted(accepted: WorkflowSubmitted) -> Response:
+    return reply(accepted, 201, location=f"/api/v1/workflows/{accepted.id}")
 
 
 @router.post(
@@ -92,8 +94,15 @@ async def submit_workflows(
 ) -> v1.WorkflowOutcomes:
     batch = [submission_of(each, body, user) for each in body.workflows]
     outcomes = await service.arrivals.submit_batch(batch, key=key, together=body.all_or_nothing)
-    found = [as_answers.outcome(each) for each in outcomes]
+    found = [_outcome(each) for each in outcomes]
     return v1.WorkflowOutcomes(submitted=sum(each.problem is None for each in found), outcomes=found)
+
+
+def _outcome(found: Outcome) -> v1.WorkflowOutcome:
+    if isinstance(found, WorkflowSubmitted):
+        return v1.WorkflowOutcome(id=found.id, warnings=list(found.warnings))
+    about = problem(status_of(found), found.message, found.code, details_of(found))
+    return v1.WorkflowOutcome(problem=v1.ProblemDetails.model_validate(about))
 
 
 @router.post(
@@ -128,8 +137,8 @@ def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> Re
     summary="Submit the file of a workflow once more",
     dependencies=[_SUBMIT, _CHANGE],
     status_code=201,
-    response_model=v1.WorkflowSubmitted,
-    responses=creates(v1.WorkflowSubmitted, 404, 409, 413),
+    response_model=WorkflowSubmitted,
+    responses=creates(WorkflowSubmitted, 404, 409, 413),
 )
 async def repeat_workflow(
     service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
@@ -208,7 +217,7 @@ def _check_submits(asker: Asker, pool: str) -> None:
     "/api/v1/workflows",
     summary="Workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.WorkflowPage, 404),
+    responses=shows(WorkflowPage, 404),
 )
 def list_workflows(
     service: Serving,
@@ -228,7 +237,7 @@ def list_workflows(
     why: Annotated[bool, Query(description="Also why each waits; a page then has at most 100 items")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.WorkflowPage:
+) -> WorkflowPage:
     behind, visibility = place_of(cursor, float, int, str), asker.visibility
     for each in pool:
         service.queries.check_pool(each, visibility)
@@ -250,7 +259,6 @@ def list_workflows(
     found, more = service.workflow_queries.workflows(query, visibility)
     if why:
         found = service.workflow_queries.with_headlines(found, visibility)
-    now = service.workflow_queries.now()
-    last = found[-1].workflow if more else None
-    following = None if last is None else cursor_of((float(last.submit_time), last.number, last.id))
-    return v1.WorkflowPage(items=[as_answers.entry(each, now) for each in found], next_cursor=following)
+    last = found[-1] if more else None
+    following = None if last is None else cursor_of((last.submit_time.timestamp(), last.number, last.id))
+    return WorkflowPage(following, found)

@@ -59,4 +59,15 @@ from runrig.domain.shown.why import (
     WorkflowCause,
     WorkflowWhy,
 )
+from runrig.domain.shown.workflows import (
+    PodCount,
+    TaskAttempt,
+    TaskGroup,
+    Workflow,
+    WorkflowEntry,
+    WorkflowHeadline,
+    WorkflowPage,
+    WorkflowSubmitted,
+    WorkflowTimes,
+)
 from runrig.domain.trail import AccessEvent, AccessEventPage

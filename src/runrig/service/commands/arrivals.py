@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from anyio import to_thread
 
+from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.service.commands.batches import Batches, Outcome
 from runrig.service.commands.keys import Keys
-from runrig.service.commands.submissions import Accepted, ParsedSubmission, Submission, Submissions, is_soon_read, read
+from runrig.service.commands.submissions import ParsedSubmission, Submission, Submissions, is_soon_read, read
 from runrig.service.runtime import logs
 from runrig.service.runtime.together import Together
 from runrig.service.runtime.transactor import MOST_JOBS, Transactor
@@ -35,7 +36,7 @@ class Arrivals:
             answer: R = await self._together.do(_marked(logs.current(), command))
             return answer
 
-    async def submit(self, submission: Submission) -> Accepted:
+    async def submit(self, submission: Submission) -> WorkflowSubmitted:
         """As `Submissions.submitting`; what takes long to read is read before."""
         ready: Submission | ParsedSubmission = submission
         if not is_soon_read(submission):

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError
 from runrig.domain.plan import Plan
-from runrig.service.commands.submissions import Accepted, ParsedSubmission, Submission, Submissions, read
+from runrig.domain.shown.workflows import WorkflowSubmitted
+from runrig.service.commands.submissions import ParsedSubmission, Submission, Submissions, read
 from runrig.service.runtime.reconciler import Reconciler
 from runrig.service.runtime.transactor import Transactor
 from runrig.service.runtime.writing import Writing
@@ -18,7 +19,7 @@ MOST_TOGETHER = 200
 PART = 25
 """Decided and stored at once; then others have their turn."""
 
-Outcome = Accepted | RunrigError
+Outcome = WorkflowSubmitted | RunrigError
 
 
 class Batches:
@@ -105,9 +106,9 @@ def _read(submission: Submission) -> ParsedSubmission | RunrigError:
         return error
 
 
-def _told(outcome: Accepted | Exception) -> Outcome:
+def _told(outcome: WorkflowSubmitted | Exception) -> Outcome:
     """Raises what no client is told of."""
-    if isinstance(outcome, Accepted | RunrigError):
+    if isinstance(outcome, WorkflowSubmitted | RunrigError):
         return outcome
     raise outcome
 

@@ -9,10 +9,11 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.plan import PutCohort, PutNode
 from runrig.domain.pools import Cohort, Quota
 from runrig.domain.quantities import GPU, LARGEST, FlavorResource
+from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.engine.lifecycle import pools
 from runrig.engine.state.state import State
 from runrig.ports.backend import Blueprint
-from runrig.service.commands.submissions import Accepted, Submission, read
+from runrig.service.commands.submissions import Submission, read
 from runrig.service.runtime import rendering
 
 NOT_SAID = "local"
@@ -21,7 +22,7 @@ NOT_SAID = "local"
 _UNPROMISED = "(unpromised)"  # no file can name it
 
 
-def check(submission: Submission, cluster: ClusterSpec) -> Accepted:
+def check(submission: Submission, cluster: ClusterSpec) -> WorkflowSubmitted:
     """As `Submissions.check` on a server that has just started with *cluster*.
 
     Without nodes in the file nobody knows how large the cluster is: then quotas decide alone, and a warning says so.

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.plan import Plan, Queue, Submit
+from runrig.domain.shown.workflows import WorkflowSubmitted
 from runrig.domain.tags import Expected
 from runrig.domain.value import utc
 from runrig.domain.workflow_status import WorkflowStatus
@@ -71,19 +72,6 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """*id*: of a check it has no number (`domain.workflow_status.UNNUMBERED`).  *text*: as rendered.
-
-    *gangs*: those that are queued at once.
-    """
-
-    id: str
-    text: str
-    warnings: tuple[str, ...] = ()
-    gangs: tuple[Gang, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ParsedSubmission:
     """A submission that has been read.  *numbered*: as of the gate."""
 
@@ -135,12 +123,12 @@ class ParsedSubmission:
             return False
         return self.parent is None or self.priority is stored.priority
 
-    def accepted(self, plan: Plan, backend: str) -> Accepted:
+    def accepted(self, plan: Plan, backend: str) -> WorkflowSubmitted:
         """*plan*: as `plan` made it; *backend*: the kind that the work is for."""
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
         gangs = tuple(each.gang for each in plan.actions if isinstance(each, Queue))
-        return Accepted(submit.workflow.id, self.spec.text, tuple(warnings_of(backend, self.spec.spec)), gangs)
+        return WorkflowSubmitted(submit.workflow.id, tuple(warnings_of(backend, self.spec.spec)), self.spec.text, gangs)
 
 
 def read(submission: Submission) -> ParsedSubmission:
@@ -201,15 +189,15 @@ class Submissions:
         self._reconciler = reconciler
         self._know_of_images: set[str] = set()
 
-    def check(self, submission: Submission) -> Accepted:
+    def check(self, submission: Submission) -> WorkflowSubmitted:
         """The answer `submitting` would give; nothing is stored."""
         return self._checked(read(submission))
 
-    def check_again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> Accepted:
+    def check_again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> WorkflowSubmitted:
         """The answer `submitting_again` would give; nothing is stored."""
         return self._checked(self._repeated(id, pool=pool, user=user, priority=priority))
 
-    def _checked(self, parsed: ParsedSubmission) -> Accepted:
+    def _checked(self, parsed: ParsedSubmission) -> WorkflowSubmitted:
         with self._transactor.writing(parsed.user) as writing:
             return self.accepted(parsed, self.plan(replace(parsed, numbered=False), writing))
 
@@ -221,11 +209,11 @@ class Submissions:
                 state, parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
             )
 
-    def rendered(self, submission: Submission) -> Accepted:
+    def rendered(self, submission: Submission) -> WorkflowSubmitted:
         """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
         text = filled_in(submission)
         if "localpath" in text:
-            return Accepted("", text)
+            return WorkflowSubmitted("", (), text)
         return self.check(submission)
 
     def check_reassignment(
@@ -238,7 +226,7 @@ class Submissions:
 
     # ------------------------------------------------------------ commands that may be carried out together
 
-    def submitting(self, submission: Submission | ParsedSubmission) -> Command[Accepted]:
+    def submitting(self, submission: Submission | ParsedSubmission) -> Command[WorkflowSubmitted]:
         """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
         parsed = read(submission) if isinstance(submission, Submission) else submission
         known = self.entered(parsed)
@@ -250,7 +238,7 @@ class Submissions:
 
     def submitting_again(
         self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
-    ) -> Command[Accepted]:
+    ) -> Command[WorkflowSubmitted]:
         """Submits the specification of workflow *id* once more, with its priority unless another is given."""
         return (yield from self.submitting(self._repeated(id, pool=pool, user=user, priority=priority, uuid=uuid)))
 
@@ -262,7 +250,7 @@ class Submissions:
         check_repeated(old, spec.spec, user)
         return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
 
-    def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[Accepted]:
+    def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[WorkflowSubmitted]:
         """Like `submitting_again`, for a workflow that failed.  Raises Conflict for any other."""
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
@@ -322,7 +310,7 @@ class Submissions:
         writing.commit(plan, parsed.spec_in(writing.state))
         return plan
 
-    def accepted(self, parsed: ParsedSubmission, plan: Plan) -> Accepted:
+    def accepted(self, parsed: ParsedSubmission, plan: Plan) -> WorkflowSubmitted:
         """*plan*: as `plan` made it.  That images are not used is told to each user once while the server runs."""
         found = parsed.accepted(plan, self._backend.name)
         if parsed.user in self._know_of_images:
@@ -331,7 +319,7 @@ class Submissions:
             self._know_of_images.add(parsed.user)
         return found
 
-    def entered(self, parsed: ParsedSubmission) -> Accepted | None:
+    def entered(self, parsed: ParsedSubmission) -> WorkflowSubmitted | None:
         """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
         if parsed.uuid is None:
             return None
@@ -342,7 +330,7 @@ class Submissions:
         if stored.uuid != parsed.uuid or not parsed.sent_again(stored):
             raise Conflict("this Idempotency-Key was used for another submission. Use a new key for each submission")
         spec = self._store.spec(stored.spec_hash)
-        return Accepted(stored.id, spec.text, tuple(warnings_of(self._backend.name, spec.spec)))
+        return WorkflowSubmitted(stored.id, tuple(warnings_of(self._backend.name, spec.spec)), spec.text)
 
     def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0) -> Plan:
         """The gate's plan; its refusal also names who closed the pool, and when.  *before*: as of the gate."""

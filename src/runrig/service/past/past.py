@@ -209,7 +209,7 @@ class _BackendThen:
     """What a backend says it says of now."""
 
     def __init__(self, backend: Backend) -> None:
-        self.queues = backend.queues
+        self.name, self.queues = backend.name, backend.queues
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()

@@ -1,11 +1,13 @@
 """The event log in words: one line for each entry.  Each entry keeps the law behind its action."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import singledispatch
 
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.laws import cited
 from runrig.domain.nodes import NO_FLAVOR
+from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import (
     Abandon,
     Action,
@@ -46,6 +48,7 @@ from runrig.domain.quantities import (
     amount_of_flavor,
     listed,
 )
+from runrig.domain.records import Event
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
@@ -301,3 +304,34 @@ def _ranges(indices: tuple[int, ...]) -> str:
         else:
             runs.append((index, index))
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
+    """Each with its words: *found* is of one workflow.  An admission is compared with what the gang asked for when it was queued.
+
+    The gang of a workflow with one group is called by the workflow.
+    """
+    gangs: dict[str, Gang] = {}
+    alone, id = "", ""
+    for event in found:
+        if isinstance(event, ClusterEvent):
+            yield event, _noted(event)
+            continue
+        action, granted = event.action, ""
+        if isinstance(action, Submit) and len(action.groups) == 1:
+            alone, id = f"{action.workflow.id}/{action.groups[0].name}", action.workflow.id
+        elif isinstance(action, Queue):
+            gangs[action.gang.id] = action.gang
+        elif isinstance(action, Admit) and action.gang in gangs:
+            granted = granted_in_words(gangs[action.gang], action.placement)
+        words = in_words(action) + granted
+        yield event, words.replace(alone, id, 1) if alone and words.startswith(alone) else words
+
+
+def _noted(event: ClusterEvent) -> str:
+    """A line from a program of the cluster begins with the program's name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
+    key = event.key
+    about = f"task {key.task} (attempt {key.retry_id})" if key else f"group {event.group}" if event.group else ""
+    reason = "" if event.text.startswith(event.reason) else event.reason
+    words = ": ".join(part for part in (event.source, about, reason, event.text) if part)
+    return words if event.count == 1 else f"{words} (x{event.count})"

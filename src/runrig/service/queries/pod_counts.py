@@ -4,19 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from runrig.domain.quantities import GPU
+from runrig.domain.shown.workflows import PodCount
 from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskSpec, WorkflowSpec, left_out
 
 _WAITS = (Status.WAITING, Status.SCHEDULING)
-
-
-@dataclass(frozen=True, slots=True)
-class PodCount:
-    """The pods of a task that accepts fewer.  *got*: at the latest admission of its group; None: it waits for one, or had none."""
-
-    task: str
-    asked: int
-    least: int
-    got: int | None
 
 
 def pod_counts(spec: GroupSpec, group: Group, tasks: Iterable[Task]) -> tuple[PodCount, ...]:

@@ -26,6 +26,7 @@ class Asks(Protocol):
 class Says(Protocol):
     """A backend that says something about workflows."""
 
+    name: str
     queues: bool
 
     def says(self, workflow: str) -> tuple[str, ...]: ...

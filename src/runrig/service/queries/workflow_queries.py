@@ -12,15 +12,17 @@ from runrig.domain.laws import cited
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
+from runrig.domain.shown import workflows as shown
 from runrig.domain.shown.sentence import Facts, sentence
-from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowCause, WorkflowWhy
+from runrig.domain.shown.why import GroupWhy, PoolWhy, Preemption, WorkflowWhy
 from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Status, Task, TaskKey, Workflow, WorkflowSpec
+from runrig.domain.workflows import Status, Task, TaskKey, Workflow
 from runrig.engine.explain.headlines import Headline, headlines
 from runrig.engine.explain.pool_why import MOST_ASKED
 from runrig.ports.backend import Output
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery, WorkflowReads
+from runrig.service.queries import shown_workflows
 from runrig.service.queries.alive import alive_here, alive_in
 from runrig.service.queries.events import preempted_in_words, unnumbered
 from runrig.service.queries.failures import Failures, Handed
@@ -52,34 +54,6 @@ _OF_A_TASK = (MoveTask, RetryTask, RestartTask)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowView:
-    """*now*: when it was asked, for durations.  *spec* None: deleted by retention.  *warnings*: what it prefers and does not have."""
-
-    stored: StoredWorkflow
-    spec: WorkflowSpec | None
-    tags: tuple[str, ...]
-    now: float
-    failure: WorkflowCause | None = None
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and all of them before that.  *asked*: of all
-    pods, at full count.
-
-    Both None: its specification was deleted by retention.  *headline*: why it waits, if it does and somebody asked.
-    *nodes*: the first by name of those on which its tasks run, and how many they are; None if none runs.
-    """
-
-    workflow: Workflow
-    gpus: int | None
-    asked: int | None
-    headline: Headline | None = None
-    nodes: tuple[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """The pool and the owner of a workflow."""
 
@@ -102,10 +76,10 @@ class WorkflowQueries:
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
         """The pool and owner of a workflow, by its id or uuid.  Raises NotFound."""
-        workflow = self._head(id, visibility)
+        workflow = self.head(id, visibility)
         return Place(workflow.id, workflow.pool, workflow.submitted_by)
 
-    def _head(self, id: str, visibility: Visibility) -> Workflow:
+    def head(self, id: str, visibility: Visibility) -> Workflow:
         """Reads from the store, where nobody has to wait for the lock.  Raises NotFound."""
         try:
             workflow = self._store.head(id)
@@ -149,9 +123,9 @@ class WorkflowQueries:
         asked = self._asked_by({hash}).get(hash)
         return asked is not None and asked.groups == 1
 
-    def workflow(self, id: str, visibility: Visibility = ALL) -> WorkflowView:
+    def workflow(self, id: str, visibility: Visibility = ALL) -> shown.Workflow:
         """Returns the workflow with this id or uuid.  Raises NotFound."""
-        stored = self._store.workflow(self._head(id, visibility).id)
+        stored = self._store.workflow(self.head(id, visibility).id)
         stored = self.names(visibility, stored.preemptors).workflow(stored)
         try:
             spec = self._store.spec(stored.workflow.spec_hash).spec
@@ -159,16 +133,19 @@ class WorkflowQueries:
             spec = None
         id = stored.workflow.id
         found = spreads(self._asker, self._store.log.events(workflow=id)) if prefers(spec) else ()
-        return WorkflowView(
+        return shown_workflows.workflow(
             _as_it_runs(stored),
             spec,
-            self._store.tags.of(id),
             self._clock.now(),
-            self._failures.of(stored),
-            latest_in_words(found),
+            backend=self._backend.name,
+            tags=self._store.tags.of(id),
+            cause=self._failures.of(stored),
+            warnings=latest_in_words(found),
         )
 
-    def workflows(self, query: WorkflowQuery, visibility: Visibility = ALL) -> tuple[tuple[Listed, ...], bool]:
+    def workflows(
+        self, query: WorkflowQuery, visibility: Visibility = ALL
+    ) -> tuple[tuple[shown.WorkflowEntry, ...], bool]:
         """(the page, whether there is more)."""
         seen = within(query, visibility)
         if seen is None:
@@ -186,38 +163,44 @@ class WorkflowQueries:
                 )
                 raise NotFound(f"user {name!r} has no workflows that you can see. {way_out}")
 
-    def with_headlines(self, page: Sequence[Listed], visibility: Visibility = ALL) -> tuple[Listed, ...]:
+    def with_headlines(
+        self, page: Sequence[shown.WorkflowEntry], visibility: Visibility = ALL
+    ) -> tuple[shown.WorkflowEntry, ...]:
         """*page* with why each waits.
 
         A few at a time: each question is some 3 ms for every kind of gang in it, of the mirror or of the server.
         """
-        alive = [each.workflow.id for each in page if each.workflow.status in _MAY_WAIT]
+        alive = [each.id for each in page if each.status in _MAY_WAIT]
         found: dict[str, Headline] = {}
         for first in range(0, len(alive), HEADLINES_AT_ONCE):
             found |= self._asker.ask_steps(headlines, tuple(alive[first : first + HEADLINES_AT_ONCE]))[0]
         names = self.names(visibility)
-        shown = {id: names.headline(each) for id, each in found.items()}
-        return tuple(replace(each, headline=shown.get(each.workflow.id)) for each in page)
+        why = {id: shown_workflows.headline(names.headline(each)) for id, each in found.items()}
+        return tuple(replace(each, why=why.get(each.id)) for each in page)
 
     def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
         """The tags of the workflows that *visibility* reaches, by name."""
         seen = within(WorkflowQuery(limit=MOST_TAGS), visibility)
         return () if seen is None else self._store.tags.used(seen)
 
-    def _listed(self, page: Sequence[Workflow]) -> Iterator[Listed]:
-        """Counts pods only of workflows that hold something now or may have been admitted with fewer."""
+    def _listed(self, page: Sequence[Workflow]) -> Iterator[shown.WorkflowEntry]:
+        """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and of all of them before that.
+
+        Counts pods only of workflows that hold something now or may have been admitted with fewer."""
         asked_by_hash = self._asked_by({each.spec_hash for each in page})
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
         pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
         running = [each.id for each in page if each.status is WorkflowStatus.RUNNING]
         nodes = self._store.nodes(running)
         holding = self._store.holding([each.id for each in page if each.end_time is None])
+        now = self._clock.now()
         for each in page:
             asked, held, gpus = asked_by_hash.get(each.spec_hash), holding.get(each.id, {}), None
             if asked is not None:
                 is_held = held or each.status is WorkflowStatus.RUNNING
                 gpus = asked.held(held) if is_held else asked.of_pods(pods.get(each.id, {}))
-            yield Listed(each, gpus, None if asked is None else asked.total, nodes=nodes.get(each.id))
+            total = None if asked is None else asked.total
+            yield shown_workflows.entry(each, now, gpus, total, nodes.get(each.id, ("", 0)))
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
         """Returns what each specification asks for, by hash.  Each is read only once: what a hash stands for never changes."""
@@ -247,7 +230,7 @@ class WorkflowQueries:
 
         Raises NotFound.
         """
-        workflow = self._head(id, visibility)
+        workflow = self.head(id, visibility)
 
         def asked(key: TaskKey | None) -> bool:
             return key is not None and task in (None, key.task) and retry_id in (None, key.retry_id)
@@ -273,7 +256,7 @@ class WorkflowQueries:
 
     def why(self, id: str, visibility: Visibility = ALL) -> WorkflowWhy:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
-        workflow = self._head(id, visibility)
+        workflow = self.head(id, visibility)
         alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
         workflow, groups, hold, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:

@@ -11,19 +11,18 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.permissions import About, Asker, Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers import workflows as as_answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
-from runrig.service.commands.submissions import Accepted, Submission
+from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
+from runrig.service.commands.submissions import Submission
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
 from runrig.web.asking import Look, answered, form, form_shown
 from runrig.web.forms import Fields, key_of, sent
 from runrig.web.pages.parts import Asked
 from runrig.web.planned import Turn
-from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -36,7 +35,7 @@ _NOT_STARTED = ("WAITING", "SCHEDULING")
 _ON_NODES = ("INITIALIZING", "RUNNING")
 
 
-def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
+def acts_on(shown: Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
     """Lists the acts on a workflow that the user is allowed to do, as (address, words).  *whole*: the user may change it."""
     if not whole:
         return []
@@ -49,7 +48,7 @@ def acts_on(shown: v1.Workflow, *, whole: bool, has_file: bool) -> list[tuple[st
     return found
 
 
-def _while_it_lives(shown: v1.Workflow) -> Iterator[tuple[str, str]]:
+def _while_it_lives(shown: Workflow) -> Iterator[tuple[str, str]]:
     if shown.end_time is not None:
         return
     yield "cancel", "Cancel"
@@ -128,7 +127,7 @@ def check_pool(asker: Asker, fields: Fields) -> None:
     asker.check_there(Permission.SUBMIT, pool)
 
 
-def _verdict(service: Service, asker: Asker, check: Callable[[], Accepted]) -> Look:
+def _verdict(service: Service, asker: Asker, check: Callable[[], WorkflowSubmitted]) -> Look:
     """Answers as `runrig workflow submit --dry-run` does."""
 
     def found() -> Mapping[str, Any]:
@@ -144,9 +143,9 @@ def _submission(
     service: Service,
     asker: Asker,
     fields: Fields,
-    of: v1.Workflow | None,
+    of: Workflow | None,
     *,
-    accepted: Accepted | None = None,
+    accepted: WorkflowSubmitted | None = None,
     verdict: WorkflowDryRun | None = None,
     file: str = "",
     **more: Any,
@@ -203,8 +202,8 @@ def _again(request: Request, service: Service, asker: Asker, id: str, fields: Fi
     return _submission(request, service, asker, fields, of, file=file, **more)
 
 
-def shown_workflow(service: Service, asker: Asker, id: str) -> v1.Workflow:
-    return as_answers.workflow(service.workflow_queries.workflow(id, asker.visibility), service.backend_name)
+def shown_workflow(service: Service, asker: Asker, id: str) -> Workflow:
+    return service.workflow_queries.workflow(id, asker.visibility)
 
 
 # ---------------------------------------------------------------- restart, cancel
@@ -247,7 +246,7 @@ def _cancel(request: Request, service: Service, asker: Asker, id: str, fields: F
     return form_shown(request, service, "cancel.html", ("message",), it=of, typed=typed, stops=stops(of), **more)
 
 
-def stops(of: v1.Workflow) -> Mapping[str, int]:
+def stops(of: Workflow) -> Mapping[str, int]:
     """Counts what ends if it is cancelled now: *pods* that hold *gpus* on *nodes*, and *groups* that have not started."""
     tasks = [each for group in of.groups for each in group.tasks if each.start_time and not each.end_time]
     return {

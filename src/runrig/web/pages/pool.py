@@ -7,9 +7,9 @@ from fastapi import APIRouter, Response
 
 from runrig.api.permissions import Asker, Asking, named, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
 from runrig.domain.pools import PoolState
+from runrig.domain.shown.workflows import WorkflowEntry
 from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
@@ -21,7 +21,6 @@ from runrig.web.pages.past import At, Views, looking, reasons_of
 from runrig.web.rendering import html
 from runrig.web.tree import rows_of
 from runrig.web.waiting import Explains
-from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -68,9 +67,8 @@ def _pool(service: Service, views: Views, view: PoolView, visibility: Visibility
     }
 
 
-def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> list[v1.WorkflowEntry]:
+def _listed(service: Views, visibility: Visibility, pools: Sequence[str], status: str) -> tuple[WorkflowEntry, ...]:
     found, _ = service.workflow_queries.workflows(
         WorkflowQuery(pools=tuple(pools), statuses=(status,), limit=RUNNING), visibility
     )
-    now = service.workflow_queries.now()
-    return [entry(each, now) for each in found]
+    return found

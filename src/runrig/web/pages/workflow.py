@@ -12,7 +12,6 @@ from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.staying import Staying
 from runrig.api.v1.answers import events as as_events
-from runrig.api.v1.answers import workflows as as_answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
@@ -21,9 +20,9 @@ from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.domain.shown.why import WorkflowWhy
+from runrig.domain.shown.workflows import TaskGroup, Workflow
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import WorkflowView
 from runrig.service.service import Service
 from runrig.spec.masked import masked
 from runrig.web.attempts import attempts_of
@@ -33,7 +32,6 @@ from runrig.web.pages.acts import acts_on
 from runrig.web.pages.parts import Asked
 from runrig.web.pages.past import At, Views, looking
 from runrig.web.rendering import html, kind_of, printable
-from runrig.wire import v1
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 
@@ -71,8 +69,9 @@ def workflow(
     at: At = "",
 ) -> Response:
     with looking(request, service, at) as (views, bar):
-        view, why, found = _seen(views, id, asker.visibility)
-    shown, past = as_answers.workflow(view, service.backend_name), isinstance(views, Then)
+        shown, why, found = _seen(views, id, asker.visibility)
+        now = views.workflow_queries.now()
+    past = isinstance(views, Then)
     events = [each for _, each in as_events.placed(found)]
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
@@ -85,9 +84,9 @@ def workflow(
         waits=any(group.position is not None for group in why.groups),
         graph=graph([_box(group) for group in shown.groups]),
         attempts=attempts,
-        begin=min((each.queued for each in attempts), default=view.now),
-        end=max([each.end or view.now for each in attempts], default=view.now),
-        now=view.now,
+        begin=min((each.queued for each in attempts), default=now),
+        end=max([each.end or now for each in attempts], default=now),
+        now=now,
         events=folded(events[-MOST_EVENTS:][::-1]),
         earlier=max(0, len(events) - MOST_EVENTS),
         tasks=[each for group in shown.groups for each in group.tasks][:MOST_TASKS],
@@ -107,17 +106,16 @@ def workflow(
 
 def _seen(
     views: Views, id: str, visibility: Visibility
-) -> tuple[WorkflowView, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
+) -> tuple[Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
     """The workflow, its why, and its events."""
-    view = views.workflow_queries.workflow(id, visibility)
-    workflow = view.stored.workflow
+    shown = views.workflow_queries.workflow(id, visibility)
     if isinstance(views, Then):
-        views.bring([workflow.id])
-    why = views.workflow_queries.why(workflow.id, visibility)
-    return view, why, views.workflow_queries.events(workflow.id, visibility=visibility)
+        views.bring([shown.id])
+    why = views.workflow_queries.why(shown.id, visibility)
+    return shown, why, views.workflow_queries.events(shown.id, visibility=visibility)
 
 
-def _box(group: v1.TaskGroup) -> Box:
+def _box(group: TaskGroup) -> Box:
     pods = len({each.name for each in group.tasks})
     line = f"{pods} {'pod' if pods == 1 else 'pods'}" if pods else ""
     return Box(group.name, kind_of(group.status), group.status, line, tuple(group.upstream))

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers.workflows import entry
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
@@ -55,11 +54,10 @@ def workflows(
         names = [view.pool.name for view in pools]
         family = (pool, *(name for name in names if name.startswith(f"{pool}{SUBPOOL_DELIMITER}"))) if pool else ()
         found, more = views.workflow_queries.workflows(replace(query, pools=family), visibility)
-        now = views.workflow_queries.now()
     return html(
         request,
         "workflows.html",
-        items=[entry(each, now) for each in found],
+        items=found,
         asked={"name": name, "pool": pool, "user": user, "status": status, "priority": priority},
         acts=[("/submit", "Submit")] if asker.submits_to() else [],
         filtered=bool(name or pool or user or status or priority),

@@ -1,24 +1,24 @@
 """Workflows, their events and the reasons why they wait, as answers."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Collection, Iterable
+from typing import Any
 from urllib.parse import quote
 
 from runrig import wire
-from runrig.api.shown import workflows as shared
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Event
+from runrig.domain.shown.workflows import (
+    TaskAttempt,
+    TaskGroup,
+    Workflow,
+    WorkflowEntry,
+    WorkflowHead,
+    WorkflowSubmitted,
+)
+from runrig.domain.value import at
 from runrig.domain.workflow_status import without_number
-from runrig.domain.workflows import Group, Status, Task, Workflow, task_uuid
-from runrig.service.commands.submissions import Accepted
-from runrig.service.queries.workflow_queries import Listed, WorkflowView
-from runrig.wire import utc
-
-
-def _at(seconds: float) -> datetime:
-    moment = utc(seconds)
-    assert moment is not None, "a time that is set"
-    return moment
+from runrig.domain.workflows import Status
+from runrig.service.queries.events import each_in_words
 
 
 def link(base: str, id: str, rest: str = "") -> str:
@@ -30,116 +30,109 @@ def page(base: str, id: str) -> str:
     return f"{base}/workflow/{quote(id)}"
 
 
-def checked(found: Accepted) -> wire.SubmitAnswer:
+def checked(found: WorkflowSubmitted) -> wire.SubmitAnswer:
     """The answer to a validation."""
     return wire.SubmitAnswer(
         name=found.id, logs=f"{without_number(found.id)} would be accepted", warnings=list(found.warnings)
     )
 
 
-def entry(listed: Listed, base: str, now: float) -> wire.ListEntry:
-    workflow = listed.workflow
+def entry(found: WorkflowEntry, base: str) -> wire.ListEntry:
     return wire.ListEntry(
-        user=workflow.submitted_by,
-        name=workflow.id,
-        workflow_uuid=workflow.uuid,
-        submit_time=_at(workflow.submit_time),
-        start_time=utc(workflow.start_time),
-        end_time=utc(workflow.end_time),
-        queued_time=shared.queued_s(workflow, now),
-        duration=shared.duration_s(workflow, now),
-        status=workflow.status.value,
-        overview=page(base, workflow.id),
-        logs=link(base, workflow.id, "/logs"),
-        error_logs=link(base, workflow.id, "/error_logs"),
-        pool=workflow.pool,
-        priority=workflow.priority.value,
-        labels=dict(workflow.labels),
-        gpus=listed.gpus,
-        gpus_asked=listed.asked,
+        user=found.submitted_by,
+        name=found.id,
+        workflow_uuid=found.uuid,
+        **_times(found),
+        queued_time=found.queued_s,
+        duration=found.duration_s,
+        status=found.status,
+        overview=page(base, found.id),
+        logs=link(base, found.id, "/logs"),
+        error_logs=link(base, found.id, "/error_logs"),
+        pool=found.pool,
+        priority=found.priority,
+        labels=found.labels,
+        gpus=found.gpus,
+        gpus_asked=found.gpus_asked,
     )
 
 
-def workflow(view: WorkflowView, base: str, backend: str, *, all_attempts: bool) -> wire.WorkflowAnswer:
+def _times(found: WorkflowHead | TaskGroup | TaskAttempt) -> dict[str, Any]:
+    """As the reference client reads times: UTC without a zone."""
+    times = {name: getattr(found, name, None) for name in ("submit_time", "start_time", "end_time")}
+    return {name: time.replace(tzinfo=None) for name, time in times.items() if time is not None}
+
+
+def workflow(found: Workflow, base: str, *, all_attempts: bool) -> wire.WorkflowAnswer:
     """*all_attempts*: each attempt of a task is in it, not only the latest."""
-    it, spec = view.stored.workflow, view.spec
+    id = found.id
+    done = {each.name for each in found.groups if each.status is Status.COMPLETED}
     return wire.WorkflowAnswer(
-        name=it.id,
-        uuid=it.uuid,
-        submitted_by=it.submitted_by,
-        cancelled_by=it.cancelled_by,
-        spec=link(base, it.id, "/spec"),
-        template_spec=link(base, it.id, "/spec?use_template=True"),
-        logs=link(base, it.id, "/logs"),
-        events=link(base, it.id, "/events"),
-        overview=page(base, it.id),
-        parent_name=it.parent,
-        submit_time=_at(it.submit_time),
-        start_time=utc(it.start_time),
-        end_time=utc(it.end_time),
-        exec_timeout=None if spec is None else spec.exec_timeout_s,
-        queue_timeout=None if spec is None else spec.queue_timeout_s,
-        duration=shared.duration_s(it, view.now),
-        queued_time=shared.queued_s(it, view.now),
-        tags=list(view.tags),
-        status=it.status.value,
-        groups=[_group(view, group, base, all_attempts=all_attempts) for group in shared.in_file_order(view)],
-        pool=it.pool,
-        backend=backend,
-        priority=it.priority.value,
-        labels=dict(it.labels),
-        failure_message=it.failure_message or None,
-        warnings=list(view.warnings),
+        name=id,
+        uuid=found.uuid,
+        submitted_by=found.submitted_by,
+        cancelled_by=found.cancelled_by,
+        spec=link(base, id, "/spec"),
+        template_spec=link(base, id, "/spec?use_template=True"),
+        logs=link(base, id, "/logs"),
+        events=link(base, id, "/events"),
+        overview=page(base, id),
+        parent_name=found.repeats,
+        **_times(found),
+        exec_timeout=found.exec_timeout_s,
+        queue_timeout=found.queue_timeout_s,
+        duration=found.duration_s,
+        queued_time=found.queued_s,
+        tags=list(found.tags),
+        status=found.status,
+        groups=[_group(group, done, id, base, all_attempts=all_attempts) for group in found.groups],
+        pool=found.pool,
+        backend=found.backend,
+        priority=found.priority,
+        labels=found.labels,
+        failure_message=found.message or None,
+        warnings=list(found.warnings),
     )
 
 
-def _group(view: WorkflowView, group: Group, base: str, *, all_attempts: bool) -> wire.GroupAnswer:
-    attempts = shared.tasks_of(view, group)
-    tasks = attempts if all_attempts else {task.name: task for task in attempts}.values()
-    upstream, downstream = shared.neighbours(view, group.name)
-    done = {each.name for each in view.stored.groups if each.status is Status.COMPLETED}
+def _group(group: TaskGroup, done: Collection[str], id: str, base: str, *, all_attempts: bool) -> wire.GroupAnswer:
+    """*done*: the groups of the workflow *id* that are COMPLETED."""
+    tasks = group.tasks if all_attempts else {task.name: task for task in group.tasks}.values()
     return wire.GroupAnswer(
         name=group.name,
-        status=group.status.value,
-        start_time=utc(group.start_time),
-        end_time=utc(group.end_time),
-        scheduling_start_time=utc(group.queued_time),
-        remaining_upstream_groups=[name for name in upstream if name not in done],
-        downstream_groups=downstream,
-        failure_message=group.failure_message or None,
-        tasks=[_task(view.stored.workflow, task, base) for task in tasks],
+        status=group.status,
+        **_times(group),
+        scheduling_start_time=None if group.queued_time is None else group.queued_time.replace(tzinfo=None),
+        remaining_upstream_groups=[name for name in group.upstream if name not in done],
+        downstream_groups=list(group.downstream),
+        failure_message=group.message or None,
+        tasks=[_task(task, id, base) for task in tasks],
         attempt=group.attempt,
         preemptions=group.preemptions,
-        pods=shared.pods(view, group),
+        pods=list(group.pods),
     )
 
 
-def _task(it: Workflow, task: Task, base: str) -> wire.TaskAnswer:
-    which = f"?task_name={quote(task.name)}&retry_id={task.retry_id}"
+def _task(task: TaskAttempt, id: str, base: str) -> wire.TaskAnswer:
+    which = f"?task_name={quote(task.name)}&retry_id={task.attempt}"
     return wire.TaskAnswer(
         name=task.name,
-        retry_id=task.retry_id,
-        status=task.status.value,
-        failure_message=task.failure_message or None,
+        retry_id=task.attempt,
+        status=task.status,
+        failure_message=task.message or None,
         exit_code=task.exit_code,
-        logs=link(base, it.id, f"/logs{which}"),
-        error_logs=link(base, it.id, f"/error_logs{which}"),
-        events=link(base, it.id, "/events"),
-        start_time=utc(task.start_time),
-        end_time=utc(task.end_time),
-        pod_name=f"{it.id}-{task.name}-{task.retry_id}",
-        task_uuid=task_uuid(it.uuid, task.name),
+        logs=link(base, id, f"/logs{which}"),
+        error_logs=link(base, id, f"/error_logs{which}"),
+        events=link(base, id, "/events"),
+        **_times(task),
+        pod_name=f"{id}-{task.name}-{task.attempt}",
+        task_uuid=task.uuid,
         node_name=task.node,
         lead=task.lead,
         gpus=list(task.gpus),
     )
 
 
-# ---------------------------------------------------------------- events and why
-
-
 def event_lines(found: Iterable[Event | ClusterEvent]) -> str:
     """``2026-01-31 12:00:00.250000  text`` per event."""
-    return "".join(
-        f"{_at(each.time).isoformat(' ', 'microseconds')}  {text}\n" for each, text in shared.each_in_words(found)
-    )
+    return "".join(f"{at(each.time):%Y-%m-%d %H:%M:%S.%f}  {text}\n" for each, text in each_in_words(found))

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from runrig.api.shown.workflows import each_in_words
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Event
-from runrig.service.queries.events import in_words
+from runrig.service.queries.events import each_in_words, in_words
 from runrig.service.queries.feed import FeedEvent
 from runrig.wire import v1
 

@@ -1,1 +1,0 @@
-"""What both doors show in the same way.  Pure."""

@@ -1,0 +1,150 @@
+"""Workflows, their groups and tasks as answers show them.  Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from runrig.domain import workflows
+from runrig.domain.shown.why import WorkflowCause
+from runrig.domain.shown.workflows import (
+    TaskAttempt,
+    TaskGroup,
+    Workflow,
+    WorkflowEntry,
+    WorkflowHeadline,
+    WorkflowTimes,
+)
+from runrig.domain.value import at
+from runrig.domain.workflows import Group, GroupSpec, Task, WorkflowSpec, task_uuid
+from runrig.engine.explain.headlines import Headline
+from runrig.engine.state.timing import times_of
+from runrig.ports.store import StoredWorkflow
+from runrig.service.queries.pod_counts import pod_counts
+
+
+def entry(
+    it: workflows.Workflow, now: float, gpus: int | None, asked: int | None, nodes: tuple[str, int]
+) -> WorkflowEntry:
+    """*nodes*: the first by name of those on which its tasks run, "" if none runs, and how many they are."""
+    first, count = nodes
+    return WorkflowEntry(
+        **_head(it, now), gpus=gpus, gpus_asked=asked, why=None, node=first or None, nodes=count, number=it.number
+    )
+
+
+def headline(found: Headline) -> WorkflowHeadline:
+    reason = found.reason
+    return WorkflowHeadline(
+        verdict=found.verdict,
+        headline=found.words,
+        sentence=found.sentence,
+        code="" if reason is None else reason.code.value,
+        law="" if reason is None else reason.law,
+    )
+
+
+def _head(it: workflows.Workflow, now: float) -> dict[str, Any]:
+    """*queued_s*: until its first task ran, or it ended without running, or until *now*."""
+    begin, end = it.start_time, it.end_time or now
+    return {
+        "id": it.id,
+        "uuid": it.uuid,
+        "pool": it.pool,
+        "priority": it.priority.value,
+        "status": it.status,
+        "submitted_by": it.submitted_by,
+        "labels": dict(it.labels),
+        "submit_time": at(it.submit_time),
+        "start_time": at(begin),
+        "end_time": at(it.end_time),
+        "times": _times(it, now),
+        "queued_s": round(max(0.0, (begin or end) - it.submit_time), 6),
+        "duration_s": None if begin is None else round(max(0.0, end - begin), 6),
+        "held_by": it.held_by,
+        "held_since": at(it.held_since),
+    }
+
+
+def _times(it: workflows.Workflow, now: float) -> WorkflowTimes:
+    kept = times_of(it)
+    times = kept.until(now)
+    return WorkflowTimes(
+        running_s=times.running,
+        starting_s=times.starting,
+        waited_s=times.waited,
+        held_s=times.held,
+        blocked_s=times.blocked,
+        lost_s=times.lost_s,
+        total_s=times.total_s,
+        waits=times.waits,
+        now=times.now and times.now.value,
+        since=at(kept.since),
+    )
+
+
+def workflow(
+    stored: StoredWorkflow,
+    spec: WorkflowSpec | None,
+    now: float,
+    *,
+    backend: str,
+    tags: tuple[str, ...],
+    cause: WorkflowCause | None,
+    warnings: tuple[str, ...],
+) -> Workflow:
+    """*spec* None: deleted by retention; then groups and tasks are sorted by name, and which groups wait for others is unknown."""
+    it, specs = stored.workflow, () if spec is None else spec.groups
+    order = {group.name: place for place, group in enumerate(specs)}
+    groups = sorted(stored.groups, key=lambda each: (order.get(each.name, len(order)), each.name))
+    return Workflow(
+        **_head(it, now),
+        backend=backend,
+        message=it.failure_message,
+        cause=cause,
+        cancelled_by=it.cancelled_by,
+        repeats=it.parent,
+        tags=tags,
+        exec_timeout_s=None if spec is None else spec.exec_timeout_s,
+        queue_timeout_s=None if spec is None else spec.queue_timeout_s,
+        groups=tuple([_group(it, group, specs, stored.tasks) for group in groups]),
+        warnings=warnings,
+    )
+
+
+def _group(it: workflows.Workflow, group: Group, specs: Sequence[GroupSpec], tasks: Sequence[Task]) -> TaskGroup:
+    """*tasks*: all attempts of the workflow."""
+    spec = next((each for each in specs if each.name == group.name), None)
+    order = {} if spec is None else {task.name: place for place, task in enumerate(spec.tasks)}
+    attempts = sorted(
+        (task for task in tasks if task.group == group.name),
+        key=lambda task: (order.get(task.spec, len(order)), task.spec, task.index, task.retry_id),
+    )
+    return TaskGroup(
+        name=group.name,
+        status=group.status,
+        message=group.failure_message,
+        queued_time=at(group.queued_time),
+        start_time=at(group.start_time),
+        end_time=at(group.end_time),
+        attempt=group.attempt,
+        preemptions=group.preemptions,
+        upstream=() if spec is None else spec.upstream,
+        downstream=tuple([each.name for each in specs if group.name in each.upstream]),
+        pods=() if spec is None else pod_counts(spec, group, tasks),
+        tasks=tuple([_task(it, task) for task in attempts]),
+    )
+
+
+def _task(it: workflows.Workflow, task: Task) -> TaskAttempt:
+    return TaskAttempt(
+        name=task.name,
+        attempt=task.retry_id,
+        uuid=task_uuid(it.uuid, task.name),
+        status=task.status,
+        message=task.failure_message,
+        exit_code=task.exit_code,
+        start_time=at(task.start_time),
+        end_time=at(task.end_time),
+        node=task.node,
+        gpus=task.gpus,
+        lead=task.lead,
+    )
