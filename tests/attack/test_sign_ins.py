@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError, TooMany
+from runrig.domain.shown.server import SignedIn
 from runrig.service.access.oidc import fetching, provider
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.metadata import ProviderUnusable
-from runrig.service.access.oidc.sign_ins import AT_ONCE, FAILURES, SignedIn
+from runrig.service.access.oidc.sign_ins import AT_ONCE, FAILURES
 from tests.patience import until
 from tests.provider.access import BACK, ELSEWHERE, OWN, Signing, settings, signing
 from tests.provider.forger import ACCESS, NONCE, Forger, forger, public, said, some_key

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from runrig.domain.shown import Me, PoolWhy, TriedDial, WorkflowHeadline, WorkflowTimes, WorkflowWhy, WouldStart
+from runrig.domain.shown import (
+    LogRecord,
+    Me,
+    PoolWhy,
+    TriedDial,
+    WorkflowHeadline,
+    WorkflowTimes,
+    WorkflowWhy,
+    WouldStart,
+)
 from runrig.wire import v1
 from runrig.wire.base import example_of
 from tests.cli.canned_server import SUBMITTED, answered, at, entry, page, refused, serving, task, workflow
@@ -590,7 +599,7 @@ def test_without_an_id_and_without_a_workflow_it_says_so(verb: str) -> None:
 
 
 def record(text: str, task: str = "main", **fields: Any) -> dict[str, Any]:
-    return {**v1.LogRecord.example(), "text": text, "task": task, **fields}
+    return {**example_of(LogRecord), "text": text, "task": task, **fields}
 
 
 def recorded(*records: dict[str, Any]) -> tuple[int, str]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from runrig.domain.access import Identity, role_named
+from runrig.domain.shown.server import SignedIn
 from runrig.service.access.access import Access
-from runrig.service.access.oidc.sign_ins import SignedIn, SignIns
+from runrig.service.access.oidc.sign_ins import SignIns
 from runrig.spec.serve_settings import OidcSpec
 from runrig.store import SqlStore
 from tests.provider.running import Browser, returned

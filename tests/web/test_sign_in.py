@@ -14,12 +14,13 @@ from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
 from runrig.domain.access import BrowserSession, role_named
+from runrig.domain.shown.server import SignedIn
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
 from runrig.service.access.accounts import hash_of
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.provider import Provider
-from runrig.service.access.oidc.sign_ins import SignedIn, SignIns
+from runrig.service.access.oidc.sign_ins import SignIns
 from runrig.web.install import install
 from tests.api.client import PORT, URL
 from tests.patience import until

@@ -36,7 +36,7 @@ class LogRequest:
     """*task* None: all tasks, each line with its pod in front unless there can be only one.  *last_lines* None: from the beginning.
 
     *every_attempt*: not only the latest of each pod.  *since*: only what was written from then on.  *records*: each line as a JSON object,
-    `wire.v1.LogRecord`.
+    `LogRecord`.
     """
 
     workflow: str

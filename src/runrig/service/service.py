@@ -3,14 +3,15 @@
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.shown.server import ClockAccepted
 from runrig.domain.shown.why import Standstill
+from runrig.domain.value import at
 from runrig.engine.explain.monitor_snapshot import MonitorSnapshot, monitor_snapshot
 from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
@@ -47,15 +48,6 @@ from runrig.spec.serve_settings import OidcSpec
 DEFAULT_POOL = "default"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedClock:
-    """The server's time before and after; *doubt*: why the machine's clock was not believed, None if it was."""
-
-    before: float
-    now: float
-    doubt: str | None
 
 
 class Service:
@@ -171,14 +163,14 @@ class Service:
         """As `Transactor.listening`."""
         return self._transactor.listening(listener, workflow)
 
-    def accept_clock(self, *, user: str) -> AcceptedClock:
+    def accept_clock(self, *, user: str) -> ClockAccepted:
         """The machine's clock is believed from now on; limits that end by it are noticed at once."""
         before, doubt = self.clock.now(), self.clock.doubt
         self.clock.accept()
-        accepted = AcceptedClock(before, self.clock.now(), doubt)
-        _log.warning("%s", logs.line("clock_accepted", user=user, moved_s=round(accepted.now - before, 3)))
+        now = self.clock.now()
+        _log.warning("%s", logs.line("clock_accepted", user=user, moved_s=round(now - before, 3)))
         self._reconciler.wake()
-        return accepted
+        return ClockAccepted(at(before), at(now), doubt)
 
     def _top_pools(self) -> list[str]:
         return [view.pool.name for view in self.queries.pools() if view.pool.parent is None]

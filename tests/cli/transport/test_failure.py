@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runrig.wire import v1
+from runrig.domain.shown import LogRecord
+from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, refused, serving
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import process, runrig, written
@@ -133,7 +134,7 @@ def test_ctrl_c_is_exit_code_3_without_a_trace() -> None:
 @pytest.mark.slow
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     line = "x" * 200
-    record = json.dumps({**v1.LogRecord.example(), "text": line})
+    record = json.dumps({**example_of(LogRecord), "text": line})
     answers = {
         "GET /api/v1/workflows/w/logs": "\n".join([record] * 20_000),
         "GET /api/v1/workflows/w": {"groups": [], "cause": None},

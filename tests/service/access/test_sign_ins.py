@@ -231,9 +231,11 @@ def test_a_machine_without_a_browser(it: Signing, running: Running) -> None:
     try:
         started = it.signs.start_device(ELSEWHERE)
         with pytest.raises(Pending):
-            it.signs.by_device(started.code, ELSEWHERE)
-        Browser("alice").open(started.url, f"{running.issuer}/device-grant-status", user_code=started.user_code)
-        found = it.signs.by_device(started.code, ELSEWHERE)
+            it.signs.by_device(started.device_code, ELSEWHERE)
+        Browser("alice").open(
+            started.verification_uri, f"{running.issuer}/device-grant-status", user_code=started.user_code
+        )
+        found = it.signs.by_device(started.device_code, ELSEWHERE)
         assert (found.user, it.roles(found.token)) == ("oidc:alice", ["team-user"])
         assert it.roles(it.renewed(found).token) == ["team-user"]
     finally:

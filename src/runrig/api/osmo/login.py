@@ -19,10 +19,10 @@ from runrig.api.guard import source
 from runrig.api.permissions import OPEN
 from runrig.api.routing import Asked, Base, Found, Route, Serving, answers
 from runrig.domain.errors import NotFound, RunrigError
+from runrig.domain.shown.server import SignedIn
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import Pending
-from runrig.service.access.oidc.sign_ins import SignedIn
 from runrig.service.service import Service
 
 router = APIRouter(route_class=Route, tags=["access"])
@@ -84,10 +84,10 @@ def _begun(service: Service, address: str) -> Response:
     except RunrigError as error:
         return _refused(error)
     answer = wire.DeviceAnswer(
-        device_code=found.code,
+        device_code=found.device_code,
         user_code=found.user_code,
-        verification_uri=found.url,
-        verification_uri_complete=found.full_url,
+        verification_uri=found.verification_uri,
+        verification_uri_complete=found.verification_uri_complete,
         expires_in=found.expires_in_s,
         interval=found.interval_s,
     )

@@ -6,8 +6,8 @@ from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving, Who
 from runrig.api.v1.frame import shows
 from runrig.domain.access import Permission
+from runrig.domain.shown.server import BrowserCode
 from runrig.service.access.browser_sessions import CODE_S
-from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])
 
@@ -16,7 +16,7 @@ router = APIRouter(route_class=Route, tags=["access"])
     "/api/v1/browser-codes",
     summary="A code with which a browser signs in as you, once, within a minute",
     dependencies=[needs(Permission.OWN_TOKENS)],
-    responses=shows(v1.BrowserCode),
+    responses=shows(BrowserCode),
 )
-def make_browser_code(service: Serving, who: Who) -> v1.BrowserCode:
-    return v1.BrowserCode(code=service.access.browsers.make_code(who), expires_in_s=int(CODE_S))
+def make_browser_code(service: Serving, who: Who) -> BrowserCode:
+    return BrowserCode(service.access.browsers.make_code(who), int(CODE_S))

@@ -10,7 +10,7 @@ from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.v1.frame import IfMatch, User, creates, empties, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.domain.access import Permission
-from runrig.domain.shown.pools import Cohort, QuotaTree
+from runrig.domain.shown.pools import Cohort, CohortPage, QuotaTree
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["cohorts"])
@@ -23,15 +23,11 @@ def _place(cohort: Cohort) -> tuple[str]:
     return (cohort.name,)
 
 
-@router.get(
-    "/api/v1/cohorts", summary="Cohorts with their balances", dependencies=_READ, responses=shows(v1.CohortPage)
-)
-def list_cohorts(
-    service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None
-) -> v1.CohortPage:
+@router.get("/api/v1/cohorts", summary="Cohorts with their balances", dependencies=_READ, responses=shows(CohortPage))
+def list_cohorts(service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> CohortPage:
     after = place_of(cursor, str)
     page, following = cut(service.queries.cohorts(visibility), _place, limit, after)
-    return v1.CohortPage(items=list(page), next_cursor=following)
+    return CohortPage(following, tuple(page))
 
 
 @router.get(

@@ -13,8 +13,8 @@ from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
-from runrig.domain.shown.history import PoolPast
-from runrig.domain.shown.pools import Pool, PoolDeleted
+from runrig.domain.shown.history import PoolChangePage, PoolPast
+from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage
 from runrig.domain.shown.why import PoolWhy
 from runrig.domain.tags import tag_of
 from runrig.service.queries import history
@@ -45,7 +45,7 @@ _DRAINING: Said = (
     "/api/v1/pools",
     summary="Pools with their balances, subpools behind their parents",
     dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.PoolPage, 404),
+    responses=shows(PoolPage, 404),
 )
 def list_pools(
     service: Serving,
@@ -54,12 +54,12 @@ def list_pools(
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.PoolPage:
+) -> PoolPage:
     after = place_of(cursor, str, str)
     node_sets = service.queries.node_sets(names=name, archived=archived, visibility=visibility)
     found = sorted((view for each in node_sets for view in each.pools), key=_place)
     page, following = cut(found, _place, limit, after)
-    return v1.PoolPage(items=[view.shown(service.backend_name) for view in page], next_cursor=following)
+    return PoolPage(following, tuple(view.shown(service.backend_name) for view in page))
 
 
 def _place(found: PoolView) -> tuple[str, str]:
@@ -177,7 +177,7 @@ def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_
     "/api/v1/pools/{name}/history",
     summary="Who changed a pool and its subpools, newest first",
     dependencies=_READ,
-    responses=shows(v1.PoolChangePage, 404),
+    responses=shows(PoolChangePage, 404),
 )
 def list_pool_changes(
     service: Serving,
@@ -200,7 +200,7 @@ def list_pool_changes(
     ] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.PoolChangePage:
+) -> PoolChangePage:
     if by is not None and not by.isprintable():
         raise InvalidInput.one(f"by {by!r:.80} is no user name: printable characters only", "by")
     after = place_of(cursor, int, int)
@@ -218,7 +218,7 @@ def list_pool_changes(
         if not ever.entries:
             raise NotFound(f"no user {by!r} has changed pool {name}: `runrig pool history {name}` shows who has")
     following = None if found.next is None else cursor_of(found.next)
-    return v1.PoolChangePage(items=list(found.entries), next_cursor=following)
+    return PoolChangePage(following, tuple(found.entries))
 
 
 @router.get(

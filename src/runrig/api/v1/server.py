@@ -8,7 +8,8 @@ from runrig.api.routing import Route, Serving
 from runrig.api.v1.answers.declared import change
 from runrig.api.v1.frame import User, shows
 from runrig.domain.access import Permission
-from runrig.wire import ApplyAnswer, ApplyRequest, v1
+from runrig.domain.shown.server import ClockAccepted, ClusterFile, Version
+from runrig.wire import ApplyAnswer, ApplyRequest
 
 router = APIRouter(route_class=Route, tags=["server"])
 
@@ -17,10 +18,10 @@ router = APIRouter(route_class=Route, tags=["server"])
     "/api/v1/version",
     summary="Version of the server",
     dependencies=[needs(Permission.CONNECT)],
-    responses=shows(v1.Version),
+    responses=shows(Version),
 )
-async def get_version() -> v1.Version:
-    return v1.Version(version=__version__)
+async def get_version() -> Version:
+    return Version(__version__)
 
 
 @router.post(
@@ -45,18 +46,17 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
     "/api/v1/cluster-file",
     summary="Cohorts, pools and roles as a cluster file, which apply accepts without a change",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(v1.ClusterFile),
+    responses=shows(ClusterFile),
 )
-def export_cluster_file(service: Serving) -> v1.ClusterFile:
-    return v1.ClusterFile(file=service.declarations.export())
+def export_cluster_file(service: Serving) -> ClusterFile:
+    return ClusterFile(service.declarations.export())
 
 
 @router.post(
     "/api/v1/clock/accept",
     summary="Believe the machine's clock again",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
-    responses=shows(v1.ClockAccepted),
+    responses=shows(ClockAccepted),
 )
-def accept_clock(service: Serving, user: User) -> v1.ClockAccepted:
-    found = service.accept_clock(user=user)
-    return v1.ClockAccepted(before=v1.at(found.before), now=v1.at(found.now), doubt=found.doubt)
+def accept_clock(service: Serving, user: User) -> ClockAccepted:
+    return service.accept_clock(user=user)

@@ -8,6 +8,7 @@ from runrig.api.permissions import Asker, Asking, needs, workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, creates, reply
 from runrig.domain.access import Permission
+from runrig.domain.shown.server import Session
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import Kind, Ticket
@@ -17,7 +18,7 @@ from runrig.wire import v1
 router = APIRouter(route_class=Route, tags=["sessions"])
 
 _EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
-_SHOWN = creates(v1.Session, 404, 409, 413)
+_SHOWN = creates(Session, 404, 409, 413)
 
 
 @router.post(
@@ -27,7 +28,7 @@ _SHOWN = creates(v1.Session, 404, 409, 413)
     "end), 4 the size of the terminal as JSON; to the client 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
     dependencies=_EXEC,
     status_code=201,
-    response_model=v1.Session,
+    response_model=Session,
     responses=_SHOWN,
 )
 def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
@@ -44,7 +45,7 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
     "then what it sends, or what is sent to it.",
     dependencies=_EXEC,
     status_code=201,
-    response_model=v1.Session,
+    response_model=Session,
     responses=_SHOWN,
 )
 def start_port_forward(
@@ -60,7 +61,7 @@ def start_port_forward(
     description="Its connections are announced as those to a port.",
     dependencies=_EXEC,
     status_code=201,
-    response_model=v1.Session,
+    response_model=Session,
     responses=_SHOWN,
 )
 def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str) -> Response:
@@ -71,4 +72,4 @@ def _begun(service: Service, asker: Asker, user: str, id: str, task: str, **what
     running = service.sessions.running(id, task)
     ticket = Ticket(task=running, place=asker.place(id), identity=asker.identity, names=(id,), **what)
     key = service.sessions.open(ticket, user=user).key
-    return reply(v1.Session(key=key), 201, location=f"/api/v1/sessions/{key}")
+    return reply(Session(key), 201, location=f"/api/v1/sessions/{key}")

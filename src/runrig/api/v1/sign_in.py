@@ -12,9 +12,7 @@ from runrig.api.guard import source
 from runrig.api.permissions import OPEN
 from runrig.api.routing import Base, Found, Route, Serving
 from runrig.api.v1.frame import shows
-from runrig.service.access.jwts import SIGN_IN_S
-from runrig.service.access.oidc.provider import DeviceStart
-from runrig.service.access.oidc.sign_ins import SignedIn
+from runrig.domain.shown.server import DeviceStarted, SignedIn, SignInOffer
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])
@@ -34,12 +32,12 @@ _SAID = {403: _REFUSED, 404: _NONE, 409: _PENDING}
     "/api/v1/sign-in",
     summary="Where to sign in",
     dependencies=[OPEN],
-    responses=shows(v1.SignInOffer, 404, said=_SAID),
+    responses=shows(SignInOffer, 404, said=_SAID),
 )
-def get_sign_in(service: Serving) -> v1.SignInOffer:
+def get_sign_in(service: Serving) -> SignInOffer:
     signs = service.access.sign_ins
     found = signs.metadata()
-    return v1.SignInOffer(
+    return SignInOffer(
         issuer=signs.spec.issuer,
         client_id=signs.spec.client_id,
         authorization_endpoint=found.authorization_endpoint,
@@ -52,10 +50,10 @@ def get_sign_in(service: Serving) -> v1.SignInOffer:
     "/api/v1/sign-in/code",
     summary="A token for the code that a browser brought from the provider",
     dependencies=[OPEN],
-    responses=shows(v1.SignedIn, 404, 413, said=_SAID),
+    responses=shows(SignedIn, 404, 413, said=_SAID),
 )
-def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.SignInByCode) -> v1.SignedIn:
-    found = service.access.sign_ins.by_code(
+def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.SignInByCode) -> SignedIn:
+    return service.access.sign_ins.by_code(
         body.code,
         verifier=body.code_verifier,
         redirect_uri=body.redirect_uri,
@@ -63,17 +61,16 @@ def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.Sig
         own=base,
         source=address,
     )
-    return _signed_in(found)
 
 
 @router.post(
     "/api/v1/sign-in/device",
     summary="Begin a sign-in without a browser",
     dependencies=[OPEN],
-    responses=shows(v1.DeviceStarted, 404, said=_SAID),
+    responses=shows(DeviceStarted, 404, said=_SAID),
 )
-def start_device_sign_in(service: Serving, address: Address) -> v1.DeviceStarted:
-    return _started(service.access.sign_ins.start_device(address))
+def start_device_sign_in(service: Serving, address: Address) -> DeviceStarted:
+    return service.access.sign_ins.start_device(address)
 
 
 @router.post(
@@ -81,38 +78,17 @@ def start_device_sign_in(service: Serving, address: Address) -> v1.DeviceStarted
     summary="A token, once the user has confirmed the device",
     description="409 with `pending` until then: ask again after the interval, after five seconds more each time that `slower` is true.",
     dependencies=[OPEN],
-    responses=shows(v1.SignedIn, 404, 409, 413, said=_SAID),
+    responses=shows(SignedIn, 404, 409, 413, said=_SAID),
 )
-def sign_in_by_device(service: Serving, address: Address, body: v1.SignInByDevice) -> v1.SignedIn:
-    return _signed_in(service.access.sign_ins.by_device(body.device_code, address))
+def sign_in_by_device(service: Serving, address: Address, body: v1.SignInByDevice) -> SignedIn:
+    return service.access.sign_ins.by_device(body.device_code, address)
 
 
 @router.post(
     "/api/v1/sign-in/renewal",
     summary="A new token for a refresh token, with the groups as they are now",
     dependencies=[OPEN],
-    responses=shows(v1.SignedIn, 404, 413, said=_SAID),
+    responses=shows(SignedIn, 404, 413, said=_SAID),
 )
-def renew_sign_in(service: Serving, address: Address, body: v1.SignInRenewal) -> v1.SignedIn:
-    return _signed_in(service.access.sign_ins.renewed(body.refresh_token, address))
-
-
-def _started(found: DeviceStart) -> v1.DeviceStarted:
-    return v1.DeviceStarted(
-        device_code=found.code,
-        user_code=found.user_code,
-        verification_uri=found.url,
-        verification_uri_complete=found.full_url,
-        expires_in_s=found.expires_in_s,
-        interval_s=found.interval_s,
-    )
-
-
-def _signed_in(found: SignedIn) -> v1.SignedIn:
-    return v1.SignedIn(
-        user=found.user,
-        token=found.token,
-        expires_at=v1.at(found.ends_at),
-        expires_in_s=SIGN_IN_S,
-        refresh_token=found.refresh_token,
-    )
+def renew_sign_in(service: Serving, address: Address, body: v1.SignInRenewal) -> SignedIn:
+    return service.access.sign_ins.renewed(body.refresh_token, address)

@@ -21,7 +21,7 @@ from runrig.domain.shown.access import (
 from runrig.domain.shown.changes import ForeseenEffect, TriedDial, WorkflowChanges, WouldStart
 from runrig.domain.shown.declared import DeclaredChange
 from runrig.domain.shown.dry_run import GroupDryRun, WorkflowDryRun
-from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
+from runrig.domain.shown.history import PoolChange, PoolChangePage, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.nodes import FlavorPage, GpuHolder, Node, NodePage, NodesDrained, NodesMarked
 from runrig.domain.shown.plans import (
     Plan,
@@ -36,7 +36,28 @@ from runrig.domain.shown.plans import (
     PlanStart,
     PlanUnseen,
 )
-from runrig.domain.shown.pools import Balance, Cohort, NodeShare, Pool, PoolDeleted, PoolGpus, QuotaTree
+from runrig.domain.shown.pools import (
+    Balance,
+    Cohort,
+    CohortPage,
+    NodeShare,
+    Pool,
+    PoolDeleted,
+    PoolGpus,
+    PoolPage,
+    QuotaTree,
+)
+from runrig.domain.shown.server import (
+    BrowserCode,
+    ClockAccepted,
+    ClusterFile,
+    DeviceStarted,
+    LogRecord,
+    Session,
+    SignedIn,
+    SignInOffer,
+    Version,
+)
 from runrig.domain.shown.topology import (
     DomainGpus,
     DomainReport,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from runrig.domain.shown.pools import DeclaredPool, Pool
-from runrig.domain.value import Shown, at, example, shown_as
+from runrig.domain.value import Page, Shown, at, example, shown_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ shown_as(PoolFieldEdit("nominal", "default/gpu", 30, 40))
 
 @dataclass(frozen=True, slots=True)
 class PoolChange(Shown):
-    """Who changed a pool and when.
+    """A change of a pool: the author and the time.
 
     *by*: a person, or runrig; *via*: command, apply, or engine where runrig itself did it.  *what*: created, reactivated, resized,
     moved (to another cohort), changed (anything else), unchanged, deleted, draining, archived; several where they come together.
@@ -45,6 +45,10 @@ class PoolChange(Shown):
 _TIME = at(1769860800.25)
 
 shown_as(PoolChange(7, 0, _TIME, "ann", "command", "team--a", ("resized",), (example(PoolFieldEdit),)))
+
+
+class PoolChangePage(Page[PoolChange]):
+    """Newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from runrig.domain import pools
 from runrig.domain.pools import PoolState, Queueing, Quota, TopologyKey, exit_actions
 from runrig.domain.quantities import GPU, FlavorResource
-from runrig.domain.value import NO_AMOUNTS, Amounts, Shown, Tagged, at, example, shown_as
+from runrig.domain.value import NO_AMOUNTS, Amounts, Page, Shown, Tagged, at, example, shown_as
 
 Quotas = dict[str, dict[str, Quota]]
 """Flavor → resource → quota, sorted."""
@@ -282,3 +282,11 @@ shown_as(
         overpromised={},
     )
 )
+
+
+class PoolPage(Page[Pool]):
+    """By name, subpools after their parents."""
+
+
+class CohortPage(Page[Cohort]):
+    """By name."""

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from runrig.domain.access import BrowserSession, Identity, SignIn
 from runrig.domain.errors import Conflict, NotAllowed, NotLoggedIn, RunrigError
+from runrig.domain.shown.server import SignedIn
 from runrig.domain.trail import AccessEventKind
 from runrig.ports.access import AccessStore
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts, hash_of
 from runrig.service.access.authentication import Authentication
-from runrig.service.access.oidc.sign_ins import SignedIn, SignIns
+from runrig.service.access.oidc.sign_ins import SignIns
 from runrig.service.runtime import logs
 
 IDLE_S = 12 * 3600.0

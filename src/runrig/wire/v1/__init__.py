@@ -13,30 +13,17 @@ from runrig.wire.v1.nodes import (
     NodeNames,
     NodesDrain,
 )
-from runrig.wire.v1.output import LogRecord
 from runrig.wire.v1.plans import PlanRequest
 from runrig.wire.v1.pools import (
     CohortCreate,
     CohortEdit,
-    CohortPage,
-    PoolChangePage,
     PoolClose,
     PoolCreate,
     PoolEdit,
-    PoolPage,
 )
 from runrig.wire.v1.problems import ProblemDetails, ProblemPart
-from runrig.wire.v1.server import ClockAccepted, ClusterFile, Version
-from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Session, Terminal
-from runrig.wire.v1.sign_in import (
-    BrowserCode,
-    DeviceStarted,
-    SignedIn,
-    SignInByCode,
-    SignInByDevice,
-    SignInOffer,
-    SignInRenewal,
-)
+from runrig.wire.v1.sessions import ExecStart, PortForwardStart, Terminal
+from runrig.wire.v1.sign_in import SignInByCode, SignInByDevice, SignInRenewal
 from runrig.wire.v1.workflows import (
     PriorityName,
     WorkflowBatch,

@@ -2,19 +2,8 @@
 
 from pydantic import Field
 
-from runrig.domain.shown.history import PoolChange
-from runrig.domain.shown.pools import Cohort, Pool
-from runrig.wire.base import Request, example, example_of
+from runrig.wire.base import Request, example
 from runrig.wire.pools import CohortEditRequest, PoolEditRequest
-from runrig.wire.v1.base import Page
-
-
-class PoolPage(Page):
-    """Pools by name, subpools behind their parents."""
-
-    model_config = example({"items": [example_of(Pool)], "next_cursor": None})
-
-    items: list[Pool]
 
 
 class PoolEdit(PoolEditRequest):
@@ -38,28 +27,6 @@ class PoolCreate(PoolEdit):
 
     name: str
     parent: str | None = None
-
-
-# ---------------------------------------------------------------- the audit trail of a pool
-
-
-class PoolChangePage(Page):
-    """Newest first."""
-
-    model_config = example({"items": [example_of(PoolChange)], "next_cursor": None})
-
-    items: list[PoolChange]
-
-
-# ---------------------------------------------------------------- cohorts
-
-
-class CohortPage(Page):
-    """Cohorts by name."""
-
-    model_config = example({"items": [example_of(Cohort)], "next_cursor": None})
-
-    items: list[Cohort]
 
 
 class CohortEdit(CohortEditRequest):

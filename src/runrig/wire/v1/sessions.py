@@ -3,15 +3,6 @@
 from pydantic import Field
 
 from runrig.wire.base import Request, Whole, example
-from runrig.wire.v1.base import Shown
-
-
-class Session(Shown):
-    """Where a WebSocket begins it: ``/api/v1/sessions/{key}``, within a minute and with a token of the same user."""
-
-    model_config = example({"key": "EXEC-2vQb0cCkq3mV6aT1y0nXzw"})
-
-    key: str
 
 
 class Terminal(Request):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from jwt import PyJWK, PyJWTError
 
 from runrig.domain.errors import Conflict, NotAllowed
+from runrig.domain.shown.server import DeviceStarted
 from runrig.service.access.oidc.fetching import ProviderSilent, fetch
 from runrig.service.access.oidc.metadata import Metadata, ProviderUnusable, discovery_url, read_metadata
 from runrig.spec.serve_settings import OidcSpec
@@ -36,18 +37,6 @@ class ProviderTokens:
     id: str = field(repr=False)
     access: str = field(repr=False)
     refresh: str | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceStart:
-    """The user opens *url* elsewhere and writes *user_code* (*full_url* has it already); *code* is for us."""
-
-    code: str = field(repr=False)
-    user_code: str
-    url: str
-    full_url: str | None
-    expires_in_s: int
-    interval_s: int
 
 
 class Pending(Conflict):
@@ -136,14 +125,14 @@ class Provider:
             id, access if isinstance(access, str) else "", refresh if isinstance(refresh, str) and refresh else None
         )
 
-    def start_device(self, deadline: Deadline) -> DeviceStart:
+    def start_device(self, deadline: Deadline) -> DeviceStarted:
         metadata = self.metadata(deadline)
         if metadata.device_endpoint is None:
             raise NotAllowed("the identity provider does not support device sign-in. Omit --device")
         plain = self._posted(metadata.device_endpoint, {"scope": metadata.scopes}, deadline)
         try:
             full = plain.get("verification_uri_complete")
-            return DeviceStart(
+            return DeviceStarted(
                 _text(plain["device_code"]),
                 _text(plain["user_code"]),
                 _text(plain["verification_uri"]),

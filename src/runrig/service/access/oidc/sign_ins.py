@@ -10,20 +10,22 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from runrig.domain.access import LONGEST_USER_NAME, Grant, SignIn, User, user_problem
 from runrig.domain.errors import InvalidInput, NotAllowed, TooMany
+from runrig.domain.shown.server import DeviceStarted, SignedIn
 from runrig.domain.trail import AccessEventKind
+from runrig.domain.value import at
 from runrig.service.access import jwts
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.logins import FailedLogins, Limit
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.id_tokens import Expected, checked
 from runrig.service.access.oidc.metadata import Metadata
-from runrig.service.access.oidc.provider import Deadline, DeviceStart, Pending, Provider, ProviderTokens
+from runrig.service.access.oidc.provider import Deadline, Pending, Provider, ProviderTokens
 from runrig.service.runtime import logs
 from runrig.spec.serve_settings import OidcSpec
 
@@ -36,17 +38,6 @@ _NAMES = ("preferred_username", "email", "upn", "sub")
 """The claims that may become a name, the first that can."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SignedIn:
-    """*ends_at*: of *token*, in seconds since the epoch.  *refresh_token* None: it cannot be renewed.  *grants*: of the groups."""
-
-    user: str
-    token: str = field(repr=False)
-    ends_at: int
-    refresh_token: str | None = field(repr=False)
-    grants: tuple[Grant, ...] = ()
 
 
 class SignIns:
@@ -67,7 +58,7 @@ class SignIns:
         with self._turn():
             return self._provider.metadata(Deadline())
 
-    def start_device(self, source: str) -> DeviceStart:
+    def start_device(self, source: str) -> DeviceStarted:
         with self._turn(), self._attempt(source):
             return self._provider.start_device(Deadline())
 
@@ -123,7 +114,7 @@ class SignIns:
             grants = self._grants(claims)
             passed = claims.get("nonce") if passes_nonce else None
             token, ends_at = self._token(user, grants, passed if isinstance(passed, str) else None)
-        return SignedIn(user.name, token, ends_at, given.refresh, grants)
+        return SignedIn(user.name, token, at(ends_at), jwts.SIGN_IN_S, given.refresh, grants)
 
     def _claims(self, given: ProviderTokens, nonce: str | None, deadline: Deadline) -> Mapping[str, Any]:
         algorithms = self._provider.metadata(deadline).algorithms
