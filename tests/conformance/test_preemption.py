@@ -4,8 +4,8 @@ import pytest
 
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.quota_node import CHARGED, REAL
-from runrig.kueue.engine.nomination import finder
 from runrig.kueue.engine.simulator import Simulator
+from runrig.kueue.engine.targets import workload_targets
 from tests.conformance.cases import Case, parameters
 from tests.conformance.manifests import full
 from tests.conformance.outcomes import preempted
@@ -34,7 +34,7 @@ def test_the_search_finds_the_listed_work_and_changes_nothing(case: Case) -> Non
     request = tuple(sorted((index_of[_key(key)], amount) for key, amount in case["incoming"]["requests"].items()))
     contested = frozenset(index_of[_key(key)] for key in case["incoming"]["contested"])
     before = _usage(world)
-    targets = finder(context)(context, incoming, request, contested)
+    targets = workload_targets(context, incoming, request, contested)
     assert {each.workload.spec.name: each.reason.value for each in targets} == _expected(case)
     assert _usage(world) == before
 

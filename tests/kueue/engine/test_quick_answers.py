@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from runrig.kueue.declared import Policy
 from runrig.kueue.engine.at_once import at_once
 from runrig.kueue.engine.head_order import Nomination
-from runrig.kueue.engine.nomination import finder, nominate
+from runrig.kueue.engine.nomination import nominate
 from runrig.kueue.engine.scheduler_context import SchedulerContext
 from runrig.kueue.engine.simulator import Simulator
 from runrig.kueue.engine.workload import FIT, RECLAIM, FlavorAssignment, WorkloadState
@@ -43,7 +43,7 @@ def test_who_is_answered_at_once_gets_what_the_whole_scan_comes_to() -> None:
     found = Counter[str]()
     for context, workload in waiting_in_each_cycle(500):
         for start in range(max(1, len(workload.shape.ready))):
-            known = at_once(context, finder(context), workload, start, {})
+            known = at_once(context, workload, start, {})
             if known is None:
                 continue
             entry = nominate(context, workload, after=(start - 1,) * len(workload.shape.group_requests))

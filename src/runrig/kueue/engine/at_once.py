@@ -7,8 +7,9 @@ from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, Request, fits
 from runrig.kueue.decisions import PendingReason
 from runrig.kueue.declared import Policy, Preference
 from runrig.kueue.engine.candidates import nobody
-from runrig.kueue.engine.flavors import FindTargets, Searched
+from runrig.kueue.engine.flavors import Searched
 from runrig.kueue.engine.scheduler_context import SchedulerContext
+from runrig.kueue.engine.targets import workload_targets
 from runrig.kueue.engine.workload import RECLAIM, FlavorAssignment, WorkloadShape, WorkloadState
 
 _LEAF = attrgetter("workload.leaf")
@@ -36,13 +37,13 @@ def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Requ
 
 
 def at_once(
-    context: SchedulerContext, find: FindTargets, workload: WorkloadState, start: int, searched: Searched
+    context: SchedulerContext, workload: WorkloadState, start: int, searched: Searched
 ) -> FlavorAssignment | None:
     """Returns what the scan comes to from option *start* on, all pods asked for; None if only the scan can tell.
 
     The scan takes an option in which all fits without borrowing, unless it stopped at one before; and it never stops at one that
     lacks room for which nobody may stop.  Where all are like that the workload waits, and holds nothing back.
-    O(flavors x resources), and one search of *find* where some may stop, which is noted in *searched*.
+    O(flavors x resources), and one search for targets where some may stop, which is noted in *searched*.
     """
     shape, leaf = workload.shape, workload.leaf
     usage, nominal = leaf.usage[CHARGED], leaf.nominal
@@ -66,13 +67,12 @@ def at_once(
     if not lacks or shape.variable:
         return None
     if not nobody(queue, workload, lacks):
-        return _taken_back(context, find, workload, start, first, searched)
+        return _taken_back(context, workload, start, first, searched)
     return shape.nothing if queue.spec.policies.reclaim is Policy.ANY else None
 
 
 def _taken_back(
     context: SchedulerContext,
-    find: FindTargets,
     workload: WorkloadState,
     start: int,
     lacks: Sequence[int],
@@ -93,7 +93,7 @@ def _taken_back(
             return None
     contested = frozenset(lacks)
     request = tuple([each for each in assignment.request if each[0] in contested])
-    targets = searched[request] = find(context, workload, request, contested)
+    targets = searched[request] = workload_targets(context, workload, request, contested)
     if not targets or leaf in map(_LEAF, targets):
         return None
     return FlavorAssignment(

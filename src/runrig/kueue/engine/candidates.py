@@ -5,6 +5,7 @@ fair preemption share.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from runrig.engine.preemption.fill_back import fill_back, take_until_fits
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
@@ -51,6 +52,7 @@ def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[in
     return True
 
 
+@dataclass(eq=False)
 class CandidateSearch:
     """The search for one preemptor.  *safe*: names of workloads that evicted it, directly or not (law R5).
 
@@ -59,24 +61,19 @@ class CandidateSearch:
     *counts*: `sums.py` tells all that matters.
     """
 
-    def __init__(
-        self,
-        context: SchedulerContext,
-        preemptor: WorkloadState,
-        request: Request,
-        contested: frozenset[int],
-        finds_placement: FindsPlacement | None,
-    ) -> None:
-        self.context = context
-        self.preemptor = preemptor
+    context: SchedulerContext
+    preemptor: WorkloadState
+    request: Request
+    contested: frozenset[int]
+    finds_placement: FindsPlacement | None
+
+    def __post_init__(self) -> None:
+        context, preemptor = self.context, self.preemptor
         self.queue = context.queues[preemptor.queue]
         self.leaf = preemptor.leaf
-        self.request = request
-        self.contested = contested
-        self.finds_placement = finds_placement
         self.safe = context.evicted_by.safe_from(preemptor.spec.name)
         self.rounds = (True, False) if context.stopping else (False,)
-        self.counts = finds_placement is None and context.plain(self.leaf, request)
+        self.counts = self.finds_placement is None and context.plain(self.leaf, self.request)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
         """The *entries* that the policy allows and that law R5 does not protect."""

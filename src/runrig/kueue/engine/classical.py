@@ -12,51 +12,25 @@ from operator import itemgetter
 from runrig.engine.quota.quota_node import CHARGED, QuotaNode, Request
 from runrig.kueue.decisions import PreemptionReason
 from runrig.kueue.declared import Policy
-from runrig.kueue.engine.candidates import CandidateSearch, nobody
+from runrig.kueue.engine.candidates import CandidateSearch
 from runrig.kueue.engine.cluster_queue import HolderEntry
-from runrig.kueue.engine.scheduler_context import Holders, SchedulerContext
+from runrig.kueue.engine.scheduler_context import Holders
 from runrig.kueue.engine.sums import Sums
 from runrig.kueue.engine.workload import WorkloadState, WorkloadTarget
-from runrig.kueue.engine.workload_placement import FindsPlacement
 
 
-def find_classical(
-    context: SchedulerContext,
-    preemptor: WorkloadState,
-    request: Request,
-    contested: frozenset[int],
-    finds_placement: FindsPlacement | None = None,
-    /,
-) -> Sequence[WorkloadTarget]:
-    """The workloads that have to stop so that *preemptor* gets *request*, and a place; empty if no legal set does.
-
-    O(candidates x depth x resources); twice that for putting back.
-    """
-    if nobody(context.queues[preemptor.queue], preemptor, contested):
-        return ()
-    search = _Classical(context, preemptor, request, contested, finds_placement)
-    for borrow in search.attempts():
-        found = search.attempt(borrow=borrow)
-        if found:
-            return found
-    return ()
-
-
-class _Classical(CandidateSearch):
-    def __init__(
-        self,
-        context: SchedulerContext,
-        preemptor: WorkloadState,
-        request: Request,
-        contested: frozenset[int],
-        finds_placement: FindsPlacement | None,
-    ) -> None:
-        super().__init__(context, preemptor, request, contested, finds_placement)
+class ClassicalSearch(CandidateSearch):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._reclaim = self.queue.spec.policies.reclaim
         self._others = self._reached() if self._reclaim is not Policy.NEVER else {}
         self._between: dict[QuotaNode, tuple[QuotaNode, ...]] = {}
-        self._sums = Sums(self.leaf, request, contested) if self.counts else None
-        self._asked = contested.union(index for index, _ in request)
+        self._sums = Sums(self.leaf, self.request, self.contested) if self.counts else None
+        self._asked = self.contested.union(index for index, _ in self.request)
+
+    def run(self) -> Sequence[WorkloadTarget]:
+        """The targets; empty if no legal set does."""
+        return next(filter(None, (self.attempt(borrow=borrow) for borrow in self.attempts())), ())
 
     def _reached(self) -> dict[tuple[bool, bool], Iterable[HolderEntry]]:
         """Holders in other queues over nominal, by whether the preemptor is entitled to their quota, and whether they stop already.

@@ -7,47 +7,24 @@ are tried once more.  Afterwards each target that is not needed is put back.
 Pure: edits the trees on trial and always restores them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import chain
 
 from runrig.domain.kueue import Strategy
 from runrig.engine.preemption.fill_back import take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, Request, add_on_trial, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, add_on_trial, take_on_trial
 from runrig.engine.quota.share import Amount
 from runrig.kueue.decisions import PreemptionReason
 from runrig.kueue.declared import Policy
-from runrig.kueue.engine.candidates import CandidateSearch, nobody
+from runrig.kueue.engine.candidates import CandidateSearch
 from runrig.kueue.engine.cluster_queue import QueueState
-from runrig.kueue.engine.scheduler_context import SchedulerContext
 from runrig.kueue.engine.workload import TargetKey, WorkloadState, WorkloadTarget
-from runrig.kueue.engine.workload_placement import FindsPlacement
 
 
-def find_fair(
-    context: SchedulerContext,
-    preemptor: WorkloadState,
-    request: Request,
-    contested: frozenset[int],
-    finds_placement: FindsPlacement | None = None,
-    /,
-) -> Sequence[WorkloadTarget]:
-    """The workloads that have to stop so that *preemptor* gets *request*, and a place; empty if no legal set does."""
-    if nobody(context.queues[preemptor.queue], preemptor, contested):
-        return ()
-    return _Fair(context, preemptor, request, contested, finds_placement).run()
-
-
-class _Fair(CandidateSearch):
-    def __init__(
-        self,
-        context: SchedulerContext,
-        preemptor: WorkloadState,
-        request: Request,
-        contested: frozenset[int],
-        finds_placement: FindsPlacement | None,
-    ) -> None:
-        super().__init__(context, preemptor, request, contested, finds_placement)
+class FairSearch(CandidateSearch):
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._failed: list[WorkloadState] = []
         self._took_own = False
         self._reclaim = self.queue.spec.policies.reclaim
@@ -207,7 +184,7 @@ class _Order:
     Each cohort keeps its children in two heaps; call `refresh` when a share or the candidates of a queue have changed.
     """
 
-    def __init__(self, search: _Fair, candidates: _Lazily) -> None:
+    def __init__(self, search: FairSearch, candidates: _Lazily) -> None:
         self._search = search
         self._candidates = candidates
         self._mine = set(search.preemptor.leaf.path)

@@ -6,7 +6,7 @@ it looks further although it has found something.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from runrig.domain.reasons import Code, Reason
 from runrig.engine.quota.quota_node import CHARGED, Request, add_on_trial, fits, take_on_trial
@@ -15,6 +15,7 @@ from runrig.kueue.declared import Fungibility, Policy, Preference
 from runrig.kueue.engine.cluster_queue import QueueState
 from runrig.kueue.engine.greedy_fit import Misfit
 from runrig.kueue.engine.scheduler_context import SchedulerContext, level_of
+from runrig.kueue.engine.targets import workload_targets
 from runrig.kueue.engine.workload import (
     FIT,
     NO_CANDIDATES,
@@ -40,20 +41,6 @@ PENDING_REASONS = (
 """What stands in the way, the least severe first.  The scan compares their places, numbered below."""
 
 NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
-
-
-class FindTargets(Protocol):
-    def __call__(
-        self,
-        context: SchedulerContext,
-        workload: WorkloadState,
-        request: Request,
-        contested: frozenset[int],
-        finds_placement: FindsPlacement | None = None,
-        /,
-    ) -> Sequence[WorkloadTarget]:
-        """The workloads that would have to stop so that the request fits and its pods find nodes; empty if no legal set exists."""
-        ...
 
 
 Searched = dict[Request, Sequence[WorkloadTarget]]
@@ -91,7 +78,6 @@ _Resource = tuple[int, int]
 
 def assign(
     context: SchedulerContext,
-    find: FindTargets,
     workload: WorkloadState,
     counts: tuple[int, ...],
     searched: Searched,
@@ -105,7 +91,7 @@ def assign(
     """
     shape = workload.shape
     whole = counts is shape.counts
-    scan = _Scan(context, find, workload, counts, searched)
+    scan = _Scan(context, workload, counts, searched)
     for at, group_request in enumerate(shape.group_requests[: shape.scanned]):
         if scan.refused is not None and group_request.members != scan.refused:
             break
@@ -118,13 +104,11 @@ class _Scan:
     def __init__(
         self,
         context: SchedulerContext,
-        find: FindTargets,
         workload: WorkloadState,
         counts: tuple[int, ...],
         searched: Searched,
     ) -> None:
         self._context = context
-        self._find = find
         self._searched = searched
         self._workload = workload
         self._queue: QueueState = context.queues[workload.queue]
@@ -265,7 +249,9 @@ class _Scan:
         request = ((index, amount),)
         targets = self._searched.get(request)
         if targets is None:
-            targets = self._searched[request] = self._find(self._context, self._workload, request, frozenset((index,)))
+            targets = self._searched[request] = workload_targets(
+                self._context, self._workload, request, frozenset((index,))
+            )
         return self._freed(targets, index, amount, level)
 
     def _freed(self, targets: Sequence[WorkloadTarget], index: int, amount: int, level: int) -> _Resource:
@@ -325,7 +311,7 @@ class _Scan:
                 wanted[index] = wanted.get(index, 0) + amount
         contested = tuple(index for index in option.indices if index >= 0)
         request = tuple(sorted(wanted.items()))
-        targets = self._find(self._context, self._workload, request, frozenset(contested), finds_placement)
+        targets = workload_targets(self._context, self._workload, request, frozenset(contested), finds_placement)
         mode = NO_CANDIDATES
         if targets:
             mode = PREEMPT if any(each.workload.queue == self._workload.queue for each in targets) else RECLAIM

@@ -11,13 +11,12 @@ from runrig.engine.placement.partial import bisected, largest
 from runrig.engine.quota.quota_node import CHARGED, Request, fits
 from runrig.kueue.decisions import PendingReason
 from runrig.kueue.engine.at_once import at_once
-from runrig.kueue.engine.classical import find_classical
-from runrig.kueue.engine.fair import find_fair
-from runrig.kueue.engine.flavors import FindTargets, Searched, asked_on_nodes, assign
+from runrig.kueue.engine.flavors import Searched, asked_on_nodes, assign
 from runrig.kueue.engine.greedy_fit import Misfit
 from runrig.kueue.engine.head_order import Nomination
 from runrig.kueue.engine.node_tree import can_reserve, release, reserve
 from runrig.kueue.engine.scheduler_context import DECIDED, SchedulerContext, level_of
+from runrig.kueue.engine.targets import workload_targets
 from runrig.kueue.engine.workload import (
     FIT,
     NO_CANDIDATES,
@@ -28,11 +27,6 @@ from runrig.kueue.engine.workload import (
     WorkloadTarget,
 )
 from runrig.kueue.engine.workload_placement import NOWHERE, WorkloadPlacement
-
-
-def finder(context: SchedulerContext) -> FindTargets:
-    """The search for targets that the settings ask for."""
-    return find_classical if context.strategies is None else find_fair
 
 
 def nominate(
@@ -46,18 +40,18 @@ def nominate(
 
     *after*, *only*: as in `assign`.
     """
-    find, shape = finder(context), workload.shape
+    shape = workload.shape
     searched: Searched = {}
     start = after[0] + 1 if after else 0
-    known = at_once(context, find, workload, start, searched) if only is None else None
+    known = at_once(context, workload, start, searched) if only is None else None
     if known is not None:
-        return Nomination(workload, known, _targets(context, find, workload, known, searched))
+        return Nomination(workload, known, _targets(context, workload, known, searched))
 
     def attempt(counts: tuple[int, ...]) -> Nomination:
-        assigned = assign(context, find, workload, counts, searched, after=after, only=only)
+        assigned = assign(context, workload, counts, searched, after=after, only=only)
         if shape.placed and context.as_peer and assigned.mode > NOFIT:
             _put_on_nodes(context, workload, assigned)
-        return Nomination(workload, assigned, _targets(context, find, workload, assigned, searched))
+        return Nomination(workload, assigned, _targets(context, workload, assigned, searched))
 
     entry = latest = attempt(shape.counts)
     if _works(entry) or not (shape.variable and context.gates["PartialAdmission"]):
@@ -103,7 +97,6 @@ def _works(entry: Nomination) -> bool:
 
 def _targets(
     context: SchedulerContext,
-    find: FindTargets,
     workload: WorkloadState,
     assigned: FlavorAssignment,
     searched: Searched,
@@ -111,13 +104,13 @@ def _targets(
     if not NOFIT < assigned.mode < FIT:
         return ()
     if workload.shape.placed:
-        return _targets_with_placement(context, find, workload, assigned)
+        return _targets_with_placement(context, workload, assigned)
     found = _known(context, workload, assigned, searched)
-    return tuple(find(context, workload, assigned.request, assigned.contested) if found is None else found)
+    return tuple(workload_targets(context, workload, assigned.request, assigned.contested) if found is None else found)
 
 
 def _targets_with_placement(
-    context: SchedulerContext, find: FindTargets, workload: WorkloadState, assigned: FlavorAssignment
+    context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
     """The same for pods that need nodes.
 
@@ -129,7 +122,9 @@ def _targets_with_placement(
         return placement_now(context, workload, assigned)
 
     targets = tuple(
-        find(context, workload, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement))
+        workload_targets(
+            context, workload, assigned.request, assigned.contested, lambda: isinstance(found(), WorkloadPlacement)
+        )
     )
     if targets:
         for each in targets:
