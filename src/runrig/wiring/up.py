@@ -124,53 +124,27 @@ def up(
         say(f"stopped; {tasks}" if going_on else "stopped")
 
 
-def check(
-    text: str,
-    cluster: ClusterSpec,
-    *,
-    pool: str,
-    priority: str | None = None,
-    variables: tuple[str, ...] = (),
-    strings: tuple[str, ...] = (),
-    environment: tuple[str, ...] = (),
-    labels: tuple[str, ...] = (),
-) -> wire.SubmitAnswer:
-    """Returns what a server of *cluster* would answer if asked to validate the workflow file *text*. Raises as
-    `offline.check`.
-    """
-    submission = _submission(text, pool, priority, variables, strings, environment, labels)
+def check(submission: Submission, cluster: ClusterSpec) -> wire.SubmitAnswer:
+    """Returns what a server of *cluster* would answer if asked to validate *submission*. Raises as `offline.check`."""
     return as_answers.checked(offline.check(submission, cluster))
 
 
-def render(
+def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> wire.RenderAnswer:
+    """Returns the Kubernetes objects of *submission* on *cluster*. Raises as `offline.blueprint`."""
+    return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
+
+
+def submission(
     text: str,
-    cluster: ClusterSpec,
-    *,
     pool: str,
-    namespace: str,
+    *,
     priority: str | None = None,
     variables: tuple[str, ...] = (),
     strings: tuple[str, ...] = (),
     environment: tuple[str, ...] = (),
     labels: tuple[str, ...] = (),
-) -> wire.RenderAnswer:
-    """Returns the Kubernetes objects for the workflow file *text* in *pool* of *cluster*. Raises as
-    `offline.blueprint`.
-    """
-    submission = _submission(text, pool, priority, variables, strings, environment, labels)
-    return wire.RenderAnswer(objects=list(objects.render(offline.blueprint(submission, cluster, namespace))))
-
-
-def _submission(
-    text: str,
-    pool: str,
-    priority: str | None,
-    variables: tuple[str, ...],
-    strings: tuple[str, ...],
-    environment: tuple[str, ...],
-    labels: tuple[str, ...],
 ) -> Submission:
-    chosen = None if priority is None else Priority(priority)
+    """The workflow file *text*, as this user would submit it to *pool*."""
     return Submission(
         text,
         pool,
@@ -179,7 +153,7 @@ def _submission(
         string_variables=strings,
         environment=environment,
         labels=labels,
-        priority=chosen,
+        priority=None if priority is None else Priority(priority),
     )
 
 

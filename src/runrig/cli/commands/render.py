@@ -57,8 +57,8 @@ def _offline(
 
     cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
-        text = with_files_here(text, file, settings)
-        return up.render(text, cluster, pool=into, namespace=namespace, **settings.said()).objects
+        submission = up.submission(with_files_here(text, file, settings), into, **settings.said())
+        return up.render(submission, cluster, namespace).objects
 
 
 def _by_server(

@@ -296,11 +296,12 @@ def _checked_offline(
     text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
 ) -> tuple[str, dict[str, Any]]:
     """(the pool, what a server of the cluster in *cluster_file* would answer)."""
-    from runrig.wiring.up import check
+    from runrig.wiring import up
 
     cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
-        answer = check(with_files_here(text, file, settings), cluster, pool=into, **settings.said())
+        submission = up.submission(with_files_here(text, file, settings), into, **settings.said())
+        answer = up.check(submission, cluster)
     return into, answer.model_dump(mode="json")
 
 

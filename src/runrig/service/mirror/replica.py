@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol
 
 from runrig.domain.plan import Decision, Submit
 from runrig.domain.records import Event
@@ -23,20 +22,16 @@ LONGEST_GAP_S = 60.0
 """After a longer pause all rows are read anew: soon that is faster than the log, and retention deletes some of that in the end."""
 
 
-class ClosableStore(Store, Protocol):
-    def close(self) -> None: ...
-
-
 class Replica:
     """*open_store*: makes a store that reads the server's database.  *fixed_nodes*, *topology*: as of its backend.
 
     Not thread-safe.
     """
 
-    def __init__(self, open_store: Callable[[], ClosableStore], *, fixed_nodes: bool, topology: bool) -> None:
+    def __init__(self, open_store: Callable[[], Store], *, fixed_nodes: bool, topology: bool) -> None:
         self._open_store = open_store
         self._fixed_nodes, self._topology = fixed_nodes, topology
-        self._store: ClosableStore | None = None
+        self._store: Store | None = None
         self._state: State | None = None
         self._read_at = 0.0
         self._looking: Iterator[Decision | None] | None = None
