@@ -6,6 +6,12 @@ from dataclasses import dataclass, field
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Cohort, Pool
 
+SIMULATED, LOCAL, KUBERNETES = "simulated", "local", "kubernetes"
+BACKENDS = (SIMULATED, LOCAL, KUBERNETES)
+"""Where tasks run, by the names in cluster files and `serve` files."""
+BACKENDS_OF_UP = (LOCAL, SIMULATED)
+"""Those that `up` can start; the first is the default."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:

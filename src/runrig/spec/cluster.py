@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from runrig.domain.access import user_problem
-from runrig.domain.cluster import ClusterSpec, RoleGrant
+from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, listed, root
@@ -27,8 +27,7 @@ __all__ = [
 
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")
 _BACKEND = ("name", "type", "speed")
-_SIMULATED, _LOCAL, _KUBERNETES = "simulated", "local", "kubernetes"
-_TYPES = {name: name for name in (_SIMULATED, _LOCAL, _KUBERNETES)}
+_TYPES = {name: name for name in BACKENDS}
 _ROLES = {name: name for name in ("admin", "user", "viewer")}
 _SLOWEST, _FASTEST = 0.001, 1_000_000.0
 _BACKEND_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -90,7 +89,7 @@ def _backend(fields: Fields) -> tuple[str, str | None, float]:
     if name is not None and text is not None and not _BACKEND_NAME.fullmatch(text):
         name.wrong(f"{text!r} must be letters, digits, '-', '_' and '.', at most 63")
     chosen = kind.choice(_TYPES) if kind else None
-    if speed is not None and chosen not in (None, _SIMULATED):
+    if speed is not None and chosen not in (None, SIMULATED):
         speed.wrong(f"speed applies only to the simulated backend, not to {chosen}")
     factor = speed.number(_SLOWEST, _FASTEST) if speed else None
     return text or "default", chosen, factor or 1.0
@@ -98,11 +97,11 @@ def _backend(fields: Fields) -> tuple[str, str | None, float]:
 
 def _check_backend(fields: Fields, kind: str | None, pools: Sequence[Pool]) -> None:
     nodes = fields.get("nodes")
-    if kind == _KUBERNETES and nodes is not None:
+    if kind == KUBERNETES and nodes is not None:
         nodes.wrong("the kubernetes backend reads its nodes from the cluster. Omit nodes.")
     keyed = next((pool.name for pool in pools if pool.topology_keys), None)
     field = fields.get("pools")
-    if kind == _LOCAL and keyed is not None and field is not None:
+    if kind == LOCAL and keyed is not None and field is not None:
         field.wrong(
             f"pool {keyed} has topology_keys, but the local backend is one machine without topology. Omit them."
         )

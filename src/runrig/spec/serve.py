@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runrig.domain.cluster import ClusterSpec
+from runrig.domain.cluster import BACKENDS, ClusterSpec
 from runrig.domain.credentials import read_keys
 from runrig.domain.errors import InvalidInput
 from runrig.spec.cluster import read_cluster
@@ -44,7 +44,7 @@ FIELDS = (
 )
 _DAY_S = 86_400
 _YEARS_DAYS = 36_500
-_BACKENDS = {name: name for name in ("simulated", "local", "kubernetes")}
+_BACKENDS = {name: name for name in BACKENDS}
 _NOT_HERE = {
     "local": "its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
 }

@@ -20,7 +20,7 @@ from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.local.machine import why_no_gpus
 from runrig.backends.simulated import DEFAULT_GPUS, SimulatedBackend, SimulatedClock, stand_in_nodes
-from runrig.domain.cluster import ClusterSpec
+from runrig.domain.cluster import BACKENDS_OF_UP, ClusterSpec
 from runrig.domain.credentials import KEY_BYTES, written_keys
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
@@ -54,7 +54,6 @@ from runrig.wiring.process import (
     share_memory,
 )
 
-BACKENDS = ("local", "simulated")
 CREDENTIAL_KEY = "credential.key"
 """In the data folder, but not in backups."""
 
@@ -175,10 +174,10 @@ def _settings(backend: str | None, text: str | None, gpus: int | None) -> _Setti
         raise InvalidInput.one(
             f"--backend {backend} conflicts with backend {named} in the cluster file. Change one of them", "backend"
         )
-    chosen = backend or named or "local"
-    if chosen not in BACKENDS:
+    chosen = backend or named or BACKENDS_OF_UP[0]
+    if chosen not in BACKENDS_OF_UP:
         raise InvalidInput.one(
-            f"`up` does not support backend {chosen} (backends: {', '.join(BACKENDS)})", "backend.type"
+            f"`up` does not support backend {chosen} (backends: {', '.join(BACKENDS_OF_UP)})", "backend.type"
         )
     nodes = () if cluster is None else cluster.nodes
     if chosen == "local" and len(nodes) > 1:

@@ -9,6 +9,7 @@ from runrig.cli.lazy import examples
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
 from runrig.client.server_address import ServerAddress
+from runrig.domain.cluster import BACKENDS_OF_UP
 
 DEFAULT_PORT = 8700
 DRAIN_SWEEP_S = 900
@@ -24,7 +25,7 @@ DRAIN_SWEEP_S = 900
 )
 @click.option(
     "--backend",
-    type=click.Choice(["local", "simulated"]),
+    type=click.Choice(BACKENDS_OF_UP),
     help="Where tasks run. Default: the backend in the cluster file, or local.",
 )
 @options.cluster(metavar="FILE", help="Cluster file. Default: one pool, default, with all GPUs.")
