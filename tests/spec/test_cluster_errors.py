@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runrig.domain.cluster import BACKENDS
 from runrig.spec.cluster import read_cluster
 from tests.spec.files import problems
 
@@ -14,7 +15,7 @@ FLAVORS = "\nflavors: [{name: h100, node_labels: {gpu: h100}}, {name: all}]"
 CASES = [
     ("pol: []", (1, 1, "a cluster file has no field 'pol': did you mean 'pools'?")),
     ("workflow: {}", (1, 1, "a cluster file has no field 'workflow': this is a workflow file. Submit it with `runrig workflow submit`.")),
-    ("backend: {type: slurm}", (1, 17, "type: expected one of simulated, local, kubernetes, got text 'slurm'")),
+    ("backend: {type: slurm}", (1, 17, f"type: expected one of {', '.join(BACKENDS)}, got text 'slurm'")),
     ("backend: {speed: 0}", (1, 18, "speed: 0 is out of range: at least 0.001, at most 1,000,000")),
     ("backend: {speed: .nan}", (1, 18, "speed: .nan is out of range: at least 0.001, at most 1,000,000")),
     ("backend: {type: local, speed: 2}", (1, 31, "speed: speed applies only to the simulated backend, not to local")),

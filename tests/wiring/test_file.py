@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runrig.domain.cluster import BACKENDS
 from runrig.domain.errors import InvalidInput
 from runrig.spec.serve import read_serve
 from runrig.spec.serve_settings import KubernetesSpec, ServeSpec, Tls
@@ -233,7 +234,7 @@ def test_a_problem_is_told_with_its_line_and_the_way_out(folder: Path, more: str
             "{type: local}",
             "type: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
-        ("slurm", "backend: expected one of simulated, local, kubernetes, got text 'slurm'"),
+        ("slurm", f"backend: expected one of {', '.join(BACKENDS)}, got text 'slurm'"),
     ],
 )
 def test_only_a_backend_that_runs_tasks_elsewhere_is_taken(folder: Path, backend: str, told: str) -> None:

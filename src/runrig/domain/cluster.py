@@ -10,7 +10,7 @@ SIMULATED, LOCAL, KUBERNETES = "simulated", "local", "kubernetes"
 BACKENDS = (SIMULATED, LOCAL, KUBERNETES)
 """Where tasks run, by the names in cluster files and `serve` files."""
 BACKENDS_OF_UP = (LOCAL, SIMULATED)
-"""Those that `up` can start; the first is the default."""
+"""The backends that `up` can start. The first is the default."""
 
 
 @dataclass(frozen=True, slots=True)
