@@ -53,6 +53,7 @@ class _Root(LazyGroup):
     lazy={
         "submit": ("runrig.cli.commands.submit:submit", "Submit a workflow file."),
         "list": ("runrig.cli.commands.queries:list_workflows", "List workflows, newest first."),
+        "status": ("runrig.cli.commands.status:status", "Show your work and your pools on one screen."),
         "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
         "logs": ("runrig.cli.commands.logs:logs", "Print the output of a workflow."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),

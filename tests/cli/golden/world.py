@@ -151,6 +151,7 @@ def tables() -> Mapping[str, tuple[str, ...]]:
         "cohort-show": ("cohort", "show", "perception-research-department"),
         "plan": ("plan", "--pool", _LIDAR, "--quota", "4"),
         "workflow-list": ("workflow", "list", "--all"),
+        "status": ("status",),
         "workflow-query": ("workflow", "query", "finetune-vision-transformer-large-patch14-1"),
         "workflow-watch": ("workflow", "watch", "ended-1"),
         "topology": ("topology", "show", "--pool", _VISION, "--size", "2x8"),

@@ -143,23 +143,23 @@ def table_of(entries: list[dict[str, Any]]) -> Table:
             workflow["status"],
             workflow["priority"],
             workflow.get("pool") or "-",
-            _gpus(workflow),
+            gpus_of(workflow),
             times.span(workflow["times"]["waited_s"]),
             times.span(workflow["times"]["running_s"] or None),
-            workflow["why"]["headline"] if workflow["why"] else _nodes(workflow),
+            workflow["why"]["headline"] if workflow["why"] else nodes_of(workflow),
         )
         for workflow in entries
     ]
     return Table(_LISTED, rows)
 
 
-def _nodes(workflow: Mapping[str, Any]) -> str:
+def nodes_of(workflow: Mapping[str, Any]) -> str:
     """``n00 and 3 more``."""
     node, nodes = workflow["node"], workflow["nodes"]
     return "-" if node is None else node if nodes == 1 else f"{node} and {nodes - 1:,} more"
 
 
-def _gpus(workflow: Mapping[str, Any]) -> str:
+def gpus_of(workflow: Mapping[str, Any]) -> str:
     """``12 of 17`` where it holds fewer than all of its tasks ask for."""
     gpus, asked = workflow["gpus"], workflow["gpus_asked"]
     if gpus is None:

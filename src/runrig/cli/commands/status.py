@@ -1,0 +1,124 @@
+"""`runrig status`: one screen about your work and the pools that it is in."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from runrig.cli.commands.queries import gpus_of, nodes_of
+from runrig.cli.lazy import examples
+from runrig.cli.rendering import times
+from runrig.cli.rendering.output import say
+from runrig.cli.rendering.tables import Column, Table, on_terminal, show
+from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import Transport, path
+
+Answer = Mapping[str, Any]
+
+MOST = 100
+"""Limit for workflows that have not ended, and for the latest ones, among which those that ended today are found."""
+_MOST_CAUSES = 5
+_EVERY_S = 2.0
+_ALIVE = ("RUNNING", "PENDING")
+_POOLS = (
+    Column("Pool"),
+    Column("Quota", 3),
+    Column("Used", 2),
+    Column("Available"),
+    Column("LOW", 1),
+    Column("Borrowed", 0),
+)
+_WORK = (
+    Column("Status"),
+    Column("Workflow ID"),
+    Column("GPUs", 2),
+    Column("Priority", 1),
+    Column("Details", 3, prose=True),
+)
+
+
+@click.command(epilog=examples("runrig status", "runrig status -w", "runrig status -t json"))
+@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {_EVERY_S:g} s, until Ctrl-C.")
+@with_session
+def status(session: Session, watch: bool) -> None:
+    """Show your workflows that run, wait or ended today, and the GPUs of their pools.
+
+    Details: where a workflow runs and how long it has been running; why it is waiting; how it failed.
+    """
+    client = session.client
+    while True:
+        answer = _asked(client)
+        if not session.show(answer):
+            if watch and on_terminal():
+                click.clear()
+            _tell(answer)
+        if not watch:
+            return
+        time.sleep(_EVERY_S)
+
+
+def _asked(client: Transport) -> dict[str, Any]:
+    me = client.get(path("me"))
+    query = {"mine": True, "why": True}
+    alive = list(client.items(path("workflows"), query | {"status": _ALIVE}, most=MOST))
+    alive.sort(key=lambda each: _ALIVE.index(each["status"]))  # stable: the newest first
+    latest = client.items(path("workflows"), {"mine": True}, most=MOST)
+    ended = [each | {"cause": None} for each in latest if _today(each["end_time"])]
+    for each in [each for each in ended if each["status"].startswith("FAILED")][:_MOST_CAUSES]:
+        each["cause"] = client.get(path("workflows", each["id"]))["cause"]
+    names = {each["pool"] for each in alive} | ({me["default_pool"]} - {None})
+    found = client.items(path("pools"), {"name": sorted(names)}) if names else ()
+    pools = [each for each in found if each["name"] in names]  # a name also finds its subpools
+    return {"user": me["user"], "pools": pools, "workflows": [*alive, *ended]}
+
+
+def _today(ended: str | None) -> bool:
+    """True if *ended*, in the zone of this machine, is today."""
+    return ended is not None and _local(ended).date() == datetime.now().astimezone().date()
+
+
+def _local(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone()
+
+
+def _tell(answer: Answer) -> None:
+    if answer["pools"]:
+        show(Table(_POOLS, [_pool(each) for each in answer["pools"]]))
+        say("")
+    if answer["workflows"]:
+        show(Table(_WORK, [tuple(_row(each)) for each in answer["workflows"]]))
+    else:
+        say("You have no workflows that run, wait or ended today. `runrig list` shows earlier ones.")
+
+
+def _pool(pool: Answer) -> tuple[str, ...]:
+    gpus = pool["gpus"]
+    shared = f" + {gpus['shared_left']} shared" if gpus["shared"] else ""
+    numbers = (gpus["quota"], gpus["used"], f"{gpus['available']}{shared}", gpus["low"], gpus["borrowed"])
+    return (str(pool["name"]), *map(str, numbers))
+
+
+def _row(entry: Answer) -> Sequence[str]:
+    return entry["status"], entry["id"], gpus_of(entry), entry["priority"], "; ".join(_details(entry))
+
+
+def _details(entry: Answer) -> Iterator[str]:
+    if entry["status"] == "RUNNING":
+        yield f"on {nodes_of(entry)}" if entry["node"] else "starting"
+        yield f"ran {times.span(entry['times']['running_s'])}"
+    elif entry["status"] == "PENDING":
+        yield (
+            entry["why"]["headline"]
+            if entry["why"]
+            else f"on hold by {entry['held_by']}"
+            if entry["held_by"]
+            else "queued"
+        )
+        yield f"waited {times.span(entry['times']['waited_s'])}"
+    else:
+        yield f"ended {_local(entry['end_time']):%H:%M}, ran {times.span(entry['times']['running_s'])}"
+        if entry["cause"]:
+            yield entry["cause"]["sentence"]

@@ -1,0 +1,70 @@
+"""`runrig status`: what of mine runs, waits or ended today, and my pools."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from runrig.domain.shown.access import Me
+from runrig.domain.shown.why import WorkflowCause
+from runrig.domain.shown.workflows import WorkflowHeadline
+from runrig.wire.base import example_of
+from tests.cli.canned_server import answered, at, entry, page, pool, serving, workflow
+from tests.worlds.command_line import lines
+
+NOW = datetime.now(UTC)
+LONG_AGO = (NOW - timedelta(days=2)).isoformat()
+ALIVE = (
+    entry("eval-2", status="PENDING", node=None, nodes=0, why=example_of(WorkflowHeadline)),
+    entry("held-1", status="PENDING", node=None, nodes=0, held_by="bob"),
+    entry("train-3", nodes=2),
+)
+ENDED = (
+    entry("train-2", status="FAILED", end_time=NOW.isoformat(), node=None, nodes=0),
+    entry("train-1", status="COMPLETED", end_time=LONG_AGO, node=None, nodes=0),
+)
+FAILED = workflow("FAILED", cause=example_of(WorkflowCause))
+
+
+def answers() -> dict[str, Any]:
+    return {
+        "GET /api/v1/me": example_of(Me),
+        "GET /api/v1/workflows": [(200, page(*ALIVE)), (200, page(*ALIVE, *ENDED))],
+        "GET /api/v1/workflows/train-2": FAILED,
+        "GET /api/v1/pools": page(pool("vision", used=6, available=2, low=1), pool("vision--a")),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def test_one_screen_has_pools_and_work_that_runs_waits_or_ended_today() -> None:
+    with serving(answers()) as server:
+        done = at(server, "status")
+    cause = FAILED["cause"]["sentence"]
+    rows = [" ".join(line.split()) for line in lines(done.out)]
+    assert (done.code, rows[2:4]) == (0, ["vision 8 6 2 1 0", ""])
+    assert rows[6:] == [
+        "RUNNING train-3 4 of 6 NORMAL on n00 and 1 more; ran 12s",
+        "PENDING eval-2 4 of 6 NORMAL quota: 2 GPUs left in vision, needs 4; waited 0.1s",
+        "PENDING held-1 4 of 6 NORMAL on hold by bob; waited 0.1s",
+        f"FAILED train-2 4 of 6 NORMAL ended {NOW.astimezone():%H:%M}, ran 12s; {cause}",
+    ]
+
+
+def test_in_json_it_has_the_pools_and_the_workflows() -> None:
+    answer = answered(answers(), "status", "-t", "json").json
+    assert [each["id"] for each in answer["workflows"]] == ["train-3", "eval-2", "held-1", "train-2"]
+    assert [each["name"] for each in answer["pools"]] == ["vision"]
+    assert answer["workflows"][-1]["cause"] == FAILED["cause"]
+
+
+def test_who_has_no_work_is_told_so() -> None:
+    nobody = example_of(Me) | {"default_pool": None}
+    done = answered({"GET /api/v1/me": nobody, "GET /api/v1/workflows": page()}, "status")
+    assert (done.code, done.out) == (
+        0,
+        "You have no workflows that run, wait or ended today. `runrig list` shows earlier ones.\n",
+    )
