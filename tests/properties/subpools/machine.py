@@ -254,8 +254,9 @@ class Subpools(RuleBasedStateMachine):
         share=st.sampled_from((-1, 0, 1.5, 11, 2**63, "101%", "h100=1", None)),
     )
     def nonsense(self, parent: str, short: str, share: object) -> None:
-        """The Cyrillic a looks like ours."""
-        self.attempt(False, self.server.service.subpools.create, parent, short, share, user="ann")
+        """The Cyrillic a looks like the Latin one.  A subpool may have a quota of 0."""
+        empty = share == 0 and short == "a" and Rules(self.server).may_create(parent, short, 0)
+        self.attempt(empty, self.server.service.subpools.create, parent, short, share, user="ann")
         if short != "a":
             self.attempt(False, self.server.service.subpools.create, parent, short, 1, user="ann")
         to_nothing = share == 0 and Rules(self.server).may_resize(parent, "b", 0)
