@@ -2,72 +2,44 @@
 
 from typing import assert_never
 
-from runrig.domain.plan import (
-    Abandon,
-    Action,
-    Admit,
-    DropCohort,
-    DropNode,
-    EndHold,
-    Hold,
-    MoveGroup,
-    MoveTask,
-    MoveWorkflow,
-    Nominate,
-    Preempt,
-    PutCohort,
-    PutNode,
-    PutPool,
-    Queue,
-    Reassign,
-    Refuse,
-    Release,
-    Replace,
-    RestartTask,
-    RetryTask,
-    SetAside,
-    SetFlavors,
-    Stop,
-    Submit,
-    TryAgain,
-    Unqueue,
-    Withdraw,
-)
+from runrig.domain import plan
 
 
-def pool_of(action: Action) -> str | None:
+def pool_of(action: plan.Action) -> str | None:
     """The pool that *action* changes; None if it does not change a pool."""
-    return action.pool.name if isinstance(action, PutPool) else None
+    return action.pool.name if isinstance(action, plan.PutPool) else None
 
 
-def workflow_of(action: Action) -> str | None:
+def workflow_of(action: plan.Action) -> str | None:
     """The workflow that *action* changes; None if it is about the cluster."""
     match action:
-        case Submit(workflow=workflow):
+        case plan.Submit(workflow=workflow):
             return workflow.id
-        case MoveTask(key=key) | RetryTask(key=key) | RestartTask(key=key):
+        case plan.MoveTask(key=key) | plan.RetryTask(key=key) | plan.RestartTask(key=key):
             return key.workflow
-        case MoveGroup(workflow=id) | MoveWorkflow(workflow=id):
+        case plan.MoveGroup(workflow=id) | plan.MoveWorkflow(workflow=id):
             return id
-        case Hold(workflow=id) | EndHold(workflow=id) | Reassign(workflow=id):
+        case plan.Hold(workflow=id) | plan.EndHold(workflow=id) | plan.Reassign(workflow=id):
             return id
-        case SetAside(workflow=id) | Abandon(workflow=id):
+        case plan.SetAside(workflow=id) | plan.Abandon(workflow=id):
             return id
-        case Queue(gang=gang):
+        case plan.Queue(gang=gang):
             return gang.workflow
         case (
-            Unqueue(gang=id)
-            | Nominate(gang=id)
-            | Withdraw(gang=id)
-            | Preempt(gang=id)
-            | Stop(gang=id)
-            | Admit(gang=id)
-            | Replace(gang=id)
-            | Refuse(gang=id)
-            | TryAgain(gang=id)
-            | Release(gang=id)
+            plan.Unqueue(gang=id)
+            | plan.Nominate(gang=id)
+            | plan.Withdraw(gang=id)
+            | plan.Preempt(gang=id)
+            | plan.Stop(gang=id)
+            | plan.Admit(gang=id)
+            | plan.Replace(gang=id)
+            | plan.Refuse(gang=id)
+            | plan.TryAgain(gang=id)
+            | plan.Release(gang=id)
         ):
             return id.partition("/")[0]
-        case SetFlavors() | PutNode() | DropNode() | PutCohort() | DropCohort() | PutPool():
+        case (
+            plan.SetFlavors() | plan.PutNode() | plan.DropNode() | plan.PutCohort() | plan.DropCohort() | plan.PutPool()
+        ):
             return None
     assert_never(action)

@@ -6,7 +6,7 @@ too; `as_line` leaves them out.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from runrig.domain.balances import Balance, Share
 from runrig.domain.kueue import Inactive, Warned
@@ -181,24 +181,12 @@ def _cohorts(outcome: Outcome) -> Json:
 
 
 def _numbers(numbers: Numbers) -> Json:
-    balance = numbers.balance
-    answer: Json = {
-        "nominal": balance.nominal,
-        "subtree": balance.subtree,
-        "local": balance.local,
-        "usage": balance.usage,
-        "balance": balance.balance,
-        "available": balance.available,
-        "potential": balance.potential,
-    }
+    answer: Json = numbers.balance._asdict()
     return answer if numbers.used is None else answer | {"used": numbers.used}
 
 
 def _shares(shares: Mapping[str, Share]) -> Json:
-    return {
-        node: {"value": share.value, "resource": share.resource, "borrowing": share.borrowing}
-        for node, share in sorted(shares.items())
-    }
+    return {node: asdict(share) for node, share in sorted(shares.items())}
 
 
 def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
@@ -212,13 +200,7 @@ def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
 
 
 def _preempted(preempted: Preempted) -> Json:
-    answer: Json = {
-        "workload": preempted.workload,
-        "queue": preempted.queue,
-        "by": preempted.by,
-        "reason": preempted.reason,
-    }
-    return answer if preempted.job is None else answer | {"job": dict(preempted.job)}
+    return {name: value for name, value in asdict(preempted).items() if value is not None}
 
 
 def _admitted(admitted: Admitted) -> Json:

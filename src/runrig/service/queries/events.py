@@ -4,41 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import singledispatch
 
+from runrig.domain import plan
 from runrig.domain.gangs import Gang, Law, Placement
 from runrig.domain.laws import cited
 from runrig.domain.nodes import NO_FLAVOR
 from runrig.domain.observed import ClusterEvent
-from runrig.domain.plan import (
-    Abandon,
-    Action,
-    Admit,
-    DropCohort,
-    DropNode,
-    EndHold,
-    Hold,
-    MoveGroup,
-    MoveTask,
-    MoveWorkflow,
-    Nominate,
-    Preempt,
-    PutCohort,
-    PutNode,
-    PutPool,
-    Queue,
-    Reassign,
-    Refuse,
-    Release,
-    Replace,
-    RestartTask,
-    RetryTask,
-    SetAside,
-    SetFlavors,
-    Stop,
-    Submit,
-    TryAgain,
-    Unqueue,
-    Withdraw,
-)
 from runrig.domain.pools import PoolState, Quotas
 from runrig.domain.quantities import (
     GPU,
@@ -58,7 +28,7 @@ _WHY_PREEMPTED = {
 _WHY_SPARED = {"R2": "its pool is within its quota", "R3": "stopping it would not have helped"}
 
 
-def preempted_in_words(action: Preempt) -> str:
+def preempted_in_words(action: plan.Preempt) -> str:
     """``was preempted by G, …``, to follow the name of the gang."""
     spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
     cheaper = f"; lower-cost candidates ruled out: {spared}" if spared else ""
@@ -77,18 +47,18 @@ def granted_in_words(gang: Gang, placement: Placement) -> str:
 
 
 @singledispatch
-def in_words(action: Action) -> str:
+def in_words(action: plan.Action) -> str:
     """*action* as a sentence without a full stop."""
     raise AssertionError(f"no words for {action!r}")
 
 
 @in_words.register
-def _(action: SetFlavors) -> str:
+def _(action: plan.SetFlavors) -> str:
     return f"set flavors: {', '.join(flavor.name for flavor in action.flavors)}"
 
 
 @in_words.register
-def _(action: PutNode) -> str:
+def _(action: plan.PutNode) -> str:
     node = action.node
     usable = node.ready and node.flavor != NO_FLAVOR
     how = f"is cordoned {cited('N1')}" if node.cordoned else "is ready" if usable else "does not accept new pods"
@@ -96,23 +66,23 @@ def _(action: PutNode) -> str:
 
 
 @in_words.register
-def _(action: DropNode) -> str:
+def _(action: plan.DropNode) -> str:
     return f"node {action.name} left the cluster"
 
 
 @in_words.register
-def _(action: PutCohort) -> str:
+def _(action: plan.PutCohort) -> str:
     verb = "created" if action.before is None else "updated"
     return f"{verb} cohort {action.cohort.name}: {_quotas(action.cohort.quotas)}"
 
 
 @in_words.register
-def _(action: DropCohort) -> str:
+def _(action: plan.DropCohort) -> str:
     return f"deleted cohort {action.before.name}"
 
 
 @in_words.register
-def _(action: PutPool) -> str:
+def _(action: plan.PutPool) -> str:
     pool, before = action.pool, action.before
     if before is None:
         return f"created pool {pool.name}: {_quotas(pool.quotas)}"
@@ -131,114 +101,114 @@ def _(action: PutPool) -> str:
 
 
 @in_words.register
-def _(action: Submit) -> str:
+def _(action: plan.Submit) -> str:
     workflow = action.workflow
     return f"{workflow.id} submitted to pool {workflow.pool} by {workflow.submitted_by} (priority {workflow.priority.value})"
 
 
 @in_words.register
-def _(action: MoveTask) -> str:
+def _(action: plan.MoveTask) -> str:
     told = action.exit_code is None or action.message.startswith(f"exit code {action.exit_code}")
     code = "" if told else f" with exit code {action.exit_code}"
     return f"task {action.key.task} (attempt {action.key.retry_id}) is {action.status.value}{code}{_because(action.message)}"
 
 
 @in_words.register
-def _(action: RetryTask) -> str:
+def _(action: plan.RetryTask) -> str:
     return f"task {action.key.task} is retried (attempt {action.key.retry_id + 1})"
 
 
 @in_words.register
-def _(action: RestartTask) -> str:
+def _(action: plan.RestartTask) -> str:
     return f"task {action.key.task} is stopping, to restart with the other tasks of its group"
 
 
 @in_words.register
-def _(action: MoveGroup) -> str:
+def _(action: plan.MoveGroup) -> str:
     if action.stopping is not None:
         return f"group {action.group} is stopping ({action.stopping.value}){_because(action.message)}"
     return f"group {action.group} is {action.status.value}{_because(action.message)}"
 
 
 @in_words.register
-def _(action: MoveWorkflow) -> str:
+def _(action: plan.MoveWorkflow) -> str:
     if action.cancelled_by is not None and not action.status.finished:
         return f"{action.workflow} is stopping{_because(action.message)}"
     return f"{action.workflow} is {action.status.value}{_because(action.message)}"
 
 
 @in_words.register
-def _(action: Queue) -> str:
+def _(action: plan.Queue) -> str:
     gang = action.gang
     again = "" if gang.attempt == 0 else f" again (attempt {gang.attempt})"
     return f"{gang.id} queued in pool {gang.pool}{again}"
 
 
 @in_words.register
-def _(action: Unqueue) -> str:
+def _(action: plan.Unqueue) -> str:
     return f"{action.gang} left the queue"
 
 
 @in_words.register
-def _(action: Hold) -> str:
+def _(action: plan.Hold) -> str:
     return f"{action.workflow} put on hold by {action.by} {cited('W3')}"
 
 
 @in_words.register
-def _(action: EndHold) -> str:
+def _(action: plan.EndHold) -> str:
     return f"{action.workflow} released"
 
 
 @in_words.register
-def _(action: SetAside) -> str:
+def _(action: plan.SetAside) -> str:
     return f"{action.workflow} set aside after an internal error ({action.error}); all other workflows continue {cited('W8')}"
 
 
 @in_words.register
-def _(action: Abandon) -> str:
+def _(action: plan.Abandon) -> str:
     return f"{action.workflow} is FAILED_CANCELED{_because(action.message)}"
 
 
 @in_words.register
-def _(action: Reassign) -> str:
+def _(action: plan.Reassign) -> str:
     return f"{action.workflow} moved to pool {action.pool}, priority {action.priority.value}"
 
 
 @in_words.register
-def _(action: Nominate) -> str:
+def _(action: plan.Nominate) -> str:
     waits = f"; waiting for {listed(action.targets)} to stop" if action.targets else ""
     return f"{action.gang} reserved {_places(action.placement)}{waits} {cited('R4')}"
 
 
 @in_words.register
-def _(action: Withdraw) -> str:
+def _(action: plan.Withdraw) -> str:
     return f"{action.gang} lost its reservation and is pending again"
 
 
 @in_words.register
-def _(action: Preempt) -> str:
+def _(action: plan.Preempt) -> str:
     return f"{action.gang} {preempted_in_words(action)}"
 
 
 @in_words.register
-def _(action: Stop) -> str:
+def _(action: plan.Stop) -> str:
     if action.cause is Status.FAILED_EVICTED:
         return f"{action.gang} is stopping because one of its nodes is being drained {cited('N2')}"
     return f"{action.gang} is stopping ({action.cause.value})"
 
 
 @in_words.register
-def _(action: Admit) -> str:
+def _(action: plan.Admit) -> str:
     return f"{action.gang} admitted on {_places(action.placement)}"
 
 
 @in_words.register
-def _(action: Replace) -> str:
+def _(action: plan.Replace) -> str:
     return f"{action.gang} lost nodes and moved to {_places(action.placement)} {cited('T1')}"
 
 
 @in_words.register
-def _(action: Refuse) -> str:
+def _(action: plan.Refuse) -> str:
     what = "evicted" if action.cause is Status.FAILED_PREEMPTED else "not placed"
     return (
         f"{action.gang} was {what} by the cluster's scheduler and requeued (KaiNotPlaced): {action.said} {cited('T7')}"
@@ -246,12 +216,12 @@ def _(action: Refuse) -> str:
 
 
 @in_words.register
-def _(action: TryAgain) -> str:
+def _(action: plan.TryAgain) -> str:
     return f"{action.gang} is retried after an earlier rejection by the cluster's scheduler {cited('T7')}"
 
 
 @in_words.register
-def _(action: Release) -> str:
+def _(action: plan.Release) -> str:
     return f"{action.gang} released its resources"
 
 
@@ -259,9 +229,9 @@ def _because(message: str) -> str:
     return f": {message}" if message else ""
 
 
-def unnumbered(action: Action) -> Action:
+def unnumbered(action: plan.Action) -> plan.Action:
     """*action* without GPU indices, which mean nothing where the cluster itself assigns devices."""
-    if not isinstance(action, Nominate | Admit | Replace):
+    if not isinstance(action, plan.Nominate | plan.Admit | plan.Replace):
         return action
     placement = tuple(
         replace(assignment, shares=tuple(replace(share, gpus=()) for share in assignment.shares))
@@ -318,11 +288,11 @@ def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event
             yield event, _noted(event)
             continue
         action, granted = event.action, ""
-        if isinstance(action, Submit) and len(action.groups) == 1:
+        if isinstance(action, plan.Submit) and len(action.groups) == 1:
             alone, id = f"{action.workflow.id}/{action.groups[0].name}", action.workflow.id
-        elif isinstance(action, Queue):
+        elif isinstance(action, plan.Queue):
             gangs[action.gang.id] = action.gang
-        elif isinstance(action, Admit) and action.gang in gangs:
+        elif isinstance(action, plan.Admit) and action.gang in gangs:
             granted = granted_in_words(gangs[action.gang], action.placement)
         words = in_words(action) + granted
         yield event, words.replace(alone, id, 1) if alone and words.startswith(alone) else words
