@@ -1,4 +1,4 @@
-"""A cluster file → ClusterSpec, or every problem of it at once (interfaces.md section 3)."""
+"""A cluster file → ClusterSpec, or all its errors (interfaces.md section 3)."""
 
 import re
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ _KUBERNETES_RESOURCE = re.compile(
 
 
 def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequence[str] = ()) -> ClusterSpec:
-    """The cluster that *text* declares.  *there*: the flavors of a text that declares none; empty: one flavor that all nodes match.
+    """Returns the cluster that *text* declares. *there*: flavors of a text without any; empty: one flavor that all
+    nodes match.
 
-    *resources*: known ones besides the usual, and those of the text's own nodes.
-
-    Raises InvalidInput with all problems.
+    *resources*: known ones in addition to the standard ones and those of the text's nodes. Raises InvalidInput with all
+    errors.
     """
     top = root(read_yaml(text, "cluster file"))
     fields = top.fields(
@@ -54,7 +54,7 @@ def read_cluster(text: str, *, there: tuple[Flavor, ...] = (), resources: Sequen
 
 
 def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[str] = ()) -> ClusterSpec:
-    """The cluster that *fields* declare; for readers of files that hold a cluster and more.  Problems are noted in *fields*."""
+    """Returns the cluster in *fields*, for files that contain more than a cluster. Reports errors in *fields*."""
     name, kind, speed = _backend(fields)
     flavors = read_flavors(fields) if fields.get("flavors") or not there else there
     nodes = read_nodes(fields, flavors)
@@ -79,7 +79,7 @@ def cluster_of(fields: Fields, there: tuple[Flavor, ...] = (), known: Sequence[s
 
 
 def _backend(fields: Fields) -> tuple[str, str | None, float]:
-    """(name, type, speed)."""
+    """Returns (name, type, speed)."""
     field = fields.get("backend")
     inner = field.fields("backend", _BACKEND) if field else None
     if inner is None:
@@ -144,7 +144,7 @@ def _user_name(field: Field) -> str:
 
 
 def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
-    """The name of a top-level pool: a subpool has no roles of its own (law S5)."""
+    """Returns the name of a top-level pool; a subpool has no roles of its own (rule S5)."""
     name = field.text()
     known = [pool.name for pool in pools if pool.parent is None]
     parent = next((pool.parent for pool in pools if pool.name == name and pool.parent is not None), None)

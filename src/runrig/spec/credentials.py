@@ -1,4 +1,4 @@
-"""What a task takes of credentials: `credentials:` of a workflow file, a map from the name to a folder or to variables."""
+"""`credentials:` of a task: a map from a credential to a folder or to variables."""
 
 import posixpath
 import re
@@ -9,7 +9,7 @@ from runrig.domain.workflows import FileSpec
 from runrig.spec.fields import Field, Fields
 
 MOST = 32
-"""Credentials of one task."""
+"""Maximum number of credentials of a task."""
 
 _HOW = "use a folder, such as /etc/keys, or VARIABLE: key"
 
@@ -17,7 +17,7 @@ _HOW = "use a folder, such as /etc/keys, or VARIABLE: key"
 def read_credentials(
     fields: Fields, variable: re.Pattern[str], files: tuple[FileSpec, ...]
 ) -> tuple[CredentialUse, ...]:
-    """*variable*: what names of variables look like.  *files*: those of the task."""
+    """*variable*: the pattern of variable names. *files*: of the task."""
     whole = fields.get("credentials")
     if whole is None:
         return ()
@@ -54,7 +54,7 @@ def _use(name: str, field: Field, variable: re.Pattern[str]) -> CredentialUse | 
 
 
 def _path(field: Field) -> str | None:
-    """The absolute path in its shortest form."""
+    """Returns the normalised absolute path."""
     path = field.text() or ""
     wrong = (
         not path.startswith("/")
@@ -74,7 +74,7 @@ def _path(field: Field) -> str | None:
 
 
 def _check_apart(whole: Field, found: list[CredentialUse], files: list[str]) -> None:
-    """No folder is in another, or has a file of the task."""
+    """Reports folders inside another one, and folders that contain a file of the task."""
     paths = sorted(each.path for each in found if each.path)
     for one, other in pairwise(paths):
         if other == one or other.startswith(f"{one}/"):

@@ -1,6 +1,6 @@
-"""What is declared → a cluster file that declares the same; the way back of `spec.cluster`.
+"""Declared objects → a cluster file that declares the same; the inverse of `spec.cluster`.
 
-Nodes and backend are fixed once a server has started, and stay out.  What equals its default stays out too.
+Omits nodes and backend, which are fixed once a server has started, and defaults.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,9 @@ Mapped = dict[str, Any]
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that does not begin with a letter: our reader takes more of them for numbers (``08``) than YAML 1.1 does."""
+    """Quotes each text that does not begin with a letter: our parser reads more of them as numbers (``08``) than YAML
+    1.1.
+    """
 
 
 _Dumper.add_representer(
@@ -33,9 +35,9 @@ _Dumper.add_representer(
 def cluster_text(
     flavors: Iterable[Flavor], cohorts: Iterable[Cohort], pools: Iterable[Pool], grants: Iterable[tuple[str, Grant]]
 ) -> str:
-    """A cluster file that `apply` accepts without a change.
+    """Returns a cluster file that `apply` accepts without a change.
 
-    Pools that are not ACTIVE are not in it, nor are roles on them: what is deleted is not declared.
+    Omits pools that are not ACTIVE, and roles on them: deleted pools are not declared.
     """
     kinds = tuple(flavors)
     live = sorted((pool for pool in pools if pool.state is PoolState.ACTIVE), key=lambda pool: pool.name)
@@ -52,7 +54,7 @@ def cluster_text(
 
 
 def _said(**fields: Any) -> Mapped:
-    """Without what is None or empty: that is the default of everything optional."""
+    """Omits None and empty values, the defaults of all optional fields."""
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
@@ -66,7 +68,7 @@ def _cohort(cohort: Cohort) -> Mapped:
 
 
 def pool_settings(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor]) -> Mapped:
-    """One of `pools` of a cluster file, with *subpools* in it."""
+    """Returns an entry of `pools`, with *subpools* in it."""
     usable = pool.flavors or tuple(flavor.name for flavor in flavors)
     return _said(
         name=pool.name,
@@ -108,13 +110,13 @@ def _quota(resource: str, quota: Quota) -> Mapped:
 
 
 def amount_text(resource: str, amount: int) -> int | str:
-    """*amount* as a cluster file has it."""
+    """Returns *amount* as written in a cluster file."""
     text = format_quantity(resource, amount)
     return int(text) if text.isdigit() else text
 
 
 def _share(subpool: Pool, usable: tuple[str, ...]) -> int | str:
-    """GPUs; of each flavor where a plain number would not be clear."""
+    """Returns GPUs, by flavor if a plain number would be ambiguous."""
     gpus = gpus_of(subpool.quotas) or {usable[0]: 0}
     if len(usable) == 1:
         return sum(gpus.values())

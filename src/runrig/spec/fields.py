@@ -1,6 +1,6 @@
-"""Reads a tree field by field: every wrong value becomes a problem with its place, and reading goes on.
+"""Reads a tree field by field. An invalid value becomes an error with its position, and reading continues.
 
-A method that returns None or an empty tuple for a value that was written has reported why.
+A method that returns None or an empty tuple for a given value has reported why.
 """
 
 import difflib
@@ -16,7 +16,7 @@ MOST_SHOWN = 100
 
 
 class Problems:
-    """The problems of one input so far."""
+    """The errors of one input so far."""
 
     def __init__(self, found: Collection[Problem] = ()) -> None:
         self._found = dict.fromkeys(found)
@@ -25,12 +25,14 @@ class Problems:
         self._found[Problem(message, path, *(place or (None, None)))] = None
 
     def raise_if_any(self) -> None:
-        """Raises InvalidInput with all problems by line and column; if there are very many, the first ones and the number."""
+        """Raises InvalidInput with all errors by line and column; if there are very many, with the first ones and the
+        total.
+        """
         raise_if_any(self._found, MOST_SHOWN)
 
 
 def raise_if_any(problems: Collection[Problem], most: int) -> None:
-    """Raises InvalidInput with *problems* by line and column; if there are more than *most*, the first ones and the number."""
+    """Raises InvalidInput with *problems* by line and column, up to *most* and the number of the rest."""
     found = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
     if len(found) > most:
         found = [*found[:most], Problem(f"and {len(found) - most} more problems")]
@@ -40,25 +42,25 @@ def raise_if_any(problems: Collection[Problem], most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TreeValue:
-    """A value of a file or manifest, and the path that leads to it.  A method that returns None has reported why."""
+    """A value of a file or manifest, and its path. A method that returns None has reported why."""
 
     node: Node
     path: str
     A_LIST: ClassVar[str] = "a list"
 
     def wrong(self, message: str) -> None:
-        """Reports *message* as a problem of this value."""
+        """Reports *message* as an error of this value."""
         raise NotImplementedError
 
     def at(self, node: Node, path: str) -> Self:
-        """*node*, which is inside this value at *path*."""
+        """Returns *node*, which is inside this value, with *path*."""
         raise NotImplementedError
 
     def expected(self, what: str) -> None:
         self.wrong(f"expected {what}, got {self.shown()}")
 
     def shown(self) -> str:
-        """The value, shortened for a message."""
+        """Returns the value, shortened for a message."""
         value = self.node.value
         if isinstance(value, Mapping):
             return "a mapping"
@@ -77,7 +79,7 @@ class TreeValue:
         return None
 
     def between(self, value: object, least: int, most: int) -> int | None:
-        """*value*, which must be a whole number between *least* and *most*."""
+        """Returns *value* if it is a whole number from *least* to *most*."""
         if isinstance(value, bool) or not isinstance(value, int):
             self.expected("a whole number")
         elif value < least:
@@ -102,26 +104,28 @@ V = TypeVar("V", bound=TreeValue)
 
 @dataclass(frozen=True, slots=True)
 class Field(TreeValue):
-    """A value of a file, and where its problems go."""
+    """A value in the file, and where its errors go."""
 
     problems: Problems
     A_LIST = "a list, each item behind '- '"
 
     @property
     def name(self) -> str:
-        """The last part of the path, for messages that come with a line number."""
+        """Returns the last part of the path, for messages with a line number."""
         name = self.path.rpartition(".")[2] or "the file"
         return name if name.isprintable() else repr(name)
 
     def wrong(self, message: str) -> None:
-        """Reports *message*, preceded by the name of the field."""
+        """Reports *message*, prefixed with the name of the field."""
         self.problems.add(f"{self.name}: {message}", self.path, self.node.place)
 
     def at(self, node: Node, path: str) -> "Field":
         return Field(node, path, self.problems)
 
     def parsed(self, parse: Callable[[str], T]) -> T | None:
-        """The result of *parse* on a text or number as written; its ValueError becomes a problem."""
+        """Returns the result of *parse* for a text or number as written. Its ValueError becomes an error of the
+        file.
+        """
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.expected("text or a number")
@@ -133,14 +137,14 @@ class Field(TreeValue):
             return None
 
     def whole(self, least: int = 0, most: int = 2**63 - 1) -> int | None:
-        """A whole number between *least* and *most*; digits in quotes count as one."""
+        """Returns a whole number from *least* to *most*, which may be quoted."""
         value: object = self.node.value
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 100:
             value = int(value)
         return self.between(value, least, most)
 
     def number(self, least: float, most: float) -> float | None:
-        """A number between *least* and *most*."""
+        """Returns a number from *least* to *most*."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.expected("a number")
@@ -160,7 +164,7 @@ class Field(TreeValue):
         return value
 
     def choice(self, options: Mapping[str, T]) -> T | None:
-        """One of *options*; the case of the letters does not matter."""
+        """Returns one of *options*; case does not matter."""
         value = self.node.value
         if isinstance(value, str):
             for name, option in options.items():
@@ -170,14 +174,14 @@ class Field(TreeValue):
         return None
 
     def entries(self) -> tuple[tuple[str, "Field"], ...]:
-        """The keys and values of a mapping whose keys are free."""
+        """Returns the entries of a mapping with arbitrary keys."""
         if not isinstance(self.node.value, Mapping):
             self.expected("a mapping")
             return ()
         return tuple((key, self._child(key, entry)) for key, entry in self.node.value.items())
 
     def fields(self, what: str, known: Collection[str], hints: Mapping[str, str] | None = None) -> "Fields | None":
-        """The fields of *what* ("a task").  Fields not in *known* are reported, with their hint if there is one."""
+        """Returns the fields of *what* ("a task"). Reports fields not in *known*, with their hint if there is one."""
         if not isinstance(self.node.value, Mapping):
             self.expected(f"a mapping with the fields of {what}")
             return None
@@ -197,7 +201,7 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The known fields of one mapping.  A field without a value (`image:`) counts as missing."""
+    """The known fields of a mapping. A field without a value (`image:`) counts as missing."""
 
     field: Field
     what: str
@@ -207,7 +211,7 @@ class Fields:
         return inside(self.field, self.entries, name)
 
     def need(self, name: str, example: str) -> Field | None:
-        """The field, which must be there; *example* shows how to write it."""
+        """Returns a required field. *example*: shown if it is missing."""
         field = self.get(name)
         if field is None:
             entry = self.entries.get(name)
@@ -237,7 +241,7 @@ class Fields:
         return field.entries() if field else ()
 
     def refuse(self, names: Mapping[str, str]) -> None:
-        """Reports each field of *names* that has a value, with its sentence in *names*."""
+        """Reports each field of *names* that has a value, with the sentence in *names*."""
         for name, sentence in names.items():
             field = self.get(name)
             if field is not None and field.node.value not in ((), {}, False):
@@ -246,7 +250,7 @@ class Fields:
 
 
 def inside(value: V, entries: Mapping[str, Entry], name: str) -> V | None:
-    """The field *name* of the mapping *value*, which has *entries*; None without a value."""
+    """Returns the field *name* of the mapping *value* with *entries*; None without a value."""
     entry = entries.get(name)
     if entry is None or entry.node.value is None:
         return None
@@ -262,13 +266,13 @@ def root(document: Document) -> Field:
 
 
 def likely(word: str, known: Collection[str]) -> str | None:
-    """The name among *known* that was probably meant; None if none is like *word*."""
+    """Returns the name in *known* closest to *word*; None if none is similar."""
     found = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def closest(word: str, known: Collection[str]) -> str:
-    """The end of a message: the name that was probably meant, else all names."""
+    """Returns the end of a message: a suggestion if a name is similar to *word*, else all names."""
     meant = likely(word, known)
     if meant is not None:
         return f"did you mean {meant!r}?"
@@ -276,14 +280,14 @@ def closest(word: str, known: Collection[str]) -> str:
 
 
 def listed(names: Collection[str], most: int = 20) -> str:
-    """*names* with commas; only the first ones if there are very many."""
+    """Returns *names* joined with commas; only the first ones if there are very many."""
     shown = list(names)[:most]
     rest = len(names) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 def repeated(fields: Iterator[tuple[str, Field]] | Collection[tuple[str, Field]], what: str) -> None:
-    """Reports every (name, field) whose name came before."""
+    """Reports each (name, field) with a duplicate name."""
     seen: dict[str, Place | None] = {}
     for name, found in fields:
         if name in seen:

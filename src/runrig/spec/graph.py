@@ -1,4 +1,4 @@
-"""How the tasks of a workflow fit together: names, inputs, tokens, and the order of groups (law W1)."""
+"""Relations between the tasks of a workflow: names, inputs, tokens and the order of groups (rule W1)."""
 
 import dataclasses
 import heapq
@@ -13,7 +13,7 @@ from runrig.spec.task import DraftTask, normalised
 
 @dataclass(frozen=True, slots=True)
 class DraftGroup:
-    """*spec* still lacks its upstream.  *named* False: made for a task outside groups."""
+    """*spec* has no upstream yet. *named* False: created for a task outside groups."""
 
     spec: GroupSpec
     field: Field
@@ -22,7 +22,7 @@ class DraftGroup:
 
 
 def check(groups: Sequence[DraftGroup]) -> None:
-    """Reports names that clash, inputs that lead nowhere or in a circle, and tokens that nothing can fill in."""
+    """Reports conflicting names, invalid or cyclic inputs, and tokens without a value."""
     _check_names(groups)
     home = _homes(groups)
     for group in groups:
@@ -33,7 +33,7 @@ def check(groups: Sequence[DraftGroup]) -> None:
 
 
 def ordered(groups: Sequence[DraftGroup]) -> tuple[GroupSpec, ...]:
-    """The groups with their upstream, each after it, otherwise in the order of the file; groups in a cycle are left out."""
+    """Returns the groups with their upstream, in dependency order, otherwise in file order. Omits groups in a cycle."""
     edges = _upstream(groups, _homes(groups))
     return tuple(
         dataclasses.replace(groups[index].spec, upstream=tuple(groups[other].spec.name for other in edges[index]))
@@ -42,7 +42,7 @@ def ordered(groups: Sequence[DraftGroup]) -> tuple[GroupSpec, ...]:
 
 
 def _order(edges: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yields the indices, each after those its edges name, otherwise in order; those in a cycle never come.  O(n log n + edges)."""
+    """Yields the indices, each after those in its edges, otherwise in order. Omits cycles. O(n log n + edges)."""
     waiting = [len(before) for before in edges]
     after: list[list[int]] = [[] for _ in edges]
     for index, before in enumerate(edges):
@@ -59,12 +59,12 @@ def _order(edges: Sequence[Sequence[int]]) -> Iterator[int]:
 
 
 def _homes(groups: Sequence[DraftGroup]) -> Mapping[str, int]:
-    """Task → the index of its group."""
+    """Returns task → index of its group."""
     return {task.spec.name: index for index, group in enumerate(groups) for task in group.tasks if task.spec.name}
 
 
 def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[list[int]]:
-    """For each group, the indices of the groups that it reads from, in the order of the file."""
+    """Returns for each group the indices of the groups it reads from, in the order of the file."""
     return [
         sorted({home[name] for task in group.tasks for name in task.spec.inputs if name in home} - {index})
         for index, group in enumerate(groups)
@@ -75,14 +75,14 @@ def _upstream(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> list[lis
 
 
 def _check_names(groups: Sequence[DraftGroup]) -> None:
-    """Reports clashes: tasks, pods and groups share one namespace that ignores case and the difference of ``_`` and ``-``."""
+    """Reports conflicts: tasks, pods and groups share one namespace, which ignores case and treats ``_`` like ``-``."""
     taken: dict[str, tuple[str, str, Field]] = {}
     told: set[str] = set()
     for what, name, field in _names(groups):
         key = normalised(name)
         if key not in taken:
             taken[key] = what, name, field
-        elif field.path not in told:  # the group and the pods of a task have its name in theirs, and clash with it
+        elif field.path not in told:  # The group and the pods of a task contain its name, so they conflict too.
             told.add(field.path)
             first, exact, before = taken[key]
             alike = "" if name == exact else ", as Kubernetes sees it"
@@ -93,7 +93,7 @@ def _check_names(groups: Sequence[DraftGroup]) -> None:
 
 
 def _names(groups: Sequence[DraftGroup]) -> Iterator[tuple[str, str, Field]]:
-    """(in words, name, where) of everything that has a name."""
+    """Yields (description, name, field) of everything with a name."""
     for group in groups:
         if group.spec.name and group.named:
             yield f"group {group.spec.name!r}", group.spec.name, group.field
@@ -176,7 +176,7 @@ def _tokens(spec: TaskSpec) -> set[str]:
 
 
 def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
-    """Reports a ``host:`` that is neither a task of the group nor a pod that exists even with the fewest pods admitted."""
+    """Reports a ``host:`` that is neither a task of the group nor a pod that exists even at the minimum count."""
     by_name = {other.spec.name: other.spec for other in group.tasks}
     if name in by_name:
         return
@@ -193,5 +193,5 @@ def _check_host(group: DraftGroup, task: DraftTask, name: str) -> None:
 
 
 def _index(text: str) -> int:
-    """*text* as a number; -1 if it is not one in its plain form."""
+    """Returns *text* as a number; -1 if it is not in canonical form."""
     return int(text) if text.isdigit() and len(text) < 10 and text == str(int(text)) else -1

@@ -1,7 +1,6 @@
-"""JSON text → the tree that YAML text gives, but without places and without reading it value by value.
+"""JSON text → the same tree as for YAML text, without positions and evaluated lazily.
 
-What `kubectl get -o json` prints has hundreds of values an object, of which few are looked at: a node is made when its parent
-is asked for it.
+An object of `kubectl get -o json` has hundreds of values, most of them unused: a node is created when its parent is read.
 """
 
 import json
@@ -13,16 +12,16 @@ from runrig.domain.errors import InvalidInput, Problem
 from runrig.spec.yamltree import DEEPEST, Document, Entry, Node
 
 _NOT_READ = "managedFields"
-"""Bookkeeping of the API server, which may be a third of an object."""
+"""Bookkeeping of the API server, up to a third of an object."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ODD = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-"""Escapes that may stand for something that is not text: NUL, or half a character."""
+"""Escapes that may not be text: NUL, or half of a surrogate pair."""
 
 
 def read_json(text: str, what: str) -> tuple[Document, ...]:
-    """All documents of *text*, one JSON value after the other.
+    """Returns all documents of *text*, a sequence of JSON values.
 
-    Raises InvalidInput if it is not JSON, says a key twice, is nested too deep, or has text with NUL or half a character.
+    Raises InvalidInput for invalid JSON, duplicate keys, too deep nesting, NUL characters and unpaired surrogates.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_mapping)
     documents = []
@@ -59,7 +58,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Fields(Mapping[str, Entry]):
-    """A JSON object, each value of which becomes a node when it is asked for."""
+    """A JSON object whose values become nodes when they are read."""
 
     __slots__ = ("_values",)
 
@@ -83,7 +82,7 @@ class _Fields(Mapping[str, Entry]):
 
 
 def _node(value: Any, depth: int = 0) -> Node:
-    """*depth*: lists around it without an object between.  Raises InvalidInput where there are too many."""
+    """*depth*: directly enclosing lists. Raises InvalidInput for too many."""
     if isinstance(value, dict):
         return Node(_Fields(value))
     if isinstance(value, list):
@@ -96,7 +95,7 @@ def _node(value: Any, depth: int = 0) -> Node:
 
 
 def _check_text(documents: list[Document], what: str) -> None:
-    """Raises InvalidInput if a key or text of *documents* cannot be written out again."""
+    """Raises InvalidInput if a key or text of *documents* cannot be encoded."""
     nodes = [document.node for document in documents]
     while nodes:
         value = nodes.pop().value

@@ -1,4 +1,4 @@
-"""Labels of workflows and tags: what they may be called, and which ones a selector means."""
+"""Labels and tags of workflows: their syntax, and selectors."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from runrig.domain.workflows import LabelSelector, WorkflowSpec
 
 MOST_LABELS = 16
 MOST_PATTERNS = 64
-"""Patterns that the alternatives of one selector may expand to."""
+"""Maximum number of patterns that the alternatives of a selector expand to."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -19,7 +19,7 @@ _PARTS = re.compile(r"\(([^()]*)\)|([^()|]+)")
 
 
 def key_problem(key: str) -> str | None:
-    """Why *key* cannot be the key of a label; None if it can."""
+    """Returns why *key* is not a valid label key; None if it is."""
     prefix, slash, name = key.rpartition("/")
     if _NAME.fullmatch(name) and (not slash or _PREFIX.fullmatch(prefix)):
         return None
@@ -27,19 +27,21 @@ def key_problem(key: str) -> str | None:
 
 
 def value_problem(value: str, what: str = "label value") -> str | None:
-    """Why *value* cannot be the value of a label, or a tag; None if it can."""
+    """Returns why *value* is not a valid label value or tag; None if it is."""
     if _NAME.fullmatch(value):
         return None
     return f"{value!r:.120} is no {what}. Use 1 to 63 letters, digits, '-', '_' and '.'; start and end with a letter or digit."
 
 
 def number_problem(labels: int) -> str | None:
-    """Why a workflow cannot have so many *labels*; None if it can."""
+    """Returns why a workflow cannot have this many *labels*; None if it can."""
     return None if labels <= MOST_LABELS else f"{labels} labels are too many: at most {MOST_LABELS}"
 
 
 def with_labels(spec: WorkflowSpec, items: Sequence[str]) -> WorkflowSpec:
-    """*spec* with the labels ``KEY=VALUE`` of *items*, which win over those of the file.  Raises InvalidInput."""
+    """Returns *spec* with the labels ``KEY=VALUE`` of *items*, which override those of the file. Raises
+    InvalidInput.
+    """
     if not items:
         return spec
     labels = {**spec.labels, **_pairs(items)}
@@ -59,7 +61,7 @@ def _pairs(items: Sequence[str]) -> Mapping[str, str]:
 
 
 def read_selector(text: str) -> LabelSelector:
-    """``KEY=VALUE`` as a filter: ``*`` stands for any letters, ``(a|b)`` for a or b.  Raises InvalidInput."""
+    """Returns the filter for ``KEY=VALUE``: ``*`` matches any text, ``(a|b)`` a or b. Raises InvalidInput."""
     key, equals, value = text.partition("=")
     if not equals:
         raise InvalidInput.one(
@@ -73,13 +75,13 @@ def read_selector(text: str) -> LabelSelector:
 
 
 def read_key(text: str) -> str:
-    """The key of a label as a filter.  Raises InvalidInput."""
+    """Returns a label key as a filter. Raises InvalidInput."""
     _raise(key_problem(text), "no_label")
     return text
 
 
 def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Each of *tags* once, by name.  Raises InvalidInput."""
+    """Returns the distinct *tags*, sorted. Raises InvalidInput."""
     found = tuple(sorted(set(tags)))
     for tag in found:
         _raise(value_problem(tag, "tag"), "tags")

@@ -1,4 +1,4 @@
-"""A workflow file without its secrets, for people who may know what runs but not with which keys."""
+"""A workflow file without secrets, for users who can see a workflow but not its keys."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _NOTE = "# The values of variables and the contents of files are shown to the ow
 
 
 def masked(text: str) -> str:
-    """*text*, a workflow file that has been read before, with only the names of its variables and files, and without comments."""
+    """Returns *text*, a valid workflow file, without comments, values of variables and contents of files."""
     return _NOTE + yaml.safe_dump(_masked(plain(read_yaml(text).node)), sort_keys=False, allow_unicode=True, width=120)
 
 

@@ -22,7 +22,7 @@ _RESOURCE_NAME = re.compile(r"[a-z][a-z0-9_./-]{0,62}")
 
 
 def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
-    """The declared flavors; if there are none, one called `default` that matches every node."""
+    """Returns the declared flavors; if there are none, a flavor `default` that matches every node."""
     found: list[Flavor] = []
     names = []
     for item in fields.items("flavors"):
@@ -59,7 +59,7 @@ def _taints(fields: Fields) -> tuple[Taint, ...]:
 
 
 def _label(field: Field) -> str:
-    """The text; numbers, true and false as written."""
+    """Returns the text; numbers, true and false as written."""
     if isinstance(field.node.value, str | int | float):
         return field.node.text
     field.expected("text")
@@ -70,7 +70,7 @@ def _label(field: Field) -> str:
 
 
 def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
-    """All nodes, patterns expanded, each with the one flavor that it matches.  O(nodes × flavors)."""
+    """Returns all nodes, patterns expanded, each with its only matching flavor. O(nodes × flavors)."""
     nodes: list[Node] = []
     seen: dict[str, Field] = {}
     for item in fields.items("nodes"):
@@ -88,7 +88,7 @@ def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
 
 
 def _check_names(field: Field, names: Sequence[tuple[str, int | None]], seen: dict[str, Field]) -> None:
-    """Reports the first name of a pattern that is wrong or taken."""
+    """Reports the first name of a pattern that is invalid or a duplicate."""
     if not _NODE_NAME.fullmatch(names[0][0]):
         field.wrong(
             f"{names[0][0]!r} must be letters, digits, '-', '_' and '.', and start and end with a letter or digit"
@@ -126,7 +126,7 @@ def _amounts(fields: Fields) -> Mapping[str, int]:
 
 
 def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[dict[str, str]] | None:
-    """The labels of each node, in order; None if one of them cannot be read."""
+    """Returns the labels of each node, in order; None if one is invalid."""
     whole = True
     result: list[dict[str, str]] = [{} for _ in numbers]
     for key, item in fields.map("labels"):
@@ -144,7 +144,9 @@ def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[d
 
 
 def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor]) -> list[Node]:
-    """The nodes with their flavors.  Of a pattern, only the first node that matches none or several is reported."""
+    """Returns the nodes with their flavors. Reports only the first node of a pattern that does not match exactly
+    one.
+    """
     result: list[Node] = []
     for node in nodes:
         matching = [flavor.name for flavor in flavors if flavor.matches(node)]

@@ -1,7 +1,7 @@
-"""Patterns of a cluster file: ``n{00..15}`` is sixteen names, ``r{n//4}`` a label that follows the number.
+"""Patterns in a cluster file: ``n{00..15}`` stands for sixteen names, ``r{n//4}`` for a label computed from the number.
 
-Only n, whole numbers, +, -, //, % and brackets are evaluated, by walking the syntax tree: nothing is ever executed.
-Each function raises ValueError with a sentence.
+Only n, whole numbers, +, -, //, % and brackets are evaluated, by walking the syntax tree: no code is executed. Each
+function raises ValueError with a message.
 """
 
 import ast
@@ -25,9 +25,9 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def expand_range(text: str) -> list[tuple[str, int | None]]:
-    """(name, n) for each name that *text* stands for; n is None if *text* has no range.
+    """Returns (name, n) for each name in *text*; n is None without a range.
 
-    Numbers are padded with zeros to the width of the first.
+    Numbers are zero-padded to the width of the first one.
     """
     match = _RANGE.search(text)
     if match is None:
@@ -59,7 +59,7 @@ class Pattern:
         )
 
     def at(self, n: int) -> str:
-        """The text for *n*.  Raises ValueError where it divides by zero."""
+        """Returns the text for *n*. Raises ValueError for a division by zero."""
         return "".join(part if isinstance(part, str) else str(_value(part, n)) for part in self.parts)
 
 

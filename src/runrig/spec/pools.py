@@ -41,7 +41,7 @@ _LONGEST_GRACE_S = 86_400.0
 
 
 def read_name(field: Field | None, kind: str) -> str:
-    """A valid name for a pool or cohort (law S4); "" if there is no readable one."""
+    """Returns a valid name for a pool or cohort (rule S4); "" if there is none."""
     name = field.text() if field else None
     if field is not None and name is not None and (problem := name_problem(kind, name)):
         field.wrong(problem)
@@ -52,7 +52,9 @@ def read_name(field: Field | None, kind: str) -> str:
 
 
 def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
-    """The cohorts; cycles of parents are reported (law Q7).  A parent that is not in the file is an empty cohort (law Q6)."""
+    """Returns the cohorts, and reports cycles of parents (rule Q7). A parent that is not in the file is an empty cohort
+    (rule Q6).
+    """
     found: list[tuple[Cohort, Field]] = []
     names = []
     for item in fields.items("cohorts"):
@@ -94,7 +96,7 @@ def _check_parents(found: Sequence[tuple[Cohort, Field]]) -> None:
 
 
 def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
-    """The pools in the order of the file, subpools after their parents."""
+    """Returns the pools in file order, parents before subpools."""
     pools: list[Pool] = []
     names = []
     for item in fields.items("pools"):
@@ -112,9 +114,10 @@ def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
 def pool_from_json(
     settings: Mapping[str, object], flavors: tuple[str, ...], resources: Collection[str], path: str
 ) -> Pool:
-    """The pool that *settings* declare, one of `pools`.  *flavors*: all that there are; *resources*: known ones besides the usual.
+    """Returns the pool declared by *settings*, an entry of `pools`. *flavors*: all. *resources*: in addition to the
+    standard ones.
 
-    Raises InvalidInput with all problems, below *path*.
+    Raises InvalidInput with all errors, with paths below *path*.
     """
     problems = Problems()
     kinds = Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources))))
@@ -126,7 +129,7 @@ def pool_from_json(
 
 
 def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
-    """The pool, and what quotas in it may name."""
+    """Returns the pool, and the names that quotas in it can use."""
     flavors = _flavors(fields, kinds)
     own = replace(kinds, flavors=flavors or kinds.declared)
     quota, platform = fields.get("quota"), fields.get("default_platform")
@@ -157,7 +160,7 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
 
 
 def _run_times(fields: Fields) -> tuple[float | None, float | None]:
-    """(default, maximum), in seconds (law P6)."""
+    """Returns (default, maximum), in seconds (rule P6)."""
     found = [fields.get(name) for name in ("default_run_time", "max_run_time")]
     default_s, most_s = (field.parsed(parse_duration) if field else None for field in found)
     last = found[0] or found[1]
@@ -195,7 +198,7 @@ def _topology_keys(fields: Fields) -> tuple[TopologyKey, ...]:
 
 
 def _check_namespaces(fields: Fields) -> None:
-    """Checks the form of namespaces; they matter only on Kubernetes."""
+    """Checks the syntax of namespaces; they matter only on Kubernetes."""
     for item in fields.items("namespaces"):
         name = item.text()
         if name is not None and not _NAMESPACE.fullmatch(name):
@@ -225,7 +228,7 @@ def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
 
 
 def _check_sum(fields: Fields, parent: Pool, shares: Sequence[Quotas]) -> None:
-    """Reports subpools that together hold more than their parent (law S1)."""
+    """Reports subpools that together have more than their parent (rule S1)."""
     sums: dict[FlavorResource, int] = {}
     for quotas in shares:
         for key, quota in quotas.items():

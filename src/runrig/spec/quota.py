@@ -1,4 +1,5 @@
-"""Quotas as people write them: ``64``, ``{gpu: 64}``, ``{gpu: {nominal: 64}}``, ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
+"""Quotas as users write them: ``64``, ``{gpu: 64}``, ``{gpu: {nominal: 64}}``, ``{h100: {gpu: {nominal: 8,
+borrowing_limit: 8}}}``.
 
 A key that is both a flavor and a resource means the flavor.
 """
@@ -18,13 +19,13 @@ RESOURCES = (GPU, CPU, MEMORY, STORAGE)
 _QUOTA = ("nominal", "borrowing_limit", "lending_limit")
 _NONE = "none"
 LONGEST_TEXT = 10_000
-"""Characters of a quota written as text."""
+"""Maximum characters of a quota written as text."""
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Names a quota may use.  *flavors*: its owner's; *declared*: all."""
+    """Names a quota can use. *flavors*: of its owner. *declared*: all flavors."""
 
     flavors: tuple[str, ...]
     declared: tuple[str, ...]
@@ -32,14 +33,14 @@ class Kinds:
 
     @property
     def full_form(self) -> str:
-        """How to write a quota when a plain number is ambiguous."""
+        """Returns how to write a quota when a plain number is ambiguous."""
         shown = self.flavors[:3]
         short = ",".join(f"{flavor}=8" for flavor in shown)
         return f"{short}, or in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}"
 
 
 def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResource, int]:
-    """The GPUs of ``64``, or of ``h100=8,b200=4``.  Raises InvalidInput; a plain number requires a single flavor."""
+    """Returns the GPUs in ``64`` or ``h100=8,b200=4``. A plain number requires a single flavor. Raises InvalidInput."""
     problems = Problems()
     field = Field(node_of(text), "quota", problems)
     gpus = _option(field, text, Kinds(flavors, flavors))
@@ -48,9 +49,10 @@ def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResour
 
 
 def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collection[str] = ()) -> Quotas:
-    """The quota in *value*, which may have any form, also those of ``--quota``.  *resources*: known ones besides the usual.
+    """Returns the quota in *value*, in any form, including that of ``--quota``. *resources*: in addition to the
+    standard ones.
 
-    Raises InvalidInput with all problems.
+    Raises InvalidInput with all errors.
     """
     problems = Problems()
     field = Field(node_of(value), "quota", problems)
@@ -62,9 +64,10 @@ def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collecti
 def amounts_from_text(
     text: str, flavors: tuple[str, ...], resources: Collection[str] = (), path: str = "quota"
 ) -> dict[FlavorResource, int | None]:
-    """The amounts of ``h100=8,b200/cpu=96,memory=none``, None for ``none``; ``64`` is GPUs of the only flavor.
+    """Returns the amounts in ``h100=8,b200/cpu=96,memory=none``, None for ``none``; ``64`` means GPUs of the only
+    flavor.
 
-    *flavors*: those that may be named; *resources*: known ones besides the usual.  Raises InvalidInput with all problems.
+    *flavors*: allowed ones. *resources*: in addition to the standard ones. Raises InvalidInput with all errors.
     """
     problems = Problems()
     kinds = Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources))))
@@ -74,7 +77,7 @@ def amounts_from_text(
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
-    """Returns what can be read; the rest is reported."""
+    """Returns the valid part and reports the rest."""
     value = field.node.value
     if isinstance(value, str) and not value.strip().isdigit():
         return {key: Quota(gpus) for key, gpus in _option(field, value, kinds).items()}
@@ -96,7 +99,7 @@ def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
 
 
 def _names_flavor(item: Field) -> bool:
-    """True if an unknown key was meant as a flavor, because its value is not a quota."""
+    """Returns True if an unknown key must be a flavor, because its value is not a quota."""
     return isinstance(item.node.value, Mapping) and not any(name in item.node.value for name in _QUOTA)
 
 
@@ -138,7 +141,7 @@ def _only_flavor(field: Field, kinds: Kinds) -> str | None:
 
 
 def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
-    """Amounts of ``64`` or ``h100=8,b200=4``; every flavor must exist."""
+    """Returns the amounts in ``64`` or ``h100=8,b200=4``; every flavor must exist."""
     amounts = _parts(field, text, kinds)
     for key in [key for key, amount in amounts.items() if amount is None]:
         field.wrong(f'"none" is not an amount of {key}. Omit it instead.')
@@ -147,7 +150,7 @@ def _option(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int]:
 
 
 def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | None]:
-    """Returns what can be read; the rest is reported."""
+    """Returns the valid part and reports the rest."""
     amounts: dict[FlavorResource, int | None] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.rpartition("="))
@@ -164,7 +167,7 @@ def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | 
 
 
 def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
-    """Reads a key: ``h100`` means its GPUs, ``cpu`` the CPU of the only flavor; or ``h100/cpu``."""
+    """Returns the key: ``h100`` means its GPUs, ``cpu`` the CPU of the only flavor; or ``h100/cpu``."""
     flavor, slash, resource = name.partition("/")
     if not slash and name not in kinds.flavors and name in kinds.resources:
         only = _only_flavor(field, kinds)
@@ -199,7 +202,9 @@ def _number(field: Field, text: str, resource: str, number: str) -> int | None:
 
 
 def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
-    """The quota of a subpool: GPUs, or a percentage of its parent's, rounded down; other resources follow (laws S1, S5)."""
+    """Returns the quota of a subpool: GPUs, or a percentage of its parent's, rounded down. Other resources follow in
+    proportion (rules S1, S5).
+    """
     value = field.node.value
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         field.wrong(f"a quota of {len(value)} characters is too long: at most {LONGEST_TEXT}")
@@ -215,7 +220,7 @@ def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
 
 
 def share_from_json(value: object, parent: Quotas, flavors: tuple[str, ...]) -> Quotas:
-    """`read_share` of a value that came over HTTP.  *flavors*: those that the parent may use.  Raises InvalidInput."""
+    """`read_share` for a JSON value. *flavors*: of the parent. Raises InvalidInput."""
     problems = Problems()
     quotas = read_share(Field(node_of(value), "quota", problems), parent, Kinds(flavors, flavors))
     problems.raise_if_any()
@@ -223,7 +228,7 @@ def share_from_json(value: object, parent: Quotas, flavors: tuple[str, ...]) -> 
 
 
 def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
-    """GPUs by flavor; empty, and reported, if *text* is not a percentage from 0 to 100."""
+    """Returns GPUs by flavor; empty, and reported, unless *text* is a percentage from 0 to 100."""
     match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
     if match is None:
         field.wrong(f"{text!r} is not a percentage. Use 0% to 100%, such as 25% or 33.3%.")
@@ -238,7 +243,7 @@ def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
 
 
 def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]:
-    """GPUs by flavor; a plain number means the only flavor of the parent's quota."""
+    """Returns GPUs by flavor. A plain number means the only flavor of the parent's quota."""
     value, there = field.node.value, tuple(gpus_of(parent))
     plain = isinstance(value, int) or (isinstance(value, str) and value.strip().isdigit())
     quotas = read_quota(field, replace(kinds, flavors=there) if plain and there else kinds)

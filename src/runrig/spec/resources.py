@@ -1,4 +1,4 @@
-"""The `resources` of a workflow file: named amounts that a pod requests, and its topology requirements."""
+"""`resources` of a workflow file: named amounts that a pod requests, and its topology requirements."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Resource:
 
 
 def read_resources(field: Field) -> Mapping[str, Resource]:
-    """Resources by name, broken ones too, so that the tasks that use them are not reported as well."""
+    """Returns resources by name, including invalid ones, so that tasks that use them are not reported too."""
     return {name: _resource(item) for name, item in field.entries()}
 
 
@@ -57,7 +57,9 @@ def _size(fields: Fields, name: str) -> int:
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
-    """Requirements in the order of the file, which means nothing.  The gate checks that the pool has the keys (law T6)."""
+    """Returns requirements in file order, which has no meaning. The gate checks that the pool has the keys (rule
+    T6).
+    """
     found, keys, sizes = [], [], []
     for item in fields.items("topology"):
         inner = item.fields("a topology requirement", _TOPOLOGY)
@@ -114,7 +116,7 @@ def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> Non
 def check_slices_of_group(tasks: Sequence[tuple[TaskSpec, Field]]) -> None:
     """Reports each task that shares a group with slices.
 
-    Only if all their groups are the same: otherwise it depends on which of the pool's keys is coarser, and the gate decides.
+    Only if all of its groups are the same. Otherwise the order of the pool's keys matters, and the gate decides.
     """
     first: dict[frozenset[tuple[str, str]], TaskSpec] = {}
     for task, field in tasks:

@@ -1,6 +1,6 @@
-"""Reads the file of `runrig serve`: the settings of a production server, or everything that is wrong with them.
+"""Reads the file of `runrig serve`: the settings of a production server, or all its errors.
 
-Checks the files that it names too: a missing certificate is a problem of the line that names it.
+Also checks files that it names: a missing certificate is an error of the line that names it.
 """
 
 import ipaddress
@@ -56,9 +56,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_serve(text: str, folder: Path, environment: Mapping[str, str], *, mode: int = 0o600) -> ServeSpec:
-    """The settings in *text*.  *folder*: the file's, where relative paths begin.  *mode*: the file's permissions.
+    """Returns the settings in *text*. *folder*: base of relative paths. *mode*: the file's permissions.
 
-    Raises InvalidInput with all problems.
+    Raises InvalidInput with all errors.
     """
     top = root(read_yaml(text, "server file"))
     fields = top.fields(
@@ -145,7 +145,7 @@ class _Reader:
         return Tls(cert, key)
 
     def _proxies(self) -> str | None:
-        """``true`` means the proxy of this machine."""
+        """``true`` means a proxy on this machine."""
         field = self._fields.get("behind_proxy")
         if field is None:
             return None
@@ -161,7 +161,7 @@ class _Reader:
         return "127.0.0.1,::1" if field.flag() else None
 
     def _check_open(self, host: str, tls: Tls | None, proxies: str | None) -> None:
-        """Reports settings under which tokens would travel unencrypted."""
+        """Reports settings that would send tokens unencrypted."""
         if is_loopback(host) or tls or proxies or self._fields.get("tls") or self._wrong_proxy():
             return
         self._note(
@@ -195,7 +195,7 @@ class _Reader:
     # ------------------------------------------------------------ what it works with
 
     def _database(self) -> str | None:
-        """The URL; None if it is missing or wrong."""
+        """Returns the URL; None if it is missing or invalid."""
         field = self._fields.get("database")
         if field is None:
             return None
@@ -233,7 +233,7 @@ class _Reader:
         return self._url(variable, self._environment[name])
 
     def _url(self, found: Field, text: str) -> str | None:
-        """*text* as a URL.  A problem shows only its beginning: the rest may hold a password."""
+        """Returns *text* as a URL. Errors show only its beginning, since the rest may contain a password."""
         if "://" not in text:
             if "\n" in text or not text:
                 found.wrong("it contains no URL. Use postgresql://USER:PASSWORD@HOST/DATABASE.")
@@ -248,7 +248,7 @@ class _Reader:
         return text
 
     def _backend(self) -> tuple[str, KubernetesSpec | None]:
-        """The backend, written as a name or a mapping; fields of kubernetes are refused for others."""
+        """Returns the backend, given as a name or a mapping. Reports fields of kubernetes for other backends."""
         field = whole = self._fields.need("backend", "backend: kubernetes")
         inner: Fields | None = None
         if field is not None and isinstance(field.node.value, Mapping):
@@ -280,7 +280,7 @@ class _Reader:
         )
 
     def _cluster(self, backend: str) -> ClusterSpec | None:
-        """The cluster file, whose problems are reported at the line that names it, each with its own place."""
+        """Returns the cluster file. Reports its errors at the line that names it, each with its own position."""
         field = self._fields.get("cluster")
         path = self._file(field) if field else None
         if field is None or path is None:
@@ -340,7 +340,7 @@ class _Reader:
         return None if text is None else (self._folder / text)
 
     def _file(self, found: Field | None) -> Path | None:
-        """A readable file; None if there is a problem."""
+        """Returns a readable file; None after an error."""
         text = found.text() if found else None
         if found is None or text is None:
             return None
@@ -372,5 +372,5 @@ def _no_password() -> str:
 
 
 def folder_and_mode(path: Path) -> tuple[Path, int]:
-    """(the folder where relative paths in the file *path* begin, its permissions)."""
+    """Returns (base folder of relative paths in the file *path*, its permissions)."""
     return path.resolve().parent, stat.S_IMODE(os.stat(path).st_mode)

@@ -1,4 +1,4 @@
-"""The field `oidc` in the file of `runrig serve`: who signs people in, and which of our roles their groups give."""
+"""Field `oidc` in the file of `runrig serve`: the identity provider, and the runrig roles of its groups."""
 
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ _EXAMPLE = "https://login.example.org/realms/people"
 
 
 def read_oidc(field: Field | None) -> OidcSpec | None:
-    """None if it is missing or wrong."""
+    """Returns None if it is missing or invalid."""
     fields = field.fields("oidc", ("issuer", "client_id", "groups_claim", "role_map")) if field else None
     if fields is None:
         return None

@@ -20,9 +20,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesSpec:
-    """*namespace*: that of all pods.  *kubeconfig* None: $KUBECONFIG, the account of the pod we run in, or ~/.kube/config;
-    *context* None: the current one.  *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7);
-    *start_timeout_s*: how long a pod that has a node has to start its task."""
+    """*namespace*: of all pods. *kubeconfig* None: $KUBECONFIG, the service account of this pod, or ~/.kube/config.
+    *context* None: the current one. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
+    T7). *start_timeout_s*: how long a pod that has a node can take to start its task.
+    """
 
     namespace: str = "runrig"
     kubeconfig: Path | None = None
@@ -33,7 +34,7 @@ class KubernetesSpec:
 
 @dataclass(frozen=True, slots=True)
 class OidcSpec:
-    """The provider of identities.  *groups_claim*: the claim of ID tokens that names groups; *role_map*: what a group gives."""
+    """The identity provider. *groups_claim*: the claim of ID tokens with a user's groups. *role_map*: group → roles."""
 
     issuer: str
     client_id: str
@@ -43,12 +44,11 @@ class OidcSpec:
 
 @dataclass(frozen=True, slots=True)
 class ServeSpec:
-    """*database*: a URL.  *host*, *port*: where it listens (0: any free one).  *hosts*: further names by which clients may call it.
+    """*database*: a URL. *host*, *port*: listening address (port 0: any free one). *hosts*: other names of the server.
 
-    *proxies*: addresses trusted to say on whose behalf they call; None: nobody.  *cluster* None: without a file.  Paths are absolute.
-    *kubernetes*: for that backend, else None.  *log_store* None: below *data*.  *log_file* None: stderr.  *retention_days* None: for ever.
-    *oidc* None: people get in by tokens of ours alone.
-    *credential_key* None: no credentials are kept.
+    *proxies*: addresses trusted to name the real client; None: none. *cluster* None: no file. Paths are absolute.
+    *kubernetes*: for that backend, else None. *log_store* None: below *data*. *log_file* None: stderr. *retention_days*
+    None: no limit. *oidc* None: users log in only with runrig tokens. *credential_key* None: credentials are disabled.
     """
 
     database: str
@@ -72,12 +72,12 @@ class ServeSpec:
 
     @property
     def loopback(self) -> bool:
-        """True if no other machine can reach it directly."""
+        """Returns True if other machines cannot reach it directly."""
         return is_loopback(self.host)
 
     @property
     def https(self) -> bool:
-        """True if clients call it by https."""
+        """Returns True if clients use https."""
         return self.tls is not None or self.proxies is not None
 
 

@@ -50,7 +50,9 @@ _EXIT_ACTIONS = {action.value: action for action in ExitAction}
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:
-    """A task with its positions in the file.  If the file has problems, *spec* may hold placeholders, which never leave the reader."""
+    """A task with its positions in the file. If the file has errors, *spec* may contain placeholders that stay in the
+    parser.
+    """
 
     spec: TaskSpec
     field: Field
@@ -59,7 +61,7 @@ class DraftTask:
 
 
 def name_of(fields: Fields, what: str) -> str:
-    """The `name` of a workflow, group or task; "" if there is no readable one."""
+    """Returns the `name` of a workflow, group or task; "" if it is not valid."""
     field = fields.need("name", f"name: my-{what}")
     name = field.text() if field else None
     if field is None or name is None:
@@ -76,12 +78,12 @@ def name_of(fields: Fields, what: str) -> str:
 
 
 def normalised(name: str) -> str:
-    """*name* in a form that is equal for names that Kubernetes cannot tell apart."""
+    """Returns a form of *name* that is equal for names that Kubernetes cannot distinguish."""
     return name.lower().replace("_", "-")
 
 
 def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | None:
-    """The task; None only if *field* is not a mapping."""
+    """Returns the task; None only if *field* is not a mapping."""
     fields = field.fields("a task", _TASK, _HINTS)
     if fields is None:
         return None
@@ -163,7 +165,7 @@ def _command(fields: Fields) -> tuple[str, ...]:
 
 
 def _argument(field: Field) -> str:
-    """A word of a command: text, or a number as written."""
+    """Returns a word of a command: text, or a number as written."""
     value = field.node.value
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return field.node.text
@@ -172,7 +174,7 @@ def _argument(field: Field) -> str:
 
 
 def _variable(name: str, field: Field) -> str:
-    """The value of an environment variable; numbers, true and false as written."""
+    """Returns the value of an environment variable; numbers, true and false as written."""
     if not ENVIRONMENT_NAME.fullmatch(name):
         field.wrong(f"{name!r} is not a variable name. Use letters, digits and '_', and do not start with a digit.")
     if isinstance(field.node.value, str | int | float):
@@ -212,7 +214,7 @@ def _check_regex(field: Field, pattern: str) -> None:
 
 
 def exit_rules(fields: Fields, name: str) -> tuple[ExitRule, ...]:
-    """A map action → exit codes, as rules in the order of the file."""
+    """Returns a map action → exit codes as rules, in the order of the file."""
     rules: list[ExitRule] = []
     for key, item in fields.map(name):
         action = _EXIT_ACTIONS.get(key.upper())
@@ -255,7 +257,7 @@ def _files(fields: Fields) -> tuple[FileSpec, ...]:
 
 
 def _path(field: Field) -> str | None:
-    """The absolute path in its shortest form."""
+    """Returns the normalised absolute path."""
     path = field.text()
     if path is None:
         return None

@@ -1,7 +1,7 @@
 """Templates of workflow files: Jinja2, in a child process with hard limits (osmo.md 3.5).
 
-Variables are the file's `default-values`, overridden by ``--set``, overridden by ``--set-string``.  Tokens of `domain.tokens` survive.
-A template is a stranger's program: it never runs in this process.
+Variables come from ``--set-string``, then ``--set``, then `default-values`. Tokens of `domain.tokens` stay. A template
+is untrusted code, so it never runs in this process.
 """
 
 import importlib.util
@@ -22,21 +22,20 @@ from runrig.spec.fields import closest
 from runrig.spec.yamltree import checked_text, plain, read_yaml
 
 START_S = 20.0
-"""Time limit for the whole child, its start included, on a very busy machine."""
+"""Time limit for the child including its start, in seconds; for a very busy machine."""
 MOST_VARIABLES = 1_000
 
 _MARKERS = ("{%", "{{", "{#")
 _DEFAULTS = re.compile(r"""(["']?)default-values\1\s*:""")
-_OPEN, _CLOSE = "\x02", "\x03"  # stand for the braces of tokens: no file may contain these characters
+_OPEN, _CLOSE = "\x02", "\x03"  # Stand for the braces of tokens, because no file can contain these characters.
 _CHILD = str(Path(__file__).with_name("template_child.py"))
 
 
 def render(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> str:
-    """*text* with its template filled in, and without its `default-values`; lines stay where they are up to the first loop.
+    """Returns *text* rendered and without `default-values`. Lines keep their numbers up to the first loop.
 
-    Without any template marker nothing is started.
-    Raises InvalidInput, also for a setting that the file has no use for and a template that uses too much time or memory;
-    Unavailable, ServerFault if rendering fails.
+    Starts no process for a text without template markers. Raises InvalidInput, also for settings that the file does not
+    use and templates that need too much time or memory; Unavailable or ServerFault if rendering fails.
     """
     text = checked_text(text, "workflow file")
     settings = _all_settings(set_variables, set_string_variables)
@@ -52,7 +51,7 @@ def render(text: str, set_variables: Sequence[str] = (), set_string_variables: S
 
 
 def check_settings(text: str, set_variables: Sequence[str] = (), set_string_variables: Sequence[str] = ()) -> None:
-    """Refuses the settings that `render` refuses for the template *text*, which is not rendered.  Raises as `render` does."""
+    """Refuses the settings that `render` would refuse for *text*, without rendering it. Raises as `render`."""
     settings = _all_settings(set_variables, set_string_variables)
     variables, text = _without_defaults(checked_text(text, "template"))
     known = set(variables)
@@ -62,7 +61,7 @@ def check_settings(text: str, set_variables: Sequence[str] = (), set_string_vari
 
 
 def is_template(text: str) -> bool:
-    """True if *text* has something to fill in, other than tokens."""
+    """Returns True if *text* has markers other than tokens."""
     without = TOKEN.sub("", text)
     return any(marker in without for marker in _MARKERS)
 
@@ -84,7 +83,7 @@ def _settings(items: Iterable[str], option: str) -> dict[str, object]:
 
 
 def _typed(value: str) -> int | float | str:
-    """A whole number, else a finite number, else the text."""
+    """Returns a whole number, else a finite number, else the text."""
     if re.fullmatch(r"[-+]?[0-9]{1,1000}", value):
         return int(value)
     try:
@@ -95,7 +94,7 @@ def _typed(value: str) -> int | float | str:
 
 
 def _check_used(settings: Iterable[str], known: Collection[str]) -> None:
-    """Refuses a setting of a name that is mistyped: the workflow would run with the default."""
+    """Refuses an unknown name, because the workflow would run with the default instead."""
     unknown = [name for name in settings if name not in known]
     if unknown:
         why = "this file has no variable {!r} to set: {}"
@@ -106,7 +105,7 @@ def _check_used(settings: Iterable[str], known: Collection[str]) -> None:
 
 
 def _without_defaults(text: str) -> tuple[dict[str, object], str]:
-    """The values of the block `default-values`, and *text* with empty lines in its place."""
+    """Returns the values of the block `default-values`, and *text* with empty lines in its place."""
     block: list[str] = []
     rest: list[str] = []
     inside = found = False
@@ -137,7 +136,9 @@ def _default_values(block: str) -> dict[str, object]:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """(comments and empty lines at the top, which are not a template; empty lines in their place; those and the rest, tokens hidden)."""
+    """Returns (leading comments and empty lines, which are not a template; empty lines instead; those and the rest,
+    with tokens hidden).
+    """
     lines = text.splitlines(keepends=True)
     count = 0
     while count < len(lines) and (not lines[count].strip() or lines[count].startswith("#")):
@@ -151,10 +152,10 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _run(request: dict[str, object]) -> dict[str, Any]:
-    """What the child answers to *request* if it has no error; it has an empty environment and jinja2 as its only library."""
+    """Returns the child's answer to *request*. The child has an empty environment, and jinja2 as its only library."""
     command = [sys.executable, "-I", "-S", _CHILD, _folder_of("jinja2")]
     try:
-        done = subprocess.run(  # noqa: S603  our own program, and no word of the user in the command
+        done = subprocess.run(  # noqa: S603  the command contains no user input
             command, input=json.dumps(request).encode(), capture_output=True, timeout=START_S, env={}, check=False
         )
     except (subprocess.TimeoutExpired, OSError) as error:
@@ -181,7 +182,7 @@ def _broken(why: str, line: int | None, *, syntax: bool = False) -> InvalidInput
 
 
 def _folder_of(package: str) -> str:
-    """The folder where *package* is installed, found without importing it."""
+    """Returns the folder where *package* is installed, without importing it."""
     spec = importlib.util.find_spec(package)
     assert spec is not None, f"{package} is a dependency"
     assert spec.origin is not None, f"{package} is a package with files"

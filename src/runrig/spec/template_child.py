@@ -1,9 +1,8 @@
-"""Renders one template in a process of its own with tight limits: started by `runrig.spec.template`, never imported.
+"""Renders one template in its own process with tight limits. Started by `runrig.spec.template`, never imported.
 
-stdin: {"template", "variables"}, stdout: {"text", "used": the variables it names} or {"error", "line"}, both JSON.
-Without "variables" nothing is rendered, and "text" is left out.
-If it is too slow, the kernel kills it.
-The folder that holds jinja2 is the only argument; nothing of runrig can be imported here.
+stdin: {"template", "variables"}; stdout: {"text", "used": the variables it names} or {"error", "line"}, both JSON.
+Without "variables" it renders nothing and omits "text". The kernel kills it if it is too slow. The only argument is the
+folder of jinja2; runrig cannot be imported here.
 """
 
 import json
@@ -13,14 +12,14 @@ import sys
 import traceback
 
 CPU_S = 0.5
-WALL_S = 5.0  # a template cannot sleep: this is for a machine so busy that 0.5 s of processor time never come
+WALL_S = 5.0  # A template cannot sleep. This is for a machine too busy to give it 0.5 s of processor time.
 MEMORY_BYTES = 100 * 1024 * 1024
 OUTPUT_CHARACTERS = 1024 * 1024
 NAME = "<template>"
 
 
 def _limit() -> None:
-    """Allows from here on little time, little memory beyond the interpreter's, no files and no processes."""
+    """Limits time, memory beyond the interpreter's, files and processes from here on."""
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
@@ -30,7 +29,7 @@ def _limit() -> None:
         with open("/proc/self/statm") as statm:
             held = int(statm.read().split()[0]) * resource.getpagesize()
     except OSError:
-        held = 512 * 1024 * 1024  # not Linux: the interpreter's own share is unknown, so leave plenty
+        held = 512 * 1024 * 1024  # Not Linux: the interpreter's own share is unknown, so allow plenty.
     wanted = {resource.RLIMIT_AS: held + MEMORY_BYTES, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
     for kind, amount in wanted.items():
         most = resource.getrlimit(kind)[1]
@@ -64,19 +63,19 @@ def _render(template: str, variables: dict[str, object] | None) -> dict[str, obj
         return {"error": "it is nested too deeply", "line": None}
     except TemplateError as error:
         return {"error": error.message or type(error).__name__, "line": _line(error)}
-    except Exception as error:  # noqa: BLE001  a template can raise whatever Python can
+    except Exception as error:  # noqa: BLE001  a template can raise anything
         return {"error": f"{type(error).__name__}: {error}"[:500], "line": _line(error)}
 
 
 def _line(error: Exception) -> int | None:
-    """The line of the template that raised, which jinja2 puts into the traceback."""
+    """Returns the line of the template that raised, which jinja2 adds to the traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
     return lines[-1] if lines else None
 
 
 def main() -> None:
     sys.path.append(sys.argv[1])
-    import jinja2.meta  # loaded before the limits, so that they count the rendering alone
+    import jinja2.meta  # Imported before the limits, so that they cover only the rendering.
     import jinja2.sandbox  # noqa: F401
 
     request = json.load(sys.stdin)

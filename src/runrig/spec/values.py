@@ -1,4 +1,4 @@
-"""Small forms that a workflow or cluster file holds as text: durations, sizes, exit codes.  Each raises ValueError with a sentence."""
+"""Values written as text: durations, sizes, exit codes. Each function raises ValueError with a message."""
 
 import re
 from decimal import ROUND_CEILING, Decimal
@@ -18,7 +18,7 @@ _ISO_UNITS_S = {"w": 7 * 86400.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0
 
 
 def parse_duration(text: str) -> float:
-    """Seconds: ``90s``, ``2h``, ``500ms``, ``PT1H30M``, or a number of seconds."""
+    """Returns seconds for ``90s``, ``2h``, ``500ms``, ``PT1H30M``, or a number of seconds."""
     if text.startswith("-"):
         raise ValueError(f"{text!r} is negative: durations start at 0")
     if match := _DURATION.fullmatch(text):
@@ -41,7 +41,9 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def parse_size(text: str) -> int:
-    """Bytes, rounded up: ``4Gi``, ``1.5TiB``, ``512M``; G is Gi here, as in the reference, and a bare number is bytes."""
+    """Returns bytes, rounded up, for ``4Gi``, ``1.5TiB``, ``512M``. G means Gi, as in osmo; a bare number means
+    bytes.
+    """
     if text.startswith("-"):
         raise ValueError(f"{text!r} is negative: sizes start at 0")
     match = _SIZE.fullmatch(text)
@@ -59,7 +61,7 @@ _CODES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def parse_exit_codes(text: str) -> tuple[tuple[int, int], ...]:
-    """Ranges (first, last) of ``1,3-5,137``."""
+    """Returns the ranges (first, last) in ``1,3-5,137``."""
     ranges = []
     for part in text.split(","):
         match = _CODES.fullmatch(part.strip())

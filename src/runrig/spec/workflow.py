@@ -1,4 +1,4 @@
-"""A workflow file, already rendered → WorkflowSpec, or every problem of it at once (osmo.md 3.1-3.4, interfaces.md section 3)."""
+"""A rendered workflow file → WorkflowSpec, or all its errors (osmo.md 3.1-3.4, interfaces.md section 3)."""
 
 import dataclasses
 import hashlib
@@ -28,13 +28,13 @@ _PRIORITIES = {priority.value: priority for priority in Priority}
 
 
 def spec_hash(*parts: str | WorkflowSpec) -> str:
-    """The key of a specification: SHA-256, in hex, of its text, and of the values read from it if they say more."""
+    """Returns the key of a specification: SHA-256 in hex of its text, and of its values if they contain more."""
     text = "\0".join(part if isinstance(part, str) else repr(part) for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_workflow(text: str) -> WorkflowSpec:
-    """The workflow that *text* describes, groups after those that they wait for.  Raises InvalidInput with all problems."""
+    """Returns the workflow in *text*, groups after those they depend on. Raises InvalidInput with all errors."""
     top = root(read_yaml(text, "workflow file"))
     hints = dict.fromkeys(("name", "tasks", "groups", "timeout"), "it belongs under workflow:, indented by two spaces")
     fields = top.fields("a workflow file", _FILE, hints)
@@ -49,7 +49,7 @@ def read_workflow(text: str) -> WorkflowSpec:
 
 
 def parse_environment(items: Sequence[str]) -> dict[str, str]:
-    """The variables of ``--set-env K=V``, split at the first ``=``.  Raises InvalidInput."""
+    """Returns the variables of ``--set-env K=V``, split at the first ``=``. Raises InvalidInput."""
     environment = {}
     for item in items:
         name, equals, value = item.partition("=")
@@ -60,7 +60,7 @@ def parse_environment(items: Sequence[str]) -> dict[str, str]:
 
 
 def with_environment(spec: WorkflowSpec, env: Mapping[str, str]) -> WorkflowSpec:
-    """*spec* with *env* in every task, overriding the file."""
+    """Returns *spec* with *env* in every task, overriding the file."""
     if not env:
         return spec
     groups = []
@@ -98,7 +98,7 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
 
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:
-    """(exec, queue), in seconds."""
+    """Returns (exec, queue), in seconds."""
     field = fields.get("timeout")
     inner = field.fields("timeout", _TIMEOUT) if field else None
     if inner is None:
@@ -165,7 +165,7 @@ def _tasks(field: Field, resources: Mapping[str, Resource]) -> tuple[DraftTask, 
 
 
 def _lone_group(task: DraftTask) -> DraftGroup:
-    """The group of a task outside groups."""
+    """Returns the group of a task outside groups."""
     if _equals(task):
         spec = GroupSpec(f"{task.spec.name}-group", (task.spec,), ignore_nonlead_status=False)
         return DraftGroup(spec, task.field, (task,), named=False)
@@ -174,7 +174,9 @@ def _lone_group(task: DraftTask) -> DraftGroup:
 
 
 def _equals(task: DraftTask) -> bool:
-    """True for a lone task with a count that does not say it leads: its pods are equals, and each must succeed."""
+    """Returns True for a lone task with a count that is not marked as lead: its pods are equal, and each must
+    succeed.
+    """
     return task.spec.count is not None and not task.spec.lead
 
 
@@ -198,7 +200,7 @@ def _group(field: Field, resources: Mapping[str, Resource]) -> DraftGroup | None
 
 
 def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, ...]:
-    """*tasks* with exactly one lead; a single task leads itself."""
+    """Returns *tasks* with exactly one lead; a single task leads itself."""
     if len(tasks) == 1:
         return (dataclasses.replace(tasks[0], spec=dataclasses.replace(tasks[0].spec, lead=True)),)
     leads = [task for task in tasks if task.spec.lead]
@@ -212,7 +214,7 @@ def _with_lead(group: Field, tasks: tuple[DraftTask, ...]) -> tuple[DraftTask, .
 
 
 def _too_large(field: Field, groups: tuple[DraftGroup, ...]) -> bool:
-    """Reports more tasks or pods than one workflow may have."""
+    """Reports more tasks or pods than a workflow can have."""
     specs = [task.spec for group in groups for task in group.tasks]
     pods = sum(spec.pods for spec in specs)
     if len(specs) > MOST_TASKS:

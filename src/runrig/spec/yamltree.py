@@ -1,7 +1,7 @@
-"""YAML text → a tree of values that know where they stand, or what is wrong with the text and where.
+"""YAML text → a tree of values with positions, or what is wrong with the text and where.
 
-Built from parser events with a stack of our own, so that no text can exhaust Python's: text that is too big, too deep or
-expands without end is refused while it is read.  Scalars follow YAML 1.2: `on`, `1:30` and dates are text.
+Built from parser events with an explicit stack, so that input cannot exhaust Python's. Text that is too large, too deep
+or expands too much is refused while it is read. Scalars follow YAML 1.2: `on`, `1:30` and dates are text.
 """
 
 import re
@@ -14,9 +14,9 @@ import yaml
 from runrig.domain.errors import InvalidInput, Problem
 
 LARGEST_TEXT = 512 * 1024
-"""Bytes of one file."""
+"""Maximum bytes of a file."""
 MOST_NODES = 100_000
-"""Values in one file; an alias counts as everything it stands for."""
+"""Maximum number of values in a file; an alias counts as its whole expansion."""
 DEEPEST = 100
 MERGE_KEY = "<<"
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One key of a mapping: where the key stands, and its value."""
+    """A key of a mapping: its position and its value."""
 
     place: Place | None
     node: "Node"
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """*text*: a scalar as written, without quotes.  *place* None: it does not come from a file."""
+    """*text*: a scalar as written, without quotes. *place* None: not from a file."""
 
     value: Scalar | tuple["Node", ...] | Mapping[str, Entry]
     text: str = ""
@@ -48,14 +48,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """*problems*: faults that leave the rest readable (duplicate keys and the like)."""
+    """*problems*: errors that leave the rest readable, such as duplicate keys."""
 
     node: Node
     problems: tuple[Problem, ...] = ()
 
 
 def read_yaml(text: str, what: str = "file") -> Document:
-    """The only document of *text*.  Raises InvalidInput where the text cannot be read as one; *what* names it there."""
+    """Returns the only document of *text*. Raises InvalidInput for unreadable text; *what* names it in the message."""
     checked = checked_text(text, what)
     reader = _Reader(what)
     for event in _events(checked):
@@ -66,9 +66,10 @@ def read_yaml(text: str, what: str = "file") -> Document:
 
 
 def read_documents(text: str, what: str, largest: int) -> tuple[Document, ...]:
-    """All documents of *text*; an empty one holds None.  Raises an InvalidInput that names the document, from 1.
+    """Returns all documents of *text*; an empty one contains None. Raises InvalidInput with the number of the document,
+    from 1.
 
-    *largest*: bytes allowed.  Aliases may expand to about as many values as the text has characters.
+    *largest*: maximum bytes. Aliases can expand to about as many values as the text has characters.
     """
     checked = checked_text(text, what, largest)
     left = MOST_NODES + len(checked)
@@ -92,7 +93,7 @@ def read_documents(text: str, what: str, largest: int) -> tuple[Document, ...]:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """The events of the parser.  Raises InvalidInput where it cannot go on."""
+    """Yields the events of the parser. Raises InvalidInput where it fails."""
     try:
         yield from yaml.parse(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -102,7 +103,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def node_of(value: object) -> Node:
-    """A JSON value as a tree without places.  Types that JSON lacks become text."""
+    """Returns a JSON value as a tree without positions. Types that JSON lacks become text."""
     if isinstance(value, Mapping):
         return Node({str(key): Entry(None, node_of(item)) for key, item in value.items()})
     if isinstance(value, list | tuple):
@@ -115,7 +116,7 @@ def node_of(value: object) -> Node:
 
 
 def plain(node: Node) -> Any:
-    """The tree as dicts, lists and scalars."""
+    """Returns the tree as dicts, lists and scalars."""
     if isinstance(node.value, Mapping):
         return {key: plain(entry.node) for key, entry in node.value.items()}
     if isinstance(node.value, tuple):
@@ -124,7 +125,7 @@ def plain(node: Node) -> Any:
 
 
 def decoded(data: bytes, what: str = "file") -> str:
-    """The text of *data*; raises InvalidInput if it is not UTF-8 (a picture, an archive)."""
+    """Returns the text of *data*. Raises InvalidInput unless it is UTF-8 (a picture, an archive)."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -137,7 +138,9 @@ _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0001000
 
 
 def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
-    """*text* without a byte order mark; raises InvalidInput if it is too long or has characters that YAML forbids."""
+    """Returns *text* without a byte order mark. Raises InvalidInput if it is too long or has characters that YAML
+    forbids.
+    """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > largest:
         raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {largest:,} are read")
@@ -156,7 +159,7 @@ def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end is still to come.  *size*: nodes so far, itself included."""
+    """A list or mapping that is not complete yet. *size*: nodes so far, including itself."""
 
     place: Place
     anchor: str | None
@@ -220,7 +223,7 @@ class _Reader:
         self._add(Node(node.value, node.text, _place(event)), size, None)
 
     def _add(self, node: Node, size: int, anchor: str | None, counted: bool = False) -> None:
-        """Adds *node* at the current position.  *counted*: its parts were counted when they were added."""
+        """Adds *node* at the current position. *counted*: its parts were counted when they were added."""
         self.nodes += 1 if counted else size
         if self.nodes > self._most:
             message = f"the {self._what} unfolds to more than {self._most:,} values. Use fewer aliases."
@@ -293,7 +296,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 
 
 def _resolved(text: str) -> Scalar:
-    """The value of an unquoted scalar."""
+    """Returns the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):
@@ -320,7 +323,7 @@ def _unreadable(error: yaml.MarkedYAMLError, text: str) -> InvalidInput:
 
 
 def _explained(error: yaml.MarkedYAMLError, text: str, mark: yaml.Mark) -> str:
-    """The parser's words, or ours for a well-known slip."""
+    """Returns the parser's message, or a clearer one for a common mistake."""
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if line[mark.column : mark.column + 1] == "\t":
