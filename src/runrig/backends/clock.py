@@ -1,7 +1,7 @@
-"""The time of the server: that of the machine's clock at the start, and from then on what has passed.
+"""The server's time: the system clock at the start, then elapsed time.
 
-A clock that is put forward or back must not end a task that is limited to an hour, delete what is kept for 90 days, or let new work
-go before older work.  So after the start the machine's clock (the *wall clock*) is only compared with, until somebody accepts it.
+Setting the clock forward or back must not end a task with a run time limit, delete data early, or reorder the queue. So
+after the start the system clock (the *wall clock*) is only compared, until an administrator accepts it.
 """
 
 import math
@@ -12,20 +12,20 @@ from pathlib import Path
 from runrig.domain.errors import ServerFault
 
 MOST_OFF_S = 60.0
-"""So far may the wall clock be from the server's time; beyond, it is not believed."""
+"""Seconds by which the wall clock can differ from the server's time before it is no longer trusted."""
 LONGEST_GAP_S = 86_400.0
-"""So far may the wall clock be beyond the end of the log when a server starts."""
+"""Seconds by which the wall clock can be past the end of the log when a server starts."""
 
 
 def _since_boot() -> float:
-    """Seconds that have passed, those in which the machine slept included."""
+    """Returns the seconds since boot, including sleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class ServerClock:
-    """*wall*: seconds since the epoch, as the machine says.  *elapsed*: seconds since some moment; nobody can put it back.
+    """*wall*: the system clock, in seconds since the epoch. *elapsed*: seconds since some moment, never set back.
 
-    *kept*: a file that remembers, for the next start, how far behind the machine's clock was when somebody accepted that.
+    *kept*: a file with the accepted difference, by which the system clock was behind, for the next start.
     """
 
     def __init__(
@@ -42,10 +42,11 @@ class ServerClock:
         self._gap_s = 0.0
 
     def resume(self, last: float | None, *, busy: bool) -> None:
-        """Goes on from *last*, the end of the log; None: it is empty.  Never back, and not over a gap of more than a day while *busy*.
+        """Continues from *last*, the end of the log; None: it is empty. Never goes back, nor over a gap of more than a
+        day while *busy*.
 
-        *busy*: there is work whose limits the gap would count for.  Without any, the time is that of the wall clock, and only doubted.
-        A wall clock that is still behind, by what was accepted before, goes on as one that is right.
+        *busy*: there are workflows whose limits the gap would count for. Otherwise the wall clock's time is used, with
+        a warning. A wall clock that is behind by the accepted amount counts as correct.
         """
         if last is None:
             return
@@ -65,7 +66,7 @@ class ServerClock:
 
     @property
     def difference_s(self) -> float:
-        """How far the wall clock is ahead of the server's time; negative: behind."""
+        """Returns how many seconds the wall clock is ahead of the server's time; negative: behind."""
         return self._wall() - self.now()
 
     @property
@@ -78,14 +79,16 @@ class ServerClock:
         return f"the system clock is {_span(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} the server's time"
 
     def accept(self) -> None:
-        """Takes the wall clock's time if it is later; if it is earlier the server's goes on, and the difference is no news."""
+        """Takes the wall clock's time if it is later. If it is earlier, keeps the server's time and records the
+        difference as accepted.
+        """
         self._begin_s = max(self._begin_s, self._wall() - self._elapsed())
         self._accepted_s = min(0.0, self.difference_s)
         self._gap_s = 0.0
         self._keep(self._accepted_s)
 
     def _accepted_before(self) -> float:
-        """0 if nothing was, or the file does not say."""
+        """Returns the accepted seconds; 0 if none, or if the file is invalid."""
         try:
             found = 0.0 if self._kept is None else float(self._kept.read_text(encoding="ascii"))
         except (OSError, ValueError):
@@ -93,7 +96,7 @@ class ServerClock:
         return found if -math.inf < found < 0 else 0.0
 
     def _keep(self, accepted_s: float) -> None:
-        """Writes the file, whole or not at all; without one for 0.  Raises ServerFault if that cannot be done."""
+        """Writes the file atomically, or removes it for 0. Raises ServerFault."""
         if self._kept is None:
             return
         try:
@@ -111,7 +114,7 @@ class ServerClock:
 
 
 def _span(seconds: float) -> str:
-    """In the largest unit in which it is at least two."""
+    """Formats a duration in the largest unit that gives at least 2."""
     for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

@@ -1,7 +1,7 @@
-"""The simulated backend: a virtual cluster, where a task is nothing but the time at which it ends, and its clock.
+"""The simulated backend: a virtual cluster in which a task is only the time at which it ends, and its clock.
 
-Both survive a restart of the server: virtual time goes on while it is down, as real tasks would.  Servers that take turns share
-one folder: the leader claims it with its epoch, and later writes by a server of an earlier epoch are refused.
+Both survive a restart: virtual time continues while the server is down, as real tasks would. Servers that take turns
+share a folder: the leader claims it with its epoch, and writes by servers of earlier epochs are refused.
 """
 
 import contextlib
@@ -27,18 +27,18 @@ DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
 LONGEST_GRACE_S = 1.0
 STOPPED = 143
-"""128 + SIGTERM: the exit code of a task that was asked to stop."""
+"""128 + SIGTERM: exit code of a task that was asked to stop."""
 
 _SHORTEST_WAIT_S = 0.005
 _FEWEST_LINES = 1_000
-"""As many changes may be appended to the file of a few tasks."""
+"""Minimum changes appended to the file before it is rewritten."""
 _NOTE = "This task is simulated. Nothing ran, so there is no output.\n"
 
 
 class SimulatedClock:
-    """Virtual seconds since the epoch: they start at the real time of the first start, and go *speed* times as fast.
+    """Virtual seconds since the epoch, starting at the real time of the first start, *speed* times as fast.
 
-    With a *folder* it goes on from there after a restart, also with another speed.  It never goes back.
+    With a *folder* it continues after a restart, even at another speed. Never goes back.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class SimulatedClock:
 
     difference_s = 0.0
     doubt: str | None = None
-    """Its time is virtual: it says nothing about the machine's clock."""
+    """None, because virtual time does not depend on the system clock."""
 
     def accept(self) -> None:
-        """There is nothing to accept."""
+        """Does nothing: there is nothing to accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A task that runs: it ends at *end* with *exit_code*; *stopped*: because it was asked to.
+    """A running task that ends at *end* with *exit_code*; *stopped*: because it was asked to.
 
-    *workflow*: the uuid of its workflow, "" where an earlier version wrote it.
+    *workflow*: the uuid of its workflow, "" if an earlier version wrote it.
     """
 
     end: float
@@ -85,13 +85,14 @@ class _Run:
 
 
 _Changes = Mapping[TaskKey, _Run | None]
-"""Tasks that run from now on, or otherwise than before; None: they are gone."""
+"""New or changed tasks; None: removed."""
 
 
 class SimulatedBackend:
-    """Tasks run at once and end with 0 after their duration (*clock* seconds), or with 143 when they are stopped.
+    """Tasks start immediately and end with 0 after their duration (in *clock* seconds), or with 143 when they are
+    stopped.
 
-    *folder* None: in memory only.  `wait` takes seconds of *clock*.  *epoch*: the server's; None: there is only one server.
+    *folder* None: in memory only. `wait` takes *clock* seconds. *epoch*: of this server; None: there is only one.
     """
 
     name = "simulated"
@@ -117,11 +118,11 @@ class SimulatedBackend:
         self._lines_left = 0
         self._ended: dict[TaskKey, TaskFact] = {}
         self._asked: frozenset[TaskKey] = frozenset()
-        """To stop."""
+        """Asked to stop."""
         self._ends = _ends_of(self._runs)
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
-        """Nothing runs that could be handed one."""
+        """Does nothing: no process runs that could use one."""
 
     def observe(self) -> Observation:
         with self._lock:
@@ -131,7 +132,7 @@ class SimulatedBackend:
             return Observation(dict(self._ended), nodes, running=set(self._runs).difference(self._ended))
 
     def _end(self, now: float) -> None:
-        """Notes who has ended by *now*."""
+        """Records which tasks have ended by *now*."""
         while self._next_end() <= now:
             _, key = heappop(self._ends)
             run = self._runs[key]
@@ -139,7 +140,7 @@ class SimulatedBackend:
             self._ended[key] = TaskFact(Phase.ENDED, run.exit_code, by_itself=by_itself)
 
     def _next_end(self) -> float:
-        """When the next of those ends that were not noted; drops places of runs that are gone, or end at another time since."""
+        """Returns when the next task ends. Drops entries of tasks that were removed or rescheduled."""
         while self._ends:
             end, key = self._ends[0]
             if (run := self._runs.get(key)) is not None and run.end == end:
@@ -150,7 +151,7 @@ class SimulatedBackend:
     def sync(self, desired: Desired) -> None:
         with self._lock:
             now = self._clock.now()
-            if self._read:  # who had been asked to stop is not known
+            if self._read:  # Which tasks had been asked to stop is unknown.
                 self._take_keys_of(desired)
             else:
                 self._end(now)
@@ -166,13 +167,13 @@ class SimulatedBackend:
                 if run is not None:
                     heappush(self._ends, (run.end, key))
             if len(self._ends) > 2 * len(self._runs) + _FEWEST_LINES:
-                self._ends = _ends_of(self._runs)  # most were stopped before their time
+                self._ends = _ends_of(self._runs)  # Most were stopped early.
         self._woken.set()
 
     def _take_keys_of(self, desired: Desired) -> None:
-        """From now on a lookup finds the very same key, and compares no text: several times as fast for those who all run on.
+        """Reuses the keys of *desired*, so that lookups compare identity, not text: several times as fast.
 
-        Forgets what was read of other workflows that had the same ids.
+        Drops runs of other workflows that had the same ids.
         """
         for key, launch in {**desired.run, **desired.stop}.items():
             if (run := self._runs.pop(key, None)) is not None and run.workflow in ("", launch.workflow_uuid):
@@ -180,7 +181,7 @@ class SimulatedBackend:
         self._read = False
 
     def _store(self, changes: _Changes) -> None:
-        """Appends *changes* to the file of all runs; writes it anew once that is as much as there are runs."""
+        """Appends *changes* to the file of all runs. Rewrites it once the changes outnumber the runs."""
         if self._folder is None:
             return
         path = self._folder / "tasks.json"
@@ -205,7 +206,7 @@ class SimulatedBackend:
         self._woken.set()
 
     def output(self, key: TaskKey) -> Output | None:  # noqa: ARG002 - one note for all
-        """A file with a note; None without a folder."""
+        """Returns a file with a note; None without a folder."""
         if self._folder is None:
             return None
         path = self._folder / "simulated.log"
@@ -213,10 +214,10 @@ class SimulatedBackend:
             _replace(path, _NOTE)
         return Output(LogFile(str(path.parent), path.name))
 
-    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
         return ()
 
-    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster
         return ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:  # noqa: ARG002
@@ -226,10 +227,10 @@ class SimulatedBackend:
         raise _nothing_there(key)
 
     def discard(self, workflow: str) -> None:
-        """Nothing to remove: the one note is shared by all workflows."""
+        """Does nothing: the note is shared by all workflows."""
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
     def _claim(self) -> None:
         if self._epoch is not None:
@@ -244,11 +245,11 @@ class SimulatedBackend:
             raise Unavailable(
                 f"a newer leader controls the tasks (epoch {claimed}, this server {self._epoch}). Try again"
             )
-        if claimed < self._epoch:  # stopped before it could claim, and woken too late
+        if claimed < self._epoch:  # Paused before it could claim, and resumed too late.
             self._claim()
 
     def _changes(self, desired: Desired, now: float) -> _Changes:
-        """Returns what *desired* changes; tasks that it neither runs nor stops are gone at once."""
+        """Returns what *desired* changes; tasks that it neither runs nor stops are removed immediately."""
         runs = self._runs
         changes: dict[TaskKey, _Run | None] = dict.fromkeys(sorted(set(runs).difference(desired.run, desired.stop)))
         for key in sorted(set(desired.run).difference(runs)):
@@ -279,19 +280,19 @@ def _carry_out(changes: _Changes, runs: dict[TaskKey, _Run]) -> None:
 
 
 def _ends_of(runs: Mapping[TaskKey, _Run]) -> list[tuple[float, TaskKey]]:
-    """A heap of when they end."""
+    """Returns a heap of their end times."""
     ends = [(run.end, key) for key, run in runs.items()]
     heapify(ends)
     return ends
 
 
 def _as_json(key: TaskKey, run: _Run | None) -> list[Any]:
-    """*run* None: it is gone."""
+    """*run* None: removed."""
     return [list(key)] if run is None else [list(key), run.end, run.exit_code, run.workflow]
 
 
 def _read_runs(folder: Path | None) -> dict[TaskKey, _Run]:
-    """A list of all, then a line for each change; a last line without an end was cut off and counts for nothing."""
+    """Reads a list of all runs, then a line per change. Ignores an incomplete last line."""
     runs: dict[TaskKey, _Run] = {}
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
@@ -302,7 +303,7 @@ def _read_runs(folder: Path | None) -> dict[TaskKey, _Run]:
 
 
 def _read(folder: Path | None, name: str) -> Any:
-    """The content that `_write` wrote; None if there is none."""
+    """Returns what `_write` wrote; None if there is nothing."""
     if folder is not None:
         with contextlib.suppress(FileNotFoundError):
             return json.loads((folder / name).read_text(encoding="utf-8"))
@@ -315,7 +316,7 @@ def _write(folder: Path | None, name: str, value: object) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes *text* to *path*, whole or not at all; makes its folder."""
+    """Writes *text* to *path* atomically; creates the folder."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, encoding="utf-8")
@@ -323,5 +324,5 @@ def _replace(path: Path, text: str) -> None:
 
 
 def stand_in_nodes(gpus: int = DEFAULT_GPUS) -> tuple[Node, ...]:
-    """One node, for a cluster that declares none."""
+    """Returns one node, for a cluster that declares none."""
     return (Node("n0", {GPU: gpus}),)

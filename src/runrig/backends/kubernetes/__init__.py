@@ -1,1 +1,1 @@
-"""A cluster of Kubernetes, with KAI Scheduler to bind gangs whole."""
+"""A Kubernetes cluster in which KAI Scheduler binds whole gangs."""

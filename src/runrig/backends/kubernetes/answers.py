@@ -1,6 +1,6 @@
-"""Answers of the API server: as objects, as a stream that another thread can end, or as an error that says what to do.
+"""Responses of the API server: as objects, as a stream that another thread can end, or as an error with a way out.
 
-What may pass by itself is Unavailable, with `retry_after_s` in its details if the server gave it; a plain no is a Refusal.
+Failures that may pass are Unavailable, with `retry_after_s` in the details if the server sent it; others are a Refusal.
 """
 
 import contextlib
@@ -21,15 +21,17 @@ T = TypeVar("T")
 
 _MAY_PASS = {401, 408, 429}
 _TOO_LARGE = ("request is too large", "message larger than max")
-"""How the database behind the API server names a version of an object."""
+"""Messages of the API server for an object that is too large."""
 _WORDS = 500
 _WAY_OUT = "Grant runrig the permissions in docs/kubernetes.md (deploy/kubernetes/rbac.yaml)"
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds, seconds, times: a dead peer is noticed within a minute, even on a silent connection."""
+"""Seconds, seconds, count: detects a dead peer within a minute, even on a silent connection."""
 
 
 class Refusal(Exception):
-    """The API server says no: *status* 400, 403, 404, 409, 410, 422 and so on, *reason*: its word for it; *message*: its sentence."""
+    """A rejection by the API server. *status*: 400, 403, 404, 409, 410, 422 and so on. *reason*: its code. *message*:
+    its text.
+    """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
@@ -40,23 +42,25 @@ class Refusal(Exception):
 
     @property
     def final(self) -> bool:
-        """True if asking again would give the same answer for this object; rights, quotas and webhooks may change."""
+        """Returns True if a retry would give the same answer for this object. Permissions, quotas and webhooks can
+        change.
+        """
         passes = self.lacks_right or self.over_quota or "is being terminated" in self.message
         return self.status in (400, 413, 422) or (self.status == 403 and not passes)
 
     @property
     def lacks_right(self) -> bool:
-        """True if it is about who asks, not about the object."""
+        """Returns True if it concerns the caller's permissions, not the object."""
         return self.status == 403 and "is forbidden: User " in self.message
 
     @property
     def over_quota(self) -> bool:
-        """True if a ResourceQuota of the namespace is full."""
+        """Returns True if a ResourceQuota of the namespace is full."""
         return self.status == 403 and "exceeded quota" in self.message
 
 
 class Stream(Generic[T]):
-    """An answer that arrives bit by bit.  Raises Unavailable where it breaks off; after `close` it just ends."""
+    """A response that arrives in pieces. Raises Unavailable if it breaks off; ends normally after `close`."""
 
     def __init__(self, url: str, response: httpx2.Response, read: Callable[[Iterator[bytes]], Iterator[T]]) -> None:
         self._url, self._response = url, response
@@ -87,7 +91,7 @@ class Stream(Generic[T]):
                 raise unanswered(self._url, error) from None
 
     def close(self) -> None:
-        """Ends a reader that waits for more, from any thread."""
+        """Ends a waiting reader, from any thread."""
         self._closed = True
         # Closing a socket does not wake its reader; shutting it down does.
         with contextlib.suppress(OSError):
@@ -97,10 +101,10 @@ class Stream(Generic[T]):
 
 
 def events(chunks: Iterator[bytes]) -> Iterator[Batch]:
-    """Events of a watch, in batches as they arrive.  Raises Refusal or Unavailable for an error event."""
+    """Yields the events of a watch in batches as they arrive. Raises Refusal or Unavailable for an error event."""
     rest = b""
     for chunk in chunks:
-        # By hand: a line of JSON may hold what `splitlines` takes for a line end, such as U+0085.
+        # Split by hand: `splitlines` also splits at characters that JSON allows in a line, such as U+0085.
         *lines, rest = (rest + chunk).split(b"\n")
         if batch := [_event(line) for line in lines if line]:
             yield batch
@@ -115,7 +119,7 @@ def _event(line: bytes) -> Event:
 
 
 def lean(each: Object) -> Object:
-    """*each* without `managedFields`, which are half of an object and which nobody reads."""
+    """Returns *each* without `managedFields`, which take half of an object and are never used."""
     each["metadata"].pop("managedFields", None)
     return each
 
@@ -131,7 +135,7 @@ def decoded(content: bytes) -> Any:
 
 
 def refused(response: httpx2.Response) -> RunrigError | Refusal:
-    """The error in an answer as one of ours."""
+    """Returns the error in a response as a RunrigError or Refusal."""
     try:
         said = json.loads(response.content)
     except ValueError:
@@ -149,12 +153,12 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
             "Log in to the cluster again"
         )
     if status == 500 and "failed to create typed patch object" in message:
-        # An unknown field: not a fault of the server, though it says so.
+        # An unknown field: reported as a server error, but it is not one.
         return Refusal(400, "BadRequest", message)
     if status == 500 and any(words in message for words in _TOO_LARGE):
         return Refusal(413, "RequestEntityTooLarge", message)
     if status == 500 and "failed calling webhook" in message:
-        # One webhook is down, and with it some objects of one kind.
+        # One webhook is down, so only some objects of one kind are affected.
         return Refusal(status, "InternalError", message)
     if status in _MAY_PASS or status >= 500:
         return Unavailable(f"the API server is temporarily unavailable ({status}): {message}", _told(retry_after))
@@ -162,7 +166,7 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
 
 
 def unanswered(url: str, error: Exception) -> Unavailable:
-    """The error for an answer that did not come, or not completely."""
+    """Returns the error for a missing or incomplete response."""
     words: Mapping[type, str] = {
         httpx2.ConnectTimeout: "connection timed out",
         httpx2.ReadTimeout: "response timed out",
@@ -174,7 +178,7 @@ def unanswered(url: str, error: Exception) -> Unavailable:
 
 
 def _told(retry_after: Any) -> Mapping[str, object]:
-    """The seconds as details of an error; a date, which the header may also hold, is ignored."""
+    """Returns the seconds as details of an error. Ignores a date, which the header can also contain."""
     try:
         return {"retry_after_s": float(retry_after)}
     except (TypeError, ValueError):

@@ -1,6 +1,7 @@
-"""Makes the cluster as wanted: creates, repairs and removes objects in an order that never lets half a gang start.
+"""Brings the cluster to the desired state: creates, repairs and removes objects in an order that never starts half a
+gang.
 
-Level-triggered: running it many times has the effect of once, also after a server stopped in the middle.
+Level-triggered: repeating it changes nothing, even after a server stopped in the middle.
 """
 
 import logging
@@ -31,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Gang:
-    """*pods*: what its pods are made from; *before*: objects made before its pod group; *group*: the pod group for *alive* pods."""
+    """*pods*: templates of its pods. *before*: objects created before its pod group. *group*: the pod group for *alive*
+    pods.
+    """
 
     pods: GangPods
     before: tuple[Object, ...]
@@ -39,7 +42,7 @@ class _Gang:
     group: Object = field(default_factory=dict)
 
     def objects(self, launches: Iterable[Launch]) -> tuple[Object, ...]:
-        """All objects but the pods.  *launches*: the attempts to run."""
+        """Returns all objects except pods. *launches*: attempts to run."""
         alive = Counter(self.pods.leaf(launch.spec, launch.index) for launch in launches)
         if alive != self.alive:
             self.alive, self.group = alive, objects.pod_group(self.pods, alive)
@@ -48,7 +51,9 @@ class _Gang:
 
 @dataclass(slots=True)
 class Wanted:
-    """*desired* with the objects of its gangs, made on demand.  *impossible*: attempts that no cluster takes, and why."""
+    """*desired* with the objects of its gangs, built on demand. *impossible*: attempts that no cluster can run, with
+    the reason.
+    """
 
     desired: Desired
     settings: Settings
@@ -57,7 +62,7 @@ class Wanted:
     """Gangs by uuid."""
 
     def after(self, desired: Desired, settings: Settings) -> "Wanted":
-        """The next wanted state, reusing what is still valid of this one."""
+        """Returns the next desired state, reusing the parts of this one that are still valid."""
         uuids = {gang.uuid for gang in desired.gangs.values()} if settings == self.settings else set()
         keys = {*desired.run, *desired.stop}
         return Wanted(
@@ -68,7 +73,7 @@ class Wanted:
         )
 
     def gang(self, id: str) -> _Gang:
-        """Raises ValueError for a gang that no cluster takes, or that can no longer be expressed since its pool changed."""
+        """Raises ValueError for a gang that no cluster can run, or that the changed pool can no longer express."""
         gang = self.desired.gangs[id]
         known = self.gangs.get(gang.uuid)
         if known is None:
@@ -77,7 +82,7 @@ class Wanted:
         return known
 
     def _begun(self, gang: GangLaunch) -> bool:
-        """Asked only where a credential does not open: it looks at all that runs."""
+        """Called only if a credential does not open, because it scans all running attempts."""
         run = self.desired.run
         return any(key in run and run[key].gang == gang.id for key in self.desired.running)
 
@@ -86,10 +91,10 @@ class Wanted:
 
 
 class Held:
-    """Calls that the API server refused in the last round, to be tried again.
+    """Calls that the API server refused in the last round, to be retried.
 
-    *begun*: gangs with a pod that has run.  *gangs*: id → the words of the refusal; "" stands for objects that all gangs need.
-    *refused*: gangs that it takes in part at most and that have not begun (law T7).  *said*: all refusals.
+    *begun*: gangs with a pod that has run. *gangs*: id → message of the refusal; "" stands for objects that all gangs
+    need. *refused*: gangs that were accepted in part at most and have not begun (rule T7). *said*: all refusals.
     """
 
     def __init__(self, begun: Collection[str] = ()) -> None:
@@ -105,9 +110,9 @@ class Held:
 
 
 class Maker:
-    """*leads*: whether this server still does, by a clock that went on while it slept.
+    """*leads*: whether this server still leads, by a clock that runs during sleep.
 
-    *let_go*: removes a pod that is done with, in its own time.
+    *let_go*: removes a finished pod in the background.
     """
 
     def __init__(
@@ -124,15 +129,15 @@ class Maker:
         self._leads = leads
         self._let_go = let_go
         self._right: dict[tuple[str, str, str], tuple[str, Object]] = {}
-        """Objects found as they should be: their version then, and what they should be."""
+        """Objects last found correct: their version, and the desired object."""
         self._kept = 0
         self.held = Held()
-        """What was refused in the last round."""
+        """Refusals of the last round."""
 
     def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
-        """*made*: attempts that have had a pod; those that get one here are added.
+        """*made*: attempts that have had a pod; new ones are added.
 
-        Does all it can.  Raises Unavailable if the API server did not answer; what it refused is in `held`.
+        Does as much as possible. Raises Unavailable if the API server did not answer; refusals are in `held`.
         """
         trouble: list[Unavailable] = []
         desired = wanted.desired
@@ -162,7 +167,7 @@ class Maker:
         return refused
 
     def _forget(self) -> None:
-        """Forgets objects that no longer exist, from time to time."""
+        """Drops objects that no longer exist, at intervals."""
         if len(self._right) > 2 * self._kept + _FEW:
             self._right = {id: right for id, right in self._right.items() if self._view.has(id)}
             self._kept = len(self._right)
@@ -170,7 +175,7 @@ class Maker:
     # ------------------------------------------------------------ queues, topologies, priority classes
 
     def _cluster_wide(self, wanted: Wanted, held: Held) -> None:
-        """Puts cluster-wide objects, parents before children.  Without a pool nothing is wanted yet."""
+        """Applies cluster-wide objects, parents before children. Without a pool there are none yet."""
         if not wanted.desired.pools:
             return
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
@@ -179,7 +184,7 @@ class Maker:
                 held.note("", refused)
 
     def _put(self, each: Object) -> None:
-        """Creates *each*, or makes it as it should be."""
+        """Creates *each*, or updates it to match."""
         there = self._view.there(each)
         if there is not None and self._is_right(each, there):
             return
@@ -187,7 +192,7 @@ class Maker:
         if known is not None and known[1] == each:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
-            self._remove(there)  # its levels cannot be changed, only made anew
+            self._remove(there)  # Its levels cannot be changed, only recreated.
         self._view.note(self._told(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
@@ -202,7 +207,7 @@ class Maker:
     # ------------------------------------------------------------ gangs
 
     def _stop(self, wanted: Wanted, held: Held) -> None:
-        """Tells pods to end, with their grace; an ended pod stays until the engine has seen its end."""
+        """Deletes pods with their grace period. An ended pod stays until the engine has seen its end."""
         calls = []
         for launch in wanted.desired.stop.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
@@ -214,7 +219,7 @@ class Maker:
         self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
     def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
-        """Makes the objects that a gang needs, then its pods: KAI starts none before all are there."""
+        """Creates the objects that a gang needs, then its pods: KAI starts none before all exist."""
         running: dict[str, list[Launch]] = defaultdict(list)
         for launch in wanted.desired.run.values():
             running[launch.gang].append(launch)
@@ -237,7 +242,7 @@ class Maker:
             self._all(pods, held)
 
     def _missing(self, wanted: Wanted, made: set[TaskKey]) -> Mapping[str, list[Launch]]:
-        """Gang → attempts that have no pod and never had one."""
+        """Returns gang → attempts that have never had a pod."""
         found: dict[str, list[Launch]] = defaultdict(list)
         ours = self._view.ours
         for key, launch in wanted.desired.run.items():
@@ -248,7 +253,7 @@ class Maker:
         return found
 
     def _mended(self, wanted: Wanted) -> Iterator[Callable[[], None]]:
-        """Yields calls that repair pods changed by somebody else since the last round."""
+        """Yields calls that repair pods changed by others since the last round."""
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is None or "deletionTimestamp" in pod["metadata"]:
@@ -258,7 +263,7 @@ class Maker:
                 continue
             try:
                 made = wanted.gang(launch.gang).pods.pod(launch)
-            except ValueError:  # made by another version of runrig: leave it as it is
+            except ValueError:  # Created by another version of runrig: left as it is.
                 continue
             patch = _mending(made["metadata"], pod["metadata"])
             if patch:
@@ -279,7 +284,7 @@ class Maker:
         ready: set[str],
         held: Held,
     ) -> None:
-        """Makes all objects of a gang but its pods.  A gang that no cluster takes is marked, with the words of the refusal."""
+        """Creates all objects of a gang except its pods. Records the message if the cluster rejects the gang."""
         try:
             for each in wanted.gang(id).objects(launches):
                 self._put(each)
@@ -290,7 +295,7 @@ class Maker:
             wanted.impossible |= {launch.key: str(error) for launch in missing}
         except RunrigError:
             raise
-        except Exception as error:  # noqa: BLE001 - one gang must not stop all others
+        except Exception as error:  # noqa: BLE001 - one gang must not block the others
             _log.exception("event=gang_not_made gang=%s", id)
             wanted.impossible |= {launch.key: f"runrig could not create its objects: {error!r}" for launch in missing}
         else:
@@ -312,7 +317,7 @@ class Maker:
     # ------------------------------------------------------------ what is finished
 
     def _finish(self, wanted: Wanted) -> None:
-        """Removes pods that nobody wants any more, except those that a later leader made."""
+        """Removes pods that are no longer needed, except those created by a later leader."""
         run, stop = wanted.desired.run, wanted.desired.stop
         kept = {wanted.pod_name(launch) for launch in (*run.values(), *stop.values())}
         for name, pod in self._view.ours.items():
@@ -320,7 +325,7 @@ class Maker:
                 self._let_go(pod)
 
     def _prune(self, wanted: Wanted, held: Held) -> None:
-        """Removes objects of gangs that are gone with their pods, and queues and topologies of pools that are gone."""
+        """Removes objects of gangs without pods, and queues and topologies of deleted pools."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
         gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._view.ours.values()}
         term = wanted.settings.epoch or 0
@@ -334,8 +339,9 @@ class Maker:
         self._all([partial(self._remove, each) for each in gone], held)
 
     def _pools_that_went(self, wanted: Wanted) -> Iterator[Object]:
-        """A queue stays while it has a pod group or a child queue: its webhook insists, and KAI takes a child without its parent
-        for gone."""
+        """Yields queues without a pod group or child queue. The webhook requires that, and KAI treats a child without
+        its parent as deleted.
+        """
         made = objects.cluster_objects(wanted.desired.pools, wanted.settings.namespace)
         kept = {names.wanted_id(each) for each in made}
         kept |= {("Queue", "", group["spec"].get("queue", "")) for group in self._view.all_of("PodGroup")}
@@ -349,15 +355,15 @@ class Maker:
         self._told(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
 
     def _told(self, call: Callable[[], T]) -> T:
-        """Makes *call* while this server leads."""
+        """Runs *call* while this server leads."""
         if not self._leads():
-            # A server that slept here may have a successor, and may take for drift, or for missing, what the successor wants.
+            # After a sleep another server may lead, and its changes would look like drift or missing objects.
             raise Unavailable("this server is no longer the leader, so it changes nothing")
         return call()
 
 
 def _stage(each: Object) -> tuple[int, int]:
-    """The order of creation: priority classes, then queues from the root down, then topologies."""
+    """Returns the order of creation: priority classes, then queues from the root down, then topologies."""
     if each["kind"] == "Queue":
         parent = each["spec"].get("parentQueue")
         return 1, 0 if parent is None else 1 if parent.startswith("osmo-default-") else 2
@@ -365,7 +371,7 @@ def _stage(each: Object) -> tuple[int, int]:
 
 
 def _mending(wanted: Object, there: Object) -> Object:
-    """The part of *wanted* that *there* lacks or contradicts; the epoch does not count."""
+    """Returns the part of *wanted* that is missing or different in *there*, ignoring the epoch."""
     patch: Object = {}
     for part in _OURS_TO_SAY:
         has = there.get(part) or {}
@@ -385,6 +391,6 @@ def _alive(pod: Object) -> bool:
 
 
 def _ends_within(pod: Object, grace_s: float) -> bool:
-    """True if it has already been told to end, with no more grace than *grace_s*."""
+    """Returns True if it is already being deleted with at most *grace_s*."""
     meta: Mapping[str, Any] = pod["metadata"]
     return "deletionTimestamp" in meta and float(meta.get("deletionGracePeriodSeconds") or 0) <= max(1.0, grace_s)

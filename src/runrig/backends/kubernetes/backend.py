@@ -1,7 +1,7 @@
-"""The kubernetes backend: runrig decides who runs where, KAI Scheduler binds gangs whole, Kubernetes runs the pods.
+"""The kubernetes backend: runrig decides placement, KAI Scheduler binds whole gangs, Kubernetes runs the pods.
 
-All that matters is in the cluster: a pod carries the key of its attempt, and our finalizer keeps it until its end and its output
-are known.  Memory holds only what watches report and what is wanted.
+All important state is in the cluster: a pod carries the key of its attempt, and runrig's finalizer keeps it until its
+end and output are recorded. Memory holds only the watched objects and the desired state.
 """
 
 import logging
@@ -47,24 +47,24 @@ Object = dict[str, Any]
 
 RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
 _LONGEST_WAIT_S = 30.0
-"""Some states of pods are given up after a time, never sooner than this."""
+"""Some pod states time out; they are noticed within this many seconds."""
 _AGAIN_S = 5.0
-"""How often refused calls are repeated and missing output is asked for again."""
+"""Seconds between retries of refused calls and of missing output."""
 _CALM_S = 0.02
-"""How long the first event of a burst waits for the others."""
+"""Seconds to wait for more events of a burst."""
 _UNDERTAKERS = 8
 _SILENT_NODE_S = 60.0
 _SCHEDULED = "Scheduled"
-"""The reason of an event that only names the node."""
+"""Reason of an event that only names the node."""
 
 _log = logging.getLogger(__name__)
 
 
 class KubernetesBackend:
-    """*claim*: on *namespace*; pods that a leader of a later term made are left alone.  *leads*: tells whether this server still leads.
+    """*claim*: of *namespace*; pods created by a later leader are left alone. *leads*: whether this server still leads.
 
-    *folder*: where output and events are kept.
-    *bind_timeout_s*: how long the cluster's scheduler has for a gang (law T7); *start_timeout_s*: how long a pod with a node has to start.
+    *folder*: for output and events. *bind_timeout_s*: how long the cluster's scheduler can take to place a gang (rule
+    T7). *start_timeout_s*: how long a pod with a node can take to start.
     """
 
     name = "kubernetes"
@@ -118,7 +118,7 @@ class KubernetesBackend:
         self._opens, self._pulls = opens, pulls
 
     def observe(self) -> Observation:
-        """Also repairs what others changed, so that the report matches what is wanted.  Raises Unavailable."""
+        """Also repairs changes by others, so that the result matches the desired state. Raises Unavailable."""
         self._begin()
         if self._view.generation != self._carried_out[0] or time.monotonic() >= self._due:
             self._carry_out()
@@ -152,7 +152,7 @@ class KubernetesBackend:
         return tuple(found)
 
     def output(self, key: TaskKey) -> Output | None:
-        """Kubernetes does not separate stderr: everything is in one log."""
+        """Kubernetes does not separate stderr: both streams are in one log."""
         pod = next((each for each in self._view.ours.values() if names.key_of(each) == key), None)
         name = None if pod is None else pod["metadata"]["name"]
         path = self._logs.file(key, name, ended=pod is None or status.over(pod))
@@ -164,11 +164,11 @@ class KubernetesBackend:
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         return await passages.enter(self._cluster, self._running(key), names.CONTAINER, program)
 
-    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:  # noqa: ARG002 - it says that it cannot
+    async def connect(self, key: TaskKey, port: int, *, udp: bool = False) -> Passage:  # noqa: ARG002 - always refused
         return await passages.forward(self._cluster, self._running(key), port)
 
     def _running(self, key: TaskKey) -> Object:
-        wanted = self._wanted  # `sync` may replace it meanwhile
+        wanted = self._wanted  # `sync` may replace it in between.
         launch = wanted.desired.run.get(key)
         pod = None if launch is None else self._view.ours.get(wanted.pod_name(launch))
         if pod is None or status.over(pod):
@@ -202,8 +202,8 @@ class KubernetesBackend:
         self._events.start()
 
     def _pods(self) -> Iterator[tuple[Any, Object]]:
-        """Yields the attempts to run with their pods, as far as these exist."""
-        wanted = self._wanted  # `sync` may replace it meanwhile
+        """Yields the attempts to run that have a pod, with the pod."""
+        wanted = self._wanted  # `sync` may replace it in between.
         for launch in wanted.desired.run.values():
             pod = self._view.ours.get(wanted.pod_name(launch))
             if pod is not None:
@@ -231,7 +231,9 @@ class KubernetesBackend:
         return facts
 
     def _masked(self, launch: Launch, pod: Object) -> Object:
-        """*pod* without the secrets that its task was handed, in what it says of its end; without its words if they are not known now."""
+        """Returns *pod* with its task's secrets masked in the termination message; without the message if they are
+        unknown now.
+        """
 
         def words(said: str) -> str:
             try:
@@ -243,15 +245,15 @@ class KubernetesBackend:
         return status.with_last_words(pod, words) if launch.credentials else pod
 
     def _explained(self, key: TaskKey, fact: TaskFact) -> TaskFact:
-        """*fact* with the pod's last event, the only place where a kubelet says which image or volume it waits for."""
+        """Adds the pod's last event to *fact*: only there does a kubelet report which image or volume it waits for."""
         said = [each for each in self._events.of(key.workflow) if each.key == key and each.reason != _SCHEDULED]
         return replace(fact, message=f"{fact.message}; {said[-1].reason}: {said[-1].text}") if said else fact
 
     def _refused(self, facts: Mapping[TaskKey, TaskFact]) -> dict[str, str]:
-        """Gang → refusal, for gangs that the cluster's scheduler has looked at and has not bound in time."""
+        """Returns gang → refusal, for gangs that the cluster's scheduler did not bind in time."""
         now, unbound = time.monotonic(), dict[str, list[Object]]()
         for launch, pod in self._pods():
-            fact = facts.get(launch.key)  # None for a pod that came after the facts
+            fact = facts.get(launch.key)  # None for a pod that was created later.
             if fact is not None and fact.phase is Phase.STARTING and not status.bound(pod):
                 unbound.setdefault(launch.gang, []).append(pod)
         self._unbound_since = {gang: self._unbound_since.get(gang, now) for gang in unbound}
@@ -260,7 +262,7 @@ class KubernetesBackend:
         return {**self._maker.held.refused} | {gang: words for gang, words in said if words is not None}
 
     def _refusal(self, gang: str, pods: list[Object]) -> str | None:
-        """KAI's words about the whole gang if there are any, else those about a pod."""
+        """Returns KAI's message about the gang, if any, else one about a pod."""
         uuid = self._wanted.desired.gangs[gang].uuid
         groups = (each for each in self._view.all_of("PodGroup") if each["metadata"]["name"] == uuid)
         since = min(map(status.made_at, pods))
@@ -298,7 +300,7 @@ class KubernetesBackend:
         self._carried_out = generation, time.monotonic() + (_AGAIN_S if self._maker.held.said else _LONGEST_WAIT_S)
 
     def _let_go(self, pod: Object) -> None:
-        """Lets the pod go once, in the background: its output may take a while."""
+        """Releases the pod once, in the background, because its output may take a while."""
         uid = pod["metadata"]["uid"]
         if uid not in self._going:
             self._going.add(uid)
@@ -310,7 +312,7 @@ class KubernetesBackend:
             buried = self._bury(pod)
         except (Refusal, RunrigError) as error:
             _log.warning("event=pod_stays pod=%s error=%r", meta["name"], str(error))
-        except Exception:  # noqa: BLE001 - in a thread whose failure nobody would notice
+        except Exception:  # noqa: BLE001 - otherwise the thread would fail silently
             _log.exception("event=pod_stays pod=%s", meta["name"])
         finally:
             self._going.discard(meta["uid"])
@@ -319,11 +321,13 @@ class KubernetesBackend:
             self._changed.set()  # wakes `wait`
 
     def _bury(self, pod: Object) -> bool:
-        """Keeps its output, kills what is still alive and lets it go.  False if its output has not come yet."""
+        """Saves its output, kills what is still alive and releases it. Returns False if its output is not complete
+        yet.
+        """
         meta = pod["metadata"]
         if self._alive(pod):
             self._cluster.delete(pod, uid=meta["uid"], grace_s=1)
-            return True  # looked at again when it has ended
+            return True  # Checked again after its end.
         key = names.key_of(pod)
         if key is not None and status.bound(pod) and not self._logs.keep(key, meta["name"]):
             return False
@@ -333,7 +337,7 @@ class KubernetesBackend:
         return True
 
     def _alive(self, pod: Object) -> bool:
-        """True if any of it runs, as far as its node can be believed if that has been silent since the pod should have ended."""
+        """Returns True if any of it runs, unless its node has been silent since the pod should have ended."""
         phase, node = pod.get("status", {}).get("phase"), pod["spec"].get("nodeName")
         if phase in ("Succeeded", "Failed") or node is None or not self._view.has_node(node):
             return False

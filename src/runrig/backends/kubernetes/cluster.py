@@ -1,7 +1,7 @@
-"""The API server: a few verbs on objects, which are dicts as in their YAML.
+"""The API server: a few verbs on objects, which are dicts like their YAML.
 
-lightkube reads the kubeconfig and gives TLS and logins; the requests are ours, because its client can neither
-delete on condition of a uid nor end a quiet watch.  Thread-safe.
+lightkube reads the kubeconfig and provides TLS and logins. Requests are our own, because its client can neither delete
+by uid nor end a silent watch. Thread-safe.
 """
 
 import os
@@ -64,9 +64,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds.  *watch*: when the server ends a watch; *silence*: when a silent watch is given up.
+    """Seconds. *watch*: when the server ends a watch. *silence*: when a silent watch is abandoned.
 
-    *silence* is longer: if nothing happens, a healthy server may be silent to the end.
+    *silence* is longer, because a healthy server sends nothing if nothing happens.
     """
 
     connect: float = 5
@@ -81,10 +81,10 @@ class Listing(NamedTuple):
 
 
 class Cluster:
-    """Raises Refusal and Unavailable; ServerFault if login fails for a reason on this side."""
+    """Raises Refusal and Unavailable; ServerFault if login fails for a local reason."""
 
     def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts, tls: ssl.SSLContext | None = None) -> None:
-        """*tls*: that of *http*, for connections that speak something else."""
+        """*tls*: of *http*, for connections with another protocol."""
         self.url, self.tls = url, tls
         self._http, self._timeouts = http, timeouts
 
@@ -102,12 +102,12 @@ class Cluster:
         return str(self._call("GET", "version")["gitVersion"])
 
     def kinds_missing(self) -> tuple[str, ...]:
-        """Kinds of KAI that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
+        """Returns KAI kinds that the API server does not serve, as `Queue scheduling.run.ai/v2`."""
         served = {(version, name) for version in {kind.api_version for kind in _KAI} for name in self._served(version)}
         return tuple(f"{kind.name} {kind.api_version}" for kind in _KAI if (kind.api_version, kind.name) not in served)
 
     def get(self, each: Object) -> Object | None:
-        """The object with the kind and name of *each* as it is now; None if there is none."""
+        """Returns the current object with the kind and name of *each*; None if there is none."""
         try:
             return answers.lean(self._call("GET", _path(each)))
         except Refusal as refusal:
@@ -123,7 +123,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> Listing:
-        """All objects of *kind*, and the version from which to watch."""
+        """Returns all objects of *kind*, and the version from which to watch."""
         query = {"labelSelector": _selector(labels), "fieldSelector": _selector(fields)}
         for _ in range(_TRIES):
             try:
@@ -141,7 +141,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         resource_version: str,
     ) -> Stream[Batch]:
-        """Batches of events since, including BOOKMARK.  Ends by itself after a minute.  Refusal 410: list again."""
+        """Returns later changes in batches, including BOOKMARK. Ends after a minute. Refusal 410: list again."""
         query = {
             "watch": "true",
             "labelSelector": _selector(labels),
@@ -154,22 +154,24 @@ class Cluster:
     def log(
         self, namespace: str, pod: str, container: str, *, follow: bool = False, timestamps: bool = False
     ) -> Stream[bytes]:
-        """The output of the container so far; with *follow* also what comes later.  *timestamps*: each line with its time in front."""
+        """Returns the container's output so far; *follow*: and later output. *timestamps*: each line starts with its
+        time.
+        """
         asked = {"follow": follow, "timestamps": timestamps}
         query = {"container": container, **{name: "true" if value else "" for name, value in asked.items()}}
-        # A followed log may be silent for days; probes tell whether the connection lives.
+        # A followed log may be silent for days; probes detect a dead connection.
         silence_s = None if follow else self._timeouts.read
         return self._stream(f"{_collection(POD, namespace)}/{_part(pod)}/log", query, iter, silence_s=silence_s)
 
     # ------------------------------------------------------------ changes
 
     def apply(self, each: Object) -> Object:
-        """Server-side apply: creates the object or makes it match *each*; repeatable.  Unknown fields are refused."""
+        """Server-side apply: creates the object or updates it to match *each*. Idempotent. Rejects unknown fields."""
         query = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
         return answers.lean(self._call("PATCH", _path(each), query, each, form=_APPLY))
 
     def create(self, each: Object) -> Object | None:
-        """The new object; None if the name is taken."""
+        """Returns the new object; None if the name exists."""
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
         try:
             return answers.lean(self._call("POST", _path(each, named=False), query, each))
@@ -184,7 +186,7 @@ class Cluster:
         return answers.lean(self._call("PATCH", path, {"fieldManager": MANAGER}, merge, form=_MERGE))
 
     def delete(self, each: Object, *, uid: str | None = None, grace_s: float | None = None) -> None:
-        """Deletes the object if it exists; with *uid* only if it still has that uid."""
+        """Deletes the object if it exists; *uid*: only if it still has that uid."""
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -197,7 +199,7 @@ class Cluster:
                 raise
 
     def release(self, each: Object, finalizer: str) -> None:
-        """Takes *finalizer* from the object with the uid of *each*, if that still exists and has it."""
+        """Removes *finalizer* from the object, if it still exists with the uid of *each*."""
         uid = each["metadata"]["uid"]
         now: Object | None = each
         for _ in range(_TRIES):
@@ -275,7 +277,7 @@ class Cluster:
         form: str = "",
         timeout: httpx2.Timeout | None = None,
     ) -> httpx2.Response:
-        """The answer if it is a success; with *timeout* one yet to be read.  Empty parameters are not sent."""
+        """Returns a successful response; with *timeout*, one whose body has not been read. Omits empty parameters."""
         asked = self._http.build_request(
             method,
             path,
@@ -290,7 +292,7 @@ class Cluster:
                 response.read()
                 response.close()
         except (httpx2.LocalProtocolError, UnicodeError):
-            # Their text may hold the token.
+            # Their text may contain the token.
             raise unsendable(self.url) from None
         except httpx2.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -312,13 +314,13 @@ class Cluster:
 def _path(each: Object, *, named: bool = True) -> str:
     kind = _KINDS[each["apiVersion"], each["kind"]]
     metadata = each["metadata"]
-    assert not kind.namespaced or metadata.get("namespace"), f"{kind.name} {metadata['name']} names no namespace"
+    assert not kind.namespaced or metadata.get("namespace"), f"{kind.name} {metadata['name']} needs a namespace"
     collection = _collection(kind, metadata.get("namespace"))
     return f"{collection}/{_part(metadata['name'])}" if named else collection
 
 
 def _collection(kind: Kind, namespace: str | None) -> str:
-    """The path of a collection; without *namespace*, over all namespaces."""
+    """Returns the path of a collection; without *namespace*, across all namespaces."""
     inside = f"/namespaces/{_part(namespace)}" if kind.namespaced and namespace else ""
     return f"{_root(kind.api_version)}{inside}/{kind.plural}"
 
@@ -344,9 +346,9 @@ def connect(
     *,
     timeouts: Timeouts = Timeouts(),
 ) -> Cluster:
-    """Connects to the cluster of *kubeconfig*, else of this pod's service account, of `KUBECONFIG`, of `~/.kube/config`.
+    """Connects to the cluster of *kubeconfig*, else of the pod's service account, `KUBECONFIG` or `~/.kube/config`.
 
-    *context* None: the current one.  Nothing is sent yet.  Raises InvalidInput.
+    *context* None: the current one. Sends no request. Raises InvalidInput.
     """
     place = str(kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
     try:
@@ -368,7 +370,7 @@ def connect(
         params = ConnectionParams(timeout=httpx2.Timeout(timeouts.read, connect=timeouts.connect))
         parts: dict[str, Any] = params.httpx_params(chosen)
         http = httpx2.Client(**parts, limits=limits)
-    except Exception as error:  # noqa: BLE001  what a broken file can raise is long: its library checks little
+    except Exception as error:  # noqa: BLE001  a broken file can raise anything, because the library hardly checks it
         if isinstance(error, ConfigError) and str(error).startswith("Configuration file"):
             raise InvalidInput.one(
                 f"no kubeconfig at {place}. Set backend.kubeconfig or KUBECONFIG, or run in a pod with a service account"

@@ -1,4 +1,4 @@
-"""A view of the cluster, kept by watches: everybody's pods and nodes, and our other objects."""
+"""A view of the cluster, kept by watches: all pods and nodes, and runrig's other objects."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -25,11 +25,11 @@ Object = dict[str, Any]
 
 FIRST_LOOK_S = 20.0
 LOST_S = 30.0
-"""How long a watch may lose contact: a restarted API server is back by then."""
+"""Seconds a watch can lose contact; enough to restart an API server."""
 
 
 class ClusterView:
-    """*changed* is called from other threads, after something has changed."""
+    """*changed* is called from other threads after a change."""
 
     def __init__(self, cluster: Cluster, namespace: str, changed: Callable[[], None]) -> None:
         self._cluster = cluster
@@ -44,10 +44,10 @@ class ClusterView:
         self._pods: tuple[int, dict[str, Object], dict[str, list[Object]]] = (-1, {}, {})
         self._nodes: dict[str, tuple[object, Node]] = {}
         self._known: set[str] = set()
-        """Uids of our objects: they stay ours even if somebody removes all marks."""
+        """Uids of runrig's objects, which stay its own even if all marks are removed."""
 
     def start(self) -> None:
-        """Returns when everything has been seen once, and is still.  Raises Unavailable with the API server's words if it is not."""
+        """Returns once everything has been listed and is current. Raises Unavailable with the API server's message."""
         if not self._started:
             for watch in self._watches.values():
                 watch.start()
@@ -68,13 +68,13 @@ class ClusterView:
 
     @property
     def generation(self) -> int:
-        """A number that grows with each change."""
+        """Returns a number that grows with each change."""
         return sum(watch.generation for watch in self._watches.values())
 
     # ------------------------------------------------------------ objects
 
     def there(self, wanted: Object) -> Object | None:
-        """The live object of the kind and name of *wanted*."""
+        """Returns the live object with the kind and name of *wanted*; None if there is none."""
         kind, namespace, name = names.wanted_id(wanted)
         return self._watches[kind].objects().get((namespace, name))
 
@@ -84,12 +84,12 @@ class ClusterView:
         return tuple(place) in self._watches[kind].objects()
 
     def all_of(self, *kinds: str) -> Iterator[Object]:
-        """Yields our objects other than pods."""
+        """Yields runrig's objects other than pods."""
         for kind in kinds:
             yield from self._watches[kind].objects().values()
 
     def note(self, answered: Object | None) -> None:
-        """Takes the API server's answer to a change of ours into the view."""
+        """Adds the API server's answer to runrig's own change to the view."""
         if answered is not None:
             self._watches[answered["kind"]].put(answered)
 
@@ -97,11 +97,11 @@ class ClusterView:
 
     @property
     def ours(self) -> Mapping[str, Object]:
-        """Our pods by name."""
+        """Returns runrig's pods by name."""
         return self._sorted_out()[0]
 
     def _sorted_out(self) -> tuple[Mapping[str, Object], Mapping[str, list[Object]]]:
-        """(our pods by name, other people's pods by node)."""
+        """Returns (runrig's pods by name, other pods by node)."""
         watch = self._watches[POD.name]
         generation = watch.generation
         if self._pods[0] != generation:
@@ -122,7 +122,7 @@ class ClusterView:
         return ("", name) in self._watches[NODE.name].objects()
 
     def nodes(self, resource_names: Mapping[str, str]) -> tuple[Node, ...]:
-        """Nodes less what other people's pods take.  A node is computed again only when it or one of these pods changes."""
+        """Returns nodes minus what other pods request. Recomputes a node only if it or one of these pods changes."""
         _, foreign = self._sorted_out()
         found = {}
         for (_, name), each in self._watches[NODE.name].objects().items():
@@ -137,7 +137,7 @@ class ClusterView:
 
 
 def _is_ours(metadata: Object) -> bool:
-    """True while one of our marks is left, whatever others removed."""
+    """Returns True while one of runrig's marks is left."""
     marked = names.MANAGED.items() <= (metadata.get("labels") or {}).items()
     return (
         marked

@@ -1,4 +1,4 @@
-"""Differences between what is wanted and what is there, and many calls at once."""
+"""Differences between desired and live objects, and concurrent calls."""
 
 import re
 import threading
@@ -22,10 +22,10 @@ _MISSING = object()
 
 
 def differences(wanted: Object, there: Object) -> tuple[str, ...]:
-    """The paths where *there* lacks or contradicts what is *wanted*, in the order of *wanted*.
+    """Returns the paths where *there* lacks or contradicts *wanted*, in the order of *wanted*.
 
-    Additional fields in *there* do not count: the API server fills objects in.  But lists in the `spec` of a kind that is not
-    Kubernetes' own must match exactly: one more level is another topology.  Missing, empty and False are equal.
+    Ignores additional fields, which the API server fills in. But lists in the `spec` of custom resources must match
+    exactly: one more level is another topology. Missing, empty and False are equal.
     """
     group = wanted["apiVersion"].rpartition("/")[0]
     filled_up = "." not in group or group.endswith(".k8s.io")
@@ -60,7 +60,7 @@ def _between_lists(wanted: list[Any], there: list[Any], path: str, filled_up: bo
 
 
 def _keyed(items: list[Any]) -> dict[Any, Any] | None:
-    """*items* by name; None if they do not all have names of their own."""
+    """Returns *items* by name; None unless each has a unique name."""
     if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in items):
         return None
     keyed = {item["name"]: item for item in items}
@@ -72,7 +72,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _same(wanted: Any, there: Any) -> bool:
-    """Equal and of a like kind: to Python 1 is True."""
+    """Compares value and type: in Python 1 equals True."""
     return bool(wanted == there) and isinstance(wanted, bool) == isinstance(there, bool)
 
 
@@ -104,14 +104,14 @@ class Crew:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
 
     def close(self) -> None:
-        """Lets calls under way finish."""
+        """Waits for running calls."""
         self._pool.shutdown()
 
     def run_all(self, calls: Sequence[Callable[[], object]]) -> tuple[Refusal, ...]:
-        """Makes all calls, in any order, even if some fail; returns the refusals in the order of the calls.
+        """Makes all calls, in any order, even if some fail. Returns the refusals in the order of the calls.
 
-        Raises one Unavailable if the API server did not answer some of them.  After as many unanswered calls as there are
-        threads, with no success in between, the rest is skipped.
+        Raises one Unavailable if the API server did not answer some of them. Skips the rest after as many unanswered
+        calls as there are threads, with no success in between.
         """
         shift = _Shift(self._workers)
         wait([self._pool.submit(shift.do, number, call) for number, call in enumerate(calls)])
@@ -148,7 +148,7 @@ class _Shift:
                 self._in_a_row = 0
 
     def end(self, count: int) -> tuple[Refusal, ...]:
-        """Returns the refusals, or raises: a bug of ours before anything the API server said."""
+        """Returns the refusals, or raises. A bug takes precedence over errors of the API server."""
         if self._bugs:
             raise self._bugs[min(self._bugs)]
         in_order = [self._failed[number] for number in sorted(self._failed)]

@@ -1,6 +1,6 @@
 """The events of one workflow in a file: one line of JSON for each state of an event; the newest counts.
 
-It only grows, so that a kill loses half a line at most; it is rewritten once it is twice as long as needed.
+Append-only, so a kill loses at most half a line. Rewritten at twice the necessary size.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 
 MOST = 5000
-"""Events of a workflow that are kept; the oldest go."""
+"""Maximum events of a workflow; the oldest are dropped."""
 
 REPEAT_S = 60.0
-"""How long the next state of an event waits after one was written."""
+"""Seconds until the next state of an event can be written."""
 
 _DROPPED = "dropped"
 _UNREADABLE = (ValueError, TypeError, KeyError)
@@ -34,7 +34,7 @@ class EventFile:
         self._written: dict[str, float] = {}
         self._dropped = 0
         self._from = -math.inf
-        """Older events were dropped, or would be."""
+        """Older events are dropped."""
         self._lines = 0
         self._whole = True
         """The file ends with a complete line."""
@@ -42,18 +42,18 @@ class EventFile:
 
     @property
     def written(self) -> bool:
-        """True if nothing is left to write."""
+        """Returns True if nothing is left to write."""
         return not self._unwritten
 
     def note(self, uid: str, event: ClusterEvent) -> None:
-        """Takes *event*, to be written, if it is a later state of the one that is known as *uid*."""
+        """Records *event* if it is a later state of the event *uid*."""
         known = self._known.get(uid)
         if event.version > known.version if known else event.latest >= self._from:
             self._known[uid] = event
             self._unwritten[uid] = None
 
     def all(self) -> tuple[ClusterEvent, ...]:
-        """All events, oldest first."""
+        """Returns all events, oldest first."""
         events = tuple(sorted(self._known.values(), key=_order))
         if not (events and self._dropped):
             return events
@@ -61,7 +61,7 @@ class EventFile:
         return (ClusterEvent(events[0].time, None, "", "runrig", "Dropped", words), *events)
 
     def write(self, now: float) -> None:
-        """Writes the events due at *now*, in seconds of a monotonic clock; infinity: all.  Raises OSError; they stay due."""
+        """Writes the events due at *now*, in monotonic seconds; infinity: all. Raises OSError; they stay due."""
         due = [uid for uid in self._unwritten if now - self._written.get(uid, -math.inf) >= REPEAT_S]
         if not due:
             return
@@ -83,7 +83,7 @@ class EventFile:
             self._whole = not said or said.endswith(b"\n")
             for line in said.splitlines():
                 self._lines += 1
-                with contextlib.suppress(*_UNREADABLE):  # half a line: the writer was killed
+                with contextlib.suppress(*_UNREADABLE):  # Half a line: the writer was killed.
                     self._take(json.loads(line))
             self._trim()
 
@@ -93,9 +93,7 @@ class EventFile:
             return
         uid, key = said.pop("uid"), said.pop("key")
         event = ClusterEvent(**said, key=None if key is None else TaskKey(*key))
-        if (
-            uid not in self._known or event.version > self._known[uid].version
-        ):  # else from a server that was late to end
+        if uid not in self._known or event.version > self._known[uid].version:  # From a server that was late to stop.
             self._known[uid] = event
 
     def _append(self, lines: list[bytes]) -> None:

@@ -1,7 +1,6 @@
-"""Events of the cluster about our pods and pod groups, kept as long as their output: the API server forgets them.
+"""Cluster events about runrig's pods and pod groups, kept as long as their output, because the API server drops them.
 
-An event names its object by kind and name.  We never use a name twice, so a name seen once tells whose an event is, even when
-the object has just gone.
+An event identifies its object by kind and name. runrig never reuses a name, so it identifies a deleted object too.
 """
 
 import contextlib
@@ -25,10 +24,10 @@ from runrig.domain.observed import ClusterEvent
 from runrig.domain.workflows import TaskKey
 
 NAME = ".events"
-"""The name of the file in the workflow's folder; no task can have it."""
+"""File name in the workflow's folder; no task can have this name."""
 
 REMEMBERED_S = 600.0
-"""How long events of an object still count after it is gone."""
+"""Seconds during which events of a deleted object still count."""
 
 _EVERY_S = 1.0
 _LONGEST = 1000
@@ -38,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
-    """What an event is about.  *key* None: the whole gang."""
+    """The subject of an event. *key* None: the whole gang."""
 
     workflow: str
     group: str
@@ -46,7 +45,7 @@ class Subject(NamedTuple):
 
 
 class KeptEvents:
-    """*folder*: where each workflow has a folder of its own.  Thread-safe."""
+    """*folder*: contains a folder per workflow. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,15 +58,15 @@ class KeptEvents:
         """None: its workflow was discarded."""
         self._gone: dict[tuple[str, str], float] = {}
         self.waits = False
-        """There are events of objects that are unknown, perhaps only so far."""
+        """There are events of unknown objects, which may become known."""
 
     def meet(self, pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        """Learns our objects, so that their events are recognised."""
+        """Registers runrig's objects, so that their events are recognised."""
         with self._lock:
             self._meet(pods, groups, now)
 
     def take(self, events: Iterable[Object], pods: Iterable[Object], groups: Iterable[Object], now: float) -> None:
-        """Takes all objects at *now*, in seconds of a monotonic clock; pods and pod groups are ours."""
+        """Processes all objects at *now*, in monotonic seconds; *pods* and *groups* are runrig's."""
         with self._lock:
             self._meet(pods, groups, now)
             handled, self.waits = {}, False
@@ -93,14 +92,14 @@ class KeptEvents:
                 self._write(workflow, file, now)
 
     def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """Events of *workflow*, oldest first."""
+        """Returns events of *workflow*, oldest first."""
         if not is_folder_name(workflow):
             return ()
         with self._lock:
             return (self._files.get(workflow) or EventFile(self._folder / workflow / NAME)).all()
 
     def discard(self, workflow: str) -> None:
-        """Forgets *workflow*: nothing more is written about it."""
+        """Discards *workflow*: nothing more is written about it."""
         with self._lock:
             self._files.pop(workflow, None)
             for place, subject in self._subjects.items():
@@ -140,7 +139,7 @@ class KeptEvents:
 
 
 def subject_of(each: Object, kind: str) -> Subject | None:
-    """The subject of a pod or pod group; None if somebody has damaged its labels."""
+    """Returns the subject of a pod or pod group; None if its labels were damaged."""
     workflow, _, group = (each["metadata"].get("annotations") or {}).get(names.GANG_ID, "").partition("/")
     key = names.key_of(each) if kind == POD.name else None
     if kind == POD.name:
@@ -149,7 +148,9 @@ def subject_of(each: Object, kind: str) -> Subject | None:
 
 
 def noted(event: Object, subject: Subject) -> ClusterEvent:
-    """An Event of either kind: with a first and a last time and a count, or with one time and, if it was repeated, a series."""
+    """Converts either kind of Event: with first and last time and a count, or with one time and a series for
+    repetitions.
+    """
     series = event.get("series") or {}
     source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
     return ClusterEvent(
@@ -165,7 +166,7 @@ def noted(event: Object, subject: Subject) -> ClusterEvent:
 
 
 def _time_of(event: Object) -> float:
-    """The time of the last occurrence; the API server's own if the program gave no valid one."""
+    """Returns the time of the last occurrence; the API server's own if the reporter gave no valid one."""
     told = [(event.get("series") or {}).get("lastObservedTime"), *(event.get(name) for name in _TIMES)]
     for text in (*told, event["metadata"].get("creationTimestamp")):
         with contextlib.suppress(TypeError, ValueError):
@@ -175,13 +176,13 @@ def _time_of(event: Object) -> float:
 
 
 def _line(text: str | None) -> str:
-    """*text* on one line, no longer than anybody would read."""
+    """Returns *text* on one line, truncated."""
     line = " ".join((text or "").split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 class ClusterEvents:
-    """Events of a namespace from a watch; their objects are in *view*."""
+    """Events of a namespace from a watch. *view* has their objects."""
 
     def __init__(self, cluster: Cluster, namespace: str, view: ClusterView, folder: Path) -> None:
         self._view = view
@@ -192,18 +193,18 @@ class ClusterEvents:
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def start(self) -> None:
-        """Does not wait: without the right to see events there are none."""
+        """Does not wait, because without permission to list events there are none."""
         if self._thread.ident is None:
             self._watch.start()
             self._thread.start()
 
     def of(self, workflow: str) -> tuple[ClusterEvent, ...]:
-        """Events of *workflow*, oldest first; an event shown once stays, but for the last repeats."""
+        """Returns events of *workflow*, oldest first. An event shown once stays, except its latest repetitions."""
         self.keep()
         return self._kept.of(workflow)
 
     def keep(self) -> None:
-        """Writes to disk all events shown so far, but for repeats."""
+        """Writes all events shown so far, except repetitions."""
         self._take()
         self._kept.write(time.monotonic())
 
@@ -220,7 +221,7 @@ class ClusterEvents:
         while not self._closed.wait(_EVERY_S):
             try:
                 self.keep()
-            except Exception:  # noqa: BLE001 - in a thread whose failure nobody would notice
+            except Exception:  # noqa: BLE001 - otherwise the thread would fail silently
                 _log.exception("event=events_not_kept")
 
     def _take(self) -> None:

@@ -1,6 +1,6 @@
-"""Files of tasks, in Secrets: one for all pods of a gang, more where they are too large for one.
+"""Files of tasks, in Secrets: one per gang, or more if they do not fit.
 
-Pure.  The distribution depends on the gang alone, so a recreated pod finds its files where the first one did.
+Pure. The distribution depends only on the gang, so a recreated pod finds its files in the same place.
 """
 
 import base64
@@ -15,20 +15,20 @@ from runrig.domain.workflows import FileSpec, TaskSpec
 
 OUTPUT = "/runrig/output"
 WORK = "/runrig/work"
-"""The working folder of a task that has a file with a relative path."""
+"""Working folder of a task that has a file with a relative path."""
 
 LARGEST_SECRET = 1024 * 1024
-"""Bytes of contents in a Secret: Kubernetes' limit."""
+"""Bytes of contents in a Secret; a limit of Kubernetes."""
 LARGEST_GANG = 16 * LARGEST_SECRET
-"""Bytes of a gang's files, all kept in our memory and in etcd, which holds a few gigabytes for everybody."""
+"""Bytes of a gang's files. All are in memory and in etcd, which has a few gigabytes for all users."""
 
-_OVERHEAD = 256  # bytes that a key takes besides its contents, so that many small files do not make a Secret too large
+_OVERHEAD = 256  # Bytes of overhead per key, so that many small files do not exceed the limit.
 _LONGEST_PART = 255
 _SCRIPT, _PLAIN = 0o555, 0o444
 
 
 class Mount(NamedTuple):
-    """A file of a pod.  *secret*: the number of the Secret that holds it under *key*."""
+    """A file of a pod. *secret*: number of the Secret that has it under *key*."""
 
     path: str
     secret: int
@@ -38,14 +38,14 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GangFiles:
-    """*secrets*: for each Secret, key → contents in base64; *mounts*: those of each pod that has files."""
+    """*secrets*: for each Secret, key → contents in base64. *mounts*: of each pod with files."""
 
     secrets: tuple[Mapping[str, str], ...]
     mounts: Mapping[str, tuple[Mount, ...]]
 
 
 def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mapping[str, str]]) -> GangFiles:
-    """*values*: token values for a pod of a task.  Raises ValueError with a sentence for impossible files."""
+    """*values*: token values for a pod of a task. Raises ValueError with a message for impossible files."""
     shelf = _Shelf()
     mounts: dict[str, tuple[Mount, ...]] = {}
     for task in tasks:
@@ -63,7 +63,9 @@ def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mappin
 
 @dataclass(slots=True)
 class _Shelf:
-    """Keeps each contents once, in order of arrival.  *room*: bytes left in the last Secret; *left*: for the gang."""
+    """Stores equal contents once, in order of arrival. *room*: bytes left in the last Secret. *left*: bytes left for
+    the gang.
+    """
 
     secrets: list[dict[str, str]] = field(default_factory=list)
     where: dict[str, int] = field(default_factory=dict)
@@ -99,7 +101,9 @@ def _is_same_for_all(file: FileSpec) -> bool:
 
 
 def _paths(task: TaskSpec) -> list[str]:
-    """The absolute paths of its files.  No file is in the place of another, of a folder that another is in, or of the output."""
+    """Returns the absolute paths of its files. Raises ValueError if one collides with another, with a folder or with
+    the output.
+    """
     places = [_place(file.path) for file in task.files]
     folders = {parent for place in (*places, PurePosixPath(OUTPUT)) for parent in place.parents}
     taken = {PurePosixPath(OUTPUT)}

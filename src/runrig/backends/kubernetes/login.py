@@ -1,4 +1,4 @@
-"""How runrig logs in to the API server, and what is wrong when it cannot."""
+"""Logs in to the API server, and explains failures."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,10 @@ _NOT_KNOWN = 401
 
 
 def logins(http: httpx2.Client, url: str) -> Iterator[str]:
-    """Values of the header Authorization, each to be tried when the API server did not know the one before; empty: none is needed.
+    """Yields values of the header Authorization, each tried if the API server rejected the previous one; empty: none
+    needed.
 
-    May read a file or run a program.  Raises ServerFault.
+    May read a file or run a program. Raises ServerFault.
     """
     flow = (http.auth or httpx2.Auth()).sync_auth_flow(http.build_request("GET", url))
     try:
@@ -33,7 +34,7 @@ def logins(http: httpx2.Client, url: str) -> Iterator[str]:
 
 
 def unsendable(url: str) -> ServerFault:
-    """Without words of who noticed: they may hold the token."""
+    """Omits the original message, which may contain the token."""
     return ServerFault(f"the login for {url} contains characters that are not allowed in a header")
 
 
@@ -42,7 +43,7 @@ def no_login(url: str, error: Exception) -> ServerFault:
 
 
 def look_at_files(chosen: SingleConfig) -> None:
-    """Raises OSError naming the first file that cannot be read: ssl does not say which."""
+    """Raises OSError with the name of the first unreadable file, because ssl does not report it."""
     user = chosen.user
     for each in (chosen.cluster.certificate_auth, user and user.client_cert, user and user.client_key):
         if each:
@@ -51,7 +52,7 @@ def look_at_files(chosen: SingleConfig) -> None:
 
 
 def in_words(error: Exception) -> str:
-    """*error* in words, without quoting the file: the line may hold the token."""
+    """Describes *error* without quoting the file, which may contain the token."""
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"not valid YAML (line {mark.line + 1})" if mark else "not valid YAML"

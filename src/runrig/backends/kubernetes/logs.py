@@ -1,8 +1,8 @@
-"""The output of containers: followed into a file while somebody reads, and kept before their pod is let go.
+"""Output of containers: followed into a file while a client reads it, and saved before the pod is released.
 
-In `folder/WORKFLOW/TASK/RETRY_ID` there is one file per pod: `POD.part` grows while a reader is there, `POD.log` is complete.
-Both only grow, and a server that was killed while writing finds its place again: it compares the beginning of what the API server
-sends with what the file holds.
+`folder/WORKFLOW/TASK/RETRY_ID` has one file per pod: `POD.part` grows while a client reads, `POD.log` is complete. Both
+only grow. A server that was killed while writing continues by comparing the start of the API server's output with the
+file.
 """
 
 import contextlib
@@ -23,20 +23,21 @@ from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import TaskKey
 
 MOST_KEPT = 1 << 20
-"""Bytes kept from the end of an output that nobody followed."""
+"""Bytes saved from the end of an output that was not followed."""
 
 CAUGHT_UP_S = 2.0
 KEPT_S = 10.0
 TRIES = 3
 UNREAD_S = 60.0
-"""How long to follow an output that nobody asks for any more."""
+"""Seconds after which an output without readers is no longer followed."""
 
 MOST_FOLLOWED = 64
-"""How many outputs are followed at once."""
+"""Maximum number of outputs followed at the same time."""
 
 REST_S = 10.0
-"""How long an output that was dropped for another is not followed again; else readers of many would read all from the beginning
-at every look."""
+"""Seconds before a dropped output can be followed again. Otherwise readers of many outputs would reread them from the
+beginning each time.
+"""
 
 _AGAIN_S = 1.0
 _ROTATED = "the beginning of the output is no longer on its node; the following lines may be duplicates"
@@ -45,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Output(Protocol):
-    """The output of a container, piece by piece; `close` from another thread ends it."""
+    """The output of a container in pieces; `close` from another thread ends it."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
@@ -53,11 +54,13 @@ class Output(Protocol):
 
 
 Read = Callable[[str, bool], Output]
-"""Reads a pod's output from the beginning, up to now or (True) to its end.  Raises RunrigError and Refusal, also while it is read."""
+"""Reads a pod's output from the beginning, up to now or (True) to its end. Raises RunrigError and Refusal, also while
+reading.
+"""
 
 
 class KeptLogs:
-    """*folder* belongs to it alone.  Thread-safe."""
+    """*folder*: for its exclusive use. Thread-safe."""
 
     def __init__(self, folder: Path, read: Read) -> None:
         self._folder = folder
@@ -65,17 +68,18 @@ class KeptLogs:
         self._lock = threading.Lock()
         self._followers: dict[str, _Follower] = {}
         self._resting: dict[str, float] = {}
-        """Pods whose output was dropped for another → until when."""
+        """Pods whose output was dropped → until when."""
         self._tries: Counter[str] = Counter()
         self._keeping: set[str] = set()
         self._closed = threading.Event()
         self._sweeper: threading.Thread | None = None
 
     def file(self, key: TaskKey, pod: str | None, *, ended: bool = False) -> Path | None:
-        """The file for a reader; None if there is nothing yet.  *pod* None: it is gone, and what was kept counts.
+        """Returns the file for a reader; None if there is no output yet. *pod* None: it no longer exists; only saved
+        output counts.
 
-        The first to ask waits, `CAUGHT_UP_S` at most, until all output so far is there.  Where more than `MOST_FOLLOWED`
-        are read at once, the file of a pod that has not *ended* may be `REST_S` behind.
+        The first call waits until all output so far has arrived, up to `CAUGHT_UP_S`. With more than `MOST_FOLLOWED`
+        readers, the file of a running pod can be `REST_S` behind.
         """
         try:
             folder = folder_of(self._folder, key)
@@ -84,16 +88,17 @@ class KeptLogs:
         if pod is None:
             return _newest(folder)
         place = _Place(folder, pod)
-        with contextlib.suppress(OSError):  # a full disk: then there is no file
+        with contextlib.suppress(OSError):  # A full disk: no file then.
             follower = self._followed(key, place, ended=ended)
             if follower is not None:
                 follower.caught_up.wait(CAUGHT_UP_S)
         return next((path for path in (place.complete, place.part) if path.exists()), None)
 
     def keep(self, key: TaskKey, pod: str) -> bool:
-        """Keeps the output of a pod that has ended, complete if somebody follows it, else its end.  False: not yet, ask again.
+        """Saves the output of an ended pod: all of it if it is being followed, else its end. Returns False if not
+        complete yet.
 
-        Takes `KEPT_S` at most.  After `TRIES`, or a plain no, True all the same; the file then says what is missing.
+        Takes at most `KEPT_S`. Returns True after `TRIES` failures or a refusal; the file then ends with a note on what is missing.
         """
         try:
             place = _Place(folder_of(self._folder, key), pod)
@@ -126,7 +131,7 @@ class KeptLogs:
         return True
 
     def discard(self, workflow: str) -> None:
-        """Removes everything kept of *workflow*."""
+        """Removes the output of *workflow*."""
         if not is_folder_name(workflow):
             return
         with self._lock:
@@ -140,7 +145,7 @@ class KeptLogs:
             self._let_go(*self._followers)
 
     def _followed(self, key: TaskKey, place: "_Place", *, ended: bool) -> "_Follower | None":
-        """The follower; None if the output is complete, or about to be, or rests."""
+        """Returns the follower; None if the output is complete, about to be, or paused."""
         with self._lock:
             if self._closed.is_set() or place.pod in self._keeping or place.complete.exists():
                 return None
@@ -159,20 +164,20 @@ class KeptLogs:
             return follower
 
     def _make_room(self) -> None:
-        """Makes room for one more: drops the output that was asked for longest ago."""
+        """Drops the least recently read output to free a slot."""
         if len(self._followers) >= MOST_FOLLOWED:
             now, oldest = time.monotonic(), min(self._followers, key=lambda pod: self._followers[pod].asked)
             self._resting = {pod: until for pod, until in self._resting.items() if until > now} | {oldest: now + REST_S}
             self._let_go(oldest)
 
     def _let_go(self, *pods: str) -> None:
-        """Holds the lock to the end, or a second follower might write before the first has stopped."""
+        """Keeps the lock to the end, so that a second follower cannot write before the first has stopped."""
         for pod in pods:
             if (follower := self._followers.pop(pod, None)) is not None:
                 follower.release()
 
     def _sweep(self) -> None:
-        """Drops followers that nobody reads; some wait on a silent container."""
+        """Drops followers without readers; some of them wait for a silent container."""
         while not self._closed.wait(UNREAD_S / 6):
             with self._lock:
                 before = time.monotonic() - UNREAD_S
@@ -199,7 +204,7 @@ class _Place(NamedTuple):
 
 
 class _Reader:
-    """Reads the output of a pod until it is released, and writes nothing afterwards."""
+    """Reads the output of a pod until it is released; writes nothing after that."""
 
     def __init__(self, read: Read, place: _Place) -> None:
         self._read = read
@@ -226,7 +231,7 @@ class _Reader:
             output.close()
 
     def _extend(self, said: Iterator[bytes]) -> None:
-        """Appends to the growing file what it does not hold yet."""
+        """Appends what the growing file does not have yet."""
         with self._open(self._place.part) as file:
             known, at = os.fstat(file).st_size, _begins(file)
             for chunk in said:
@@ -253,7 +258,7 @@ class _Reader:
 
 
 class _Follower(_Reader):
-    """*asked*: when somebody last asked."""
+    """*asked*: time of the last read."""
 
     def __init__(self, read: Read, place: _Place, workflow: str) -> None:
         super().__init__(read, place)
@@ -262,7 +267,7 @@ class _Follower(_Reader):
         self.caught_up = threading.Event()
 
     def run(self) -> None:
-        """Reads again and again: a container may not have begun, a connection may break."""
+        """Reads repeatedly: a container may not have started, a connection may break."""
         follow = False
         while not self._released.is_set():
             try:
@@ -277,13 +282,13 @@ class _Follower(_Reader):
 
 
 class _Keeper(_Reader):
-    """Reads the output of a pod that has ended, so there will be no more."""
+    """Reads the output of an ended pod, which is final."""
 
     _problem: Exception | None = None
     _kept = False
 
     def run_for(self, seconds: float) -> Exception | None:
-        """The error; None if the output is kept."""
+        """Returns the error; None if the output was saved."""
         thread = threading.Thread(target=self._run, name=f"keep-{self._place.pod}", daemon=True)
         thread.start()
         thread.join(seconds)
@@ -317,7 +322,7 @@ class _Keeper(_Reader):
 
 
 def _begins(file: int) -> int:
-    """Where in the growing file the output that the node still has begins: after the last note that says so."""
+    """Returns where the node's remaining output begins in the growing file: after the last note about a gap."""
     size, note = os.fstat(file).st_size, _note(_ROTATED)
     if not size:
         return 0
@@ -327,7 +332,7 @@ def _begins(file: int) -> int:
 
 
 def _end_of(said: Iterator[bytes]) -> bytes:
-    """The last `MOST_KEPT` bytes, starting with a whole line."""
+    """Returns the last `MOST_KEPT` bytes, starting with a whole line."""
     end, cut = bytearray(), False
     for chunk in said:
         end += chunk
@@ -337,12 +342,12 @@ def _end_of(said: Iterator[bytes]) -> bytes:
                 del end[: -MOST_KEPT - 1]
     if not cut:
         return bytes(end)
-    del end[: -MOST_KEPT - 1]  # one more, to see whether a line begins after it
+    del end[: -MOST_KEPT - 1]  # One extra byte, to see whether a line starts after it.
     return bytes(end[end.find(b"\n") + 1 :][-MOST_KEPT:])
 
 
 def _give_up(place: _Place, problem: Exception) -> None:
-    """Declares the partial output complete, with a note that says what is missing."""
+    """Marks the partial output as complete, with a note on what is missing."""
     said = f"output is incomplete: {problem}" if place.part.exists() else f"output is not available: {problem}"
     try:
         place.make()
@@ -358,7 +363,7 @@ def _note(words: str) -> bytes:
 
 
 def _newest(folder: Path) -> Path | None:
-    """The pod of an attempt that wrote last; there are several if its gang was taken back while it was bound."""
+    """Returns the pod of an attempt that wrote last; there are several if its gang was retracted while being bound."""
     found = []
     for path in (*folder.glob("*.log"), *folder.glob("*.part")):
         with contextlib.suppress(FileNotFoundError):

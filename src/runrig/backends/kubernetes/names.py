@@ -1,6 +1,6 @@
 """Names in a cluster: objects, labels, annotations, hosts.
 
-Pure.  A name follows from what it names and never changes, so that after any crash the same one is looked for.
+Pure. A name is derived from its object and never changes, so it can be found again after any crash.
 """
 
 import re
@@ -12,33 +12,33 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.workflows import TaskKey
 
 Object = dict[str, Any]
-"""One object of Kubernetes as in its YAML."""
+"""A Kubernetes object, like its YAML."""
 
 MANAGED = {"app.kubernetes.io/managed-by": "runrig"}
 
 CLAIM = "runrig-claim"
-"""The config map that names the owner of a namespace."""
+"""Config map with the owner of a namespace."""
 SCHEDULER = "kai-scheduler"
 CONTAINER = "main"
 FINALIZER = "runrig/kept"
-"""Put on placed pods, so that a deleted one stays readable until we have its end and its log."""
+"""On placed pods, so that deleted ones stay readable until their end and log are recorded."""
 
 GANG, TASK, RETRY, EPOCH = "runrig/gang", "runrig/task", "runrig/retry", "runrig/epoch"
 POOL, WORKFLOW, WORKFLOW_UUID, GROUP = "runrig/pool", "runrig/workflow", "runrig/workflow-uuid", "runrig/group"
 NAMESPACE = "runrig/namespace"
-"""Put on cluster-wide objects: the namespace of the runrig that owns them."""
+"""On cluster-wide objects: namespace of the runrig that owns them."""
 QUEUES = ("kai.scheduler/queue", "runai/queue")
 SUBGROUP = "kai.scheduler/subgroup-name"
 NODE_POOL = "kai.scheduler/node-pool"
-"""Marks nodes of another KAI scheduler; ours takes nodes without this label."""
+"""Marks nodes of another KAI scheduler; runrig's uses nodes without this label."""
 
 KEY, GANG_ID, USER = "runrig/key", "runrig/gang-id", "runrig/user"
-"""Annotations, for values that a label cannot hold."""
+"""Annotations for values that do not fit in a label."""
 POD_GROUP = "pod-group-name"
 
 LONGEST_LABEL = 63
 SHARED_LEAF = f"{SUBPOOL_DELIMITER}-shared"
-"""Appended to the name of a pool's queue: the leaf for its own submissions.  No name of a subpool begins with `-`."""
+"""Suffix of a pool's queue: the leaf for its own submissions. No subpool's name begins with `-`."""
 
 _RESERVED = ("kai.scheduler/", "runai/", "runrig/", "osmo.namespace")
 _IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
@@ -59,7 +59,7 @@ def pool_queue(namespace: str, pool: str) -> str:
 
 
 def leaf_queue(namespace: str, pool: str) -> str:
-    """The queue that pod groups name: a subpool's own, else the hidden one below the pool's."""
+    """Returns the queue that pod groups use: a subpool's own, else the hidden one below the pool's."""
     queue = pool_queue(namespace, pool)
     return queue if SUBPOOL_DELIMITER in pool else queue + SHARED_LEAF
 
@@ -77,7 +77,7 @@ def priority_class(priority: Priority) -> str:
 
 
 def service_name(gang: str) -> str:
-    """*gang*: the uuid.  A service's name must begin with a letter."""
+    """*gang*: the uuid. A service's name must begin with a letter."""
     return f"g-{gang}"
 
 
@@ -94,7 +94,7 @@ def pull_name(gang: str) -> str:
 
 
 def pod_name(gang: str, task: str, retry_id: int) -> str:
-    """Used once and never again.  For people it starts with the name of the task."""
+    """Never reused. Starts with the name of the task, for readability."""
     return _hashed(task, f"{gang}/{task}/{retry_id}")
 
 
@@ -105,7 +105,7 @@ def hostname(task: str) -> str:
 
 
 def host(namespace: str, gang: str, task: str) -> str:
-    """The host name by which the pods of a gang reach each other."""
+    """Returns the host name with which pods of a gang reach each other."""
     return f"{hostname(task)}.{service_name(gang)}.{namespace}.svc"
 
 
@@ -122,29 +122,29 @@ def _plain(name: str, longest: int) -> str:
 
 
 def label_value(text: str) -> str:
-    """*text*, or as much of it as a label can hold."""
+    """Returns *text*, truncated to fit in a label."""
     return _NOT_IN_A_LABEL.sub("_", text).lstrip("-_.")[:LONGEST_LABEL].rstrip("-_.")
 
 
 def is_users(label: str) -> bool:
-    """True for a label that a user may set: KAI and other controllers do not act on it."""
+    """Returns True for labels that users can set, because KAI and other controllers ignore them."""
     return not label.startswith(_RESERVED)
 
 
 def wanted_id(each: Object) -> tuple[str, str, str]:
-    """(kind, namespace, name); the namespace is "" for what is cluster-wide."""
+    """Returns (kind, namespace, name); namespace "" for cluster-wide objects."""
     metadata = each["metadata"]
     return each["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def epoch_of(each: Object) -> int:
-    """The term of the leader that made the object; 0 if it has none."""
+    """Returns the term of the leader that created the object; 0 if it has none."""
     text = str((each["metadata"].get("labels") or {}).get(EPOCH, "0"))
     return int(text) if text.isdecimal() else 0
 
 
 def key_of(pod: Object) -> TaskKey | None:
-    """The attempt of *pod*; None if it names none, or if somebody damaged the annotation."""
+    """Returns the attempt of *pod*; None if its annotation is missing or damaged."""
     text = (pod["metadata"].get("annotations") or {}).get(KEY, "")
     workflow, *rest = text.split("/")
     if len(rest) != 2 or not (workflow and rest[0] and rest[1].isdecimal()):

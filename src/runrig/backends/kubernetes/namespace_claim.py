@@ -1,7 +1,7 @@
-"""Which runrig owns a namespace: two in one would take each other's pods for orphans, as would one with a new database.
+"""Which runrig owns a namespace. Two would delete each other's pods as orphans, and so would one with a new database.
 
-A config map holds the claim.  The first server makes it, and it stays when the server ends.  It also counts the leaders, because
-epochs start again when a database is restored elsewhere while the pods from before still exist.
+A config map holds the claim. The first server creates it, and it outlives the server. It also counts the leaders,
+because epochs restart when a database is restored elsewhere while earlier pods still exist.
 """
 
 import socket
@@ -14,15 +14,16 @@ from runrig.backends.kubernetes.cluster import CONFIG_MAP, NAMESPACE, POD, POD_G
 from runrig.domain.errors import Unavailable
 
 CHECKED_S = 5.0
-"""How often to check whether somebody has reassigned the namespace by hand."""
+"""Seconds between checks whether the namespace was reassigned by hand."""
 _WITH_EPOCHS = (POD, POD_GROUP, SECRET, SERVICE)
 
 
 class NamespaceClaim:
-    """*identity*: the database's, so that standbys and restored backups share it.  *epoch*: the one in which this server leads.
+    """*identity*: of the database, so that standbys and restored backups share it. *epoch*: of this server's
+    leadership.
 
-    *leads*: asks the database whether it still does.  *term*: marks the objects that this leader makes, higher than any
-    earlier leader's; 0 until the claim is held.
+    *leads*: asks the database whether it still leads. *term*: marks objects of this leader, higher than any earlier
+    leader's; 0 until the claim is held.
     """
 
     def __init__(
@@ -37,9 +38,9 @@ class NamespaceClaim:
         self.term = 0
 
     def hold(self) -> None:
-        """Returns if the namespace is ours; claims it if nobody has, and creates it if it does not exist.
+        """Returns if runrig owns the namespace. Claims it if it has no owner, and creates it if it does not exist.
 
-        Raises Unavailable if it is another's, or a later leader has it.  An answer is trusted for `CHECKED_S`.
+        Raises Unavailable if it has another owner or a later leader. The result is cached for `CHECKED_S`.
         """
         if time.monotonic() < self._good_until:
             return
@@ -64,7 +65,7 @@ class NamespaceClaim:
             self.term = term
         if term and term == self.term:
             return
-        # Checked between reading and writing: a later leader reads what is written here, or causes a conflict.
+        # Checked between reading and writing: a later leader reads this write, or causes a conflict.
         if not self._leads():
             raise Unavailable("this server is no longer the leader, so it does not claim the namespace")
         wanted = self.term or 1 + (term or self._highest())
@@ -81,7 +82,9 @@ class NamespaceClaim:
             )
 
     def _highest(self) -> int:
-        """The highest term that our objects there name, for a namespace older than the config map; 0 if none does."""
+        """Returns the highest term of runrig's objects there, for namespaces older than the config map; 0 if there is
+        none.
+        """
         kinds = (self._cluster.list(kind, namespace=self._namespace, labels=names.MANAGED) for kind in _WITH_EPOCHS)
         return max((names.epoch_of(each) for found in kinds for each in found.objects), default=0)
 

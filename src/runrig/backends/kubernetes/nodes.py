@@ -1,6 +1,6 @@
-"""The part of a node's capacity that is ours: all it may give to pods, less what other people's pods request.
+"""The capacity of a node for runrig: what it can give to pods, minus what other pods request.
 
-Pure.  Exact: amounts are added as the cluster writes them; only the result is rounded, down.
+Pure and exact: adds amounts as the cluster writes them, and rounds only the result, down.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,8 @@ _Amounts = Mapping[str, Decimal]
 
 
 def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -> Node:
-    """*foreign*: the pods on it that are not ours.  *names*: our name of a resource → its name there; others keep their own.
+    """*foreign*: pods on it that are not runrig's. *names*: runrig's name of a resource → the cluster's; others are the
+    same.
 
     The caller finds the flavor.
     """
@@ -25,7 +26,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
     taken = _sum(({PODS: Decimal(len(lively))}, *(requests_of(pod) for pod in lively)))
     metadata, spec = node["metadata"], node.get("spec", {})
     ours = {theirs: our for our, theirs in sorted(names.items())}
-    # A resource that a node does not list is 0; only in our cluster files an absent one is unlimited.
+    # A resource that a node does not list is 0; only in cluster files does a missing one mean unlimited.
     resources = dict.fromkeys(UNLISTED_IS_UNCOUNTED, 0) | {
         ours.get(name, name): _units(ours.get(name, name), amount - taken.get(name, Decimal(0)))
         for name, amount in sorted(has.items())
@@ -45,7 +46,9 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
 
 
 def requests_of(pod: Object) -> dict[str, Decimal]:
-    """The requests a scheduler counts for *pod*: the most it holds at any time, from its first init container to its end."""
+    """Returns the requests that a scheduler counts for *pod*: its maximum at any time, from the first init container to
+    its end.
+    """
     spec = pod["spec"]
     sidecars: dict[str, Decimal] = {}
     steps = []
@@ -58,14 +61,14 @@ def requests_of(pod: Object) -> dict[str, Decimal]:
             steps.append(_sum((sidecars, asked)))
     containers = [_amounts(each.get("resources", {}).get("requests")) for each in spec.get("containers") or ()]
     whole = _most([_sum([sidecars, *containers]), *steps])
-    whole |= _amounts((spec.get("resources") or {}).get("requests"))  # for the whole pod: overrides those of its parts
+    whole |= _amounts((spec.get("resources") or {}).get("requests"))  # For the whole pod: overrides those of its parts.
     return _sum((whole, _amounts(spec.get("overhead"))))
 
 
 def _ready(node: Object) -> bool:
     conditions = node.get("status", {}).get("conditions") or ()
     says = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard does not see it
+    away = NODE_POOL in (node["metadata"].get("labels") or {})  # KAI's default shard does not see it.
     return (
         says
         and not away
@@ -75,7 +78,7 @@ def _ready(node: Object) -> bool:
 
 
 def _units(resource: str, amount: Decimal) -> int:
-    """*amount* in our unit, never below zero: when a device fails, others may hold more than there is."""
+    """Returns *amount* in runrig's unit, at least 0: after a device failure, others can use more than exists."""
     scaled = amount * 1000 if resource == CPU else amount
     return max(0, int(scaled.to_integral_value(ROUND_FLOOR)))
 

@@ -1,7 +1,7 @@
-"""Kubernetes objects for KAI Scheduler (v0.13 and later): queues, topologies, priority classes, and what a gang needs beside its pods.
+"""Kubernetes objects for KAI Scheduler (v0.13 and later): queues, topologies, priority classes, and a gang's objects.
 
-Pure: equal input gives equal objects, keys in the same order.  Nothing here talks to a cluster.  Each function yields an
-object after those that it needs.
+Pure: equal input gives equal objects with keys in the same order. Each function yields an object after those it depends
+on.
 """
 
 import base64
@@ -24,9 +24,10 @@ DOCKER_CONFIG = ".dockerconfigjson"
 
 
 def render(plan: Blueprint, pulls: Pulls = no_pulls) -> tuple[Object, ...]:
-    """The cluster-wide objects, then each gang with its pods.  Raises InvalidInput for objects that no cluster takes.
+    """Returns the cluster-wide objects, then each gang with its pods. Raises InvalidInput for objects that no cluster
+    accepts.
 
-    *pulls*: which credentials pull images; none of their values is shown.
+    *pulls*: credentials that pull images; their values are not shown.
     """
     settings = Settings(plan.namespace, plan.flavors, plan.resource_names, pulls=pulls)
     objects = [*cluster_objects(plan.pools, plan.namespace)]
@@ -43,7 +44,7 @@ def render(plan: Blueprint, pulls: Pulls = no_pulls) -> tuple[Object, ...]:
 
 
 def cluster_objects(pools: tuple[PoolQueues, ...], namespace: str) -> tuple[Object, ...]:
-    """Queues, topologies and priority classes.  *pools*: subpools after their parents."""
+    """Returns queues, topologies and priority classes. *pools*: parents before subpools."""
     return (*_priority_classes(), *_queues(pools, namespace), *_topologies(pools, namespace))
 
 
@@ -58,7 +59,9 @@ def _priority_classes() -> Iterator[Object]:
 
 
 def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """Yields queues from the root to the leaves.  The root forbids KAI to preempt and reclaim: runrig alone decides who stops."""
+    """Yields queues from the root to the leaves. The root disables preemption and reclaim in KAI, because runrig
+    decides them.
+    """
     root = names.root_queue(namespace)
     never = {"preemptMinRuntime": NEVER, "reclaimMinRuntime": NEVER}
     yield _queue(namespace, root, root, QueueQuota(UNLIMITED, None, 1), never)
@@ -72,7 +75,7 @@ def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
 
 
 def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Mapping[str, str]) -> Object:
-    # All nine numbers are written: KAI takes a missing limit for 0.
+    # All nine numbers are written, because KAI treats a missing limit as 0.
     limit = UNLIMITED if share.limit is None else share.limit
     unlimited = {"quota": UNLIMITED, "limit": UNLIMITED, "overQuotaWeight": 1}
     gpu = {"quota": share.quota, "limit": limit, "overQuotaWeight": share.weight}
@@ -87,7 +90,9 @@ def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Map
 
 
 def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """Yields topologies, levels coarse to fine; none for pools without keys and for subpools, which use their parent's."""
+    """Yields topologies, levels coarse to fine; none for pools without keys, nor for subpools, which use their
+    parent's.
+    """
     for queues in pools:
         if queues.whole is not None and queues.pool.topology_keys:
             yield {
@@ -105,20 +110,22 @@ def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Objec
 
 
 def gang_objects(pods: GangPods) -> tuple[Object, ...]:
-    """A gang's objects beside its pods, the pod group last.  Raises ValueError with a sentence for impossible files."""
+    """Returns a gang's objects except its pods, the pod group last. Raises ValueError with a message for impossible
+    files.
+    """
     return (*before_the_group(pods), pod_group(pods))
 
 
 def before_the_group(pods: GangPods) -> tuple[Object, ...]:
-    """A gang's objects beside its pods and its pod group.  Only their epoch changes while the gang lives.
+    """Returns a gang's objects except its pods and pod group. Only their epoch changes while the gang exists.
 
-    Raises ValueError with a sentence for impossible files.
+    Raises ValueError with a message for impossible files.
     """
     return (*_service(pods), *_secrets(pods), *_credentials(pods), *_pull_secret(pods))
 
 
 def _service(pods: GangPods) -> Iterator[Object]:
-    """Gives pods names for each other, even before they are ready."""
+    """Lets pods find each other by name, even before they are ready."""
     if pods.count > 1:
         spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {names.GANG: pods.gang.uuid}}
         metadata = _metadata(pods, names.service_name(pods.gang.uuid))
@@ -128,14 +135,14 @@ def _service(pods: GangPods) -> Iterator[Object]:
 def _secrets(pods: GangPods) -> Iterator[Object]:
     for number, data in enumerate(pods.files.secrets):
         metadata = _metadata(pods, names.secret_name(pods.gang.uuid, number))
-        # Immutable, so that no kubelet watches it for changes.
+        # Immutable, so that kubelets do not watch it.
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": True, "data": dict(data)}
 
 
 def _credentials(pods: GangPods) -> Iterator[Object]:
-    """Without values where they are only shown.  Not immutable: a server that starts later finds the values of then.
+    """Without values if they are only shown. Not immutable, so that a later server can update the values.
 
-    Raises ValueError with a sentence for one that is not there (any more), unless the gang has begun.
+    Raises ValueError with a message for a missing one, unless the gang has begun.
     """
     for name, secret in pods.credentials.items():
         try:
@@ -148,7 +155,7 @@ def _credentials(pods: GangPods) -> Iterator[Object]:
 
 
 def _pull_secret(pods: GangPods) -> Iterator[Object]:
-    """With all that pulls the gang's images, if anything does.  Raises as `_credentials` does."""
+    """Yields the secret that pulls the gang's images, if any is needed. Raises as `_credentials`."""
     if not pods.pulls:
         return
     try:
@@ -179,9 +186,9 @@ def _credential_data(pods: GangPods, name: str) -> Object:
 
 
 def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
-    """*alive*: leaf → how many of its pods are to run, with the leaf `WHOLE` if there are no subgroups; None: all pods.
+    """*alive*: leaf → number of its pods to run, with the leaf `WHOLE` if there are no subgroups; None: all pods.
 
-    Only these are asked for: KAI does not count pods that have ended, and would wait for them for ever before binding another.
+    Only these are requested: KAI does not count ended pods, and would wait for them before binding another.
     """
     gang, outline = pods.gang, pods.outline
     spec: Object = {
@@ -205,7 +212,7 @@ def pod_group(pods: GangPods, alive: Mapping[str, int] | None = None) -> Object:
 
 
 def _living(subgroups: Sequence[Subgroup], alive: Mapping[str, int] | None) -> Sequence[Subgroup]:
-    """The leaves that have a pod, and what is above them."""
+    """Returns the leaves with a pod, and their ancestors."""
     if alive is None:
         return subgroups
     above = {subgroup.name: subgroup.parent for subgroup in subgroups}
@@ -226,7 +233,7 @@ def _constraint(pods: GangPods, constraint: Constraint | None) -> Object:
         said["requiredTopologyLevel"] = constraint.required
     preferred = constraint.preferred
     if preferred is None and pods.settings.epoch is not None:
-        # Without one, KAI (v0.13 to v0.16) looks below the finest domain that all nodes share, and never finds a coarser one.
+        # Without one, KAI (v0.13 to v0.16) searches only below the finest domain that all nodes share.
         preferred = constraint.required
     if preferred is not None:
         said["preferredTopologyLevel"] = preferred

@@ -1,7 +1,7 @@
-"""The way into a pod: WebSockets to the API server, in Kubernetes' own frames, whose first byte names the channel.
+"""Connections to a pod: WebSockets to the API server, in Kubernetes' frames, whose first byte is the channel.
 
-A program is spoken to by `v5.channel.k8s.io`, which can say that stdin has ended; a port by `v4.channel.k8s.io`, where each channel
-begins with the number of the port, and which cannot.
+Programs use `v5.channel.k8s.io`, which can close stdin. Ports use `v4.channel.k8s.io`, which cannot; there each channel
+begins with the port number.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from runrig.ports.backend import ERR, OUT, Program, Size
 CONNECTS_S = 30.0
 LONGEST_COMMAND = 64 * 1024
 LINGERS_S = 30.0
-"""How long a port may be silent after its client has said all: its end cannot be told to the pod."""
+"""Seconds a port can be silent after its client has sent everything, because the pod cannot be sent an end of input."""
 NOT_FOUND, NOT_STARTED = 127, 126
-"""The exit codes of a shell for a command that does not exist, and for one that cannot be started."""
+"""Exit codes of a shell for a command that does not exist, and for one that cannot be started."""
 _EXEC, _PORT = Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io")
 _STDIN, _STATUS, _RESIZE, _CLOSE = 0, 3, 4, 255
 _LARGEST = 1 << 20
 _NUMBER = 2
-"""Bytes of the number of a port."""
+"""Bytes of a port number."""
 _END_OF_INPUT = b"\x04"
 _INTERRUPT = b"\x03"
-"""As a terminal reads them."""
+"""As read by a terminal."""
 _CLOSES_S = 1.0
 _RIGHTS = "deploy/kubernetes/rbac-sessions.yaml"
 _NOT_RUN = re.compile(r"error executing command in container: (.*)", re.DOTALL)
@@ -45,7 +45,7 @@ _NO_SUCH = ("executable file not found", "no such file or directory")
 
 
 async def enter(cluster: Cluster, pod: Object, container: str, program: Program) -> "PodProgram":
-    """Raises Conflict, InvalidInput, Unavailable, ServerFault in words."""
+    """Raises Conflict, InvalidInput, Unavailable or ServerFault."""
     command, has_terminal = _checked(program.command), program.terminal is not None
     streams = {"stdin": True, "stdout": True, "stderr": not has_terminal, "tty": has_terminal}
     query = [("container", container), *(("command", word) for word in command)]
@@ -86,7 +86,7 @@ async def _connected(cluster: Cluster, pod: Object, path: str, protocol: Subprot
                 compression=None,
                 max_size=_LARGEST,
                 open_timeout=CONNECTS_S,
-                ping_interval=None,  # the API server answers no ping while it waits for a slow program to read
+                ping_interval=None,  # The API server does not answer pings while it waits for a slow program to read.
             )
         except InvalidStatus as error:
             said = error.response
@@ -98,7 +98,8 @@ async def _connected(cluster: Cluster, pod: Object, path: str, protocol: Subprot
         except (OSError, InvalidHandshake, EOFError) as error:
             raise Unavailable(f"the API server {cluster.url} does not respond: {str(error) or 'timed out'}") from None
         else:
-            if (there := connection.transport.get_extra_info("socket")) is not None:  # else all is said already
+            # Without a socket everything has been sent.
+            if (there := connection.transport.get_extra_info("socket")) is not None:
                 answers.probe(there)
             return connection
     raise _in_words(answers.refused(refused), f"pods/{path.partition('?')[0]}")
@@ -116,7 +117,7 @@ def _in_words(refusal: RunrigError | Refusal, right: str) -> RunrigError:
 
 
 class PodProgram:
-    """A program that the container runtime has started beside that of the task."""
+    """A program started by the container runtime next to that of the task."""
 
     def __init__(self, url: str, connection: ClientConnection, has_terminal: bool) -> None:
         self._url = url
@@ -154,7 +155,9 @@ class PodProgram:
             await self._connection.send(bytes((channel,)) + data)
 
     async def close(self) -> tuple[int, str] | None:
-        """Kubernetes ends no program whose connection goes: it sees the end of its input, or two keys on its terminal."""
+        """Kubernetes does not end a program when its connection closes, so this closes its input or sends two keys to
+        its terminal.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSES_S):
                 if self._ended is None and self._has_terminal:
@@ -170,7 +173,7 @@ def _frame(message: str | bytes) -> tuple[int | None, bytes]:
 
 
 def _end(text: bytes) -> tuple[int, str]:
-    """(exit code, what kept it from starting) of a Status.  Raises Unavailable if it says neither."""
+    """Returns (exit code, why it could not start) from a Status. Raises Unavailable if it has neither."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -194,7 +197,7 @@ def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class PodPort:
-    """A connection that the container runtime makes inside the pod."""
+    """A connection that the container runtime opens inside the pod."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -236,7 +239,7 @@ class PodPort:
         await self._connection.close()
 
     async def resize(self, size: Size) -> None:
-        """It has no terminal."""
+        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         if self._lingering is not None:

@@ -25,7 +25,7 @@ LONGEST_VARIABLE = 128 * 1024
 """Bytes of a variable with its name and final NUL; Linux starts no program with a longer one."""
 
 WHOLE = ""
-"""The leaf that holds all pods of a gang without subgroups."""
+"""The leaf with all pods of a gang without subgroups."""
 
 _ALONE = "127.0.0.1"
 _CREDENTIAL_MODE = 0o444
@@ -36,10 +36,10 @@ _HUGE_PAGES = "hugepages-"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """*resource_names*: our name of a resource → the cluster's, if that is not the usual one.
+    """*resource_names*: runrig's name of a resource → the cluster's, if that is not the usual one.
 
-    *epoch*: that of the server that makes the pods; None: they are only shown.  *opens*: the values of credentials; None: not told.
-    *pulls*: which credentials pull images.
+    *epoch*: of the server that creates the pods; None: they are only shown. *opens*: gets credential values; None:
+    values are omitted. *pulls*: credentials that pull images.
     """
 
     namespace: str
@@ -52,7 +52,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """*flavor* None: not decided yet among several; *node* None: not placed."""
+    """*flavor* None: several are possible. *node* None: not placed."""
 
     task: TaskSpec
     index: int
@@ -67,35 +67,36 @@ class _Attempt:
 
 
 class GangPods:
-    """The pods of a gang; what they share is computed once, on first use.
+    """The pods of a gang. Shared parts are computed once, on first use.
 
-    Nearly everything comes from the gang, so it does not matter which of its attempts still live.
+    Almost everything is derived from the gang, so it does not matter which attempts are still alive.
     """
 
     def __init__(self, gang: GangLaunch, settings: Settings, *, begun: Callable[[], bool] = lambda: False) -> None:
-        """*begun*: whether some of them have run, so that they go on with what they were handed."""
+        """*begun*: some pods have run, so the others must get the same values."""
         self.gang, self.settings, self.begun = gang, settings, begun
 
     def pod(self, launch: Launch) -> Object:
-        """The pod of *launch*, tied to its node.
+        """Returns the pod of *launch*, tied to its node.
 
-        Raises ValueError with a sentence for what no cluster takes: impossible files, resources without a name there.
+        Raises ValueError with a message for pods that no cluster accepts: impossible files, unknown resources.
         """
         flavor = self.settings.flavors.get(launch.flavor)
         task = self._task_by_name[launch.spec]
         return self._pod(_Attempt(task, launch.index, launch.key.retry_id, launch.max_count, flavor, launch.node))
 
     def unplaced(self) -> Iterator[Object]:
-        """Yields all pods of the first attempt, without a node and without our finalizer, which nobody would remove.
+        """Yields all pods of the first attempt, without a node and without runrig's finalizer, which would never be
+        removed.
 
-        Raises what `pod` raises.
+        Raises as `pod`.
         """
         for task in self.gang.group.tasks:
             for index in range(task.pods):
                 yield self._pod(_Attempt(task, index, 0, task.pods, self._flavor(task), None))
 
     def leaf(self, task: str, index: int) -> str:
-        """The subgroup of a pod, by the name of its task; `WHOLE` without subgroups."""
+        """Returns the subgroup of a pod, by the name of its task; `WHOLE` without subgroups."""
         subgroups = self.outline.subgroup_of.get(task)
         return WHOLE if subgroups is None else subgroups[index]
 
@@ -107,7 +108,7 @@ class GangPods:
 
     @property
     def outline(self) -> Outline:
-        """Raises ValueError with a sentence if the topology keys of its pool have changed and no outline fits them."""
+        """Raises ValueError with a message if the topology keys of its pool have changed and no outline fits them."""
         if isinstance(self.gang.outline, str):
             raise ValueError(self.gang.outline)
         return self.gang.outline
@@ -118,18 +119,20 @@ class GangPods:
 
     @cached_property
     def credentials(self) -> Mapping[str, str]:
-        """Credential → the name of its Secret."""
+        """Returns credential → name of its Secret."""
         found = sorted({use.name for task in self.gang.group.tasks for use in task.credentials})
         return {name: names.credential_name(self.gang.uuid, number) for number, name in enumerate(found)}
 
     @cached_property
     def pulls(self) -> Mapping[str, str]:
-        """The credentials of the gang's user that pull its images, in one Secret: name → registry, the last changed last."""
+        """Returns the user's credentials that pull the gang's images: name → registry, the most recently changed
+        last.
+        """
         return needed(self.settings.pulls(self.gang.user), (task.image for task in self.gang.group.tasks))
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """The workflow's own labels, overridden by ours."""
+        """Returns the workflow's labels, overridden by runrig's."""
         labels = {key: value for key, value in self.gang.labels.items() if names.is_users(key)} | MANAGED
         queue = names.leaf_queue(self.settings.namespace, self.gang.pool.name)
         if len(queue) <= names.LONGEST_LABEL:
@@ -150,18 +153,18 @@ class GangPods:
 
     @cached_property
     def _tokens(self) -> dict[str, str]:
-        """The token values shared by all pods."""
+        """Returns the token values shared by all pods."""
         values = {"output": OUTPUT, "workflow_id": self.gang.workflow}
         for task in self.gang.group.tasks:
             for index in range(task.pods):
                 values[f"host:{task.pod_name(index)}"] = self._host(task, index)
-            if task.pods:  # a task with a count is its first pod
+            if task.pods:  # A task with a count means its first pod.
                 values.setdefault(f"host:{task.name}", self._host(task, 0))
         return values
 
     @cached_property
     def _hosts(self) -> Mapping[str, str | None]:
-        """Task → RUNRIG_HOSTS; None if a program could not be started with so much."""
+        """Returns task → RUNRIG_HOSTS; None if it is too long to start a program with it."""
         found: dict[str, str | None] = {}
         for task in self.gang.group.tasks:
             hosts = ",".join(self._host(task, index) for index in range(task.pods))
@@ -169,7 +172,7 @@ class GangPods:
         return found
 
     def _host(self, task: TaskSpec, index: int) -> str:
-        # A gang of one has no service to give it a name.
+        # A gang of one pod has no service to name it.
         return _ALONE if self.count == 1 else names.host(self.settings.namespace, self.gang.uuid, task.pod_name(index))
 
     def _values(self, task: TaskSpec, index: int) -> Mapping[str, str]:
@@ -191,7 +194,7 @@ class GangPods:
         spec: Object = {
             "schedulerName": names.SCHEDULER,
             "restartPolicy": "Never",
-            # With 0 the API server forgets a pod whose processes may still run.
+            # With 0 the API server would forget a pod whose processes may still run.
             "terminationGracePeriodSeconds": max(1, math.ceil(self.gang.pool.grace_s)),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -216,7 +219,7 @@ class GangPods:
         return labels if leaf == WHOLE else labels | {names.SUBGROUP: leaf}
 
     def _flavor(self, task: TaskSpec) -> Flavor | None:
-        """The only flavor that *task* can get, known before it is placed; None if there are several."""
+        """Returns the only flavor that *task* can get, known before placement; None if there are several."""
         pool, flavors = self.gang.pool, self.settings.flavors
         allowed = pool.flavors or tuple(flavors)
         name = task.platform or pool.default_platform or (allowed[0] if len(allowed) == 1 else None)
@@ -314,12 +317,12 @@ _EXPANDED = re.compile(r"\$(?=[$(])")
 
 
 def _literal(text: str, values: Mapping[str, str]) -> str:
-    """*text* escaped so that Kubernetes leaves `$(NAME)` and `$$` alone: their meaning is up to the program."""
+    """Returns *text* escaped so that Kubernetes leaves `$(NAME)` and `$$` to the program."""
     return _EXPANDED.sub("$$", expand(text, values))
 
 
 def _quantity(resource: str, amount: int) -> int | str:
-    """*amount* exactly, in the shortest form."""
+    """Returns the exact amount in its shortest form."""
     if resource == CPU:
         return amount // 1000 if amount % 1000 == 0 else f"{amount}m"
     if resource in BYTES:

@@ -1,6 +1,6 @@
-"""Which credentials pull the images of a gang, and the file of Docker's client in which a kubelet looks for them.
+"""Selects the credentials that pull a gang's images, and builds the Docker config file for the kubelet.
 
-A kubelet tries what stands under the registry of an image, or under a beginning of its path there.  Pure.
+A kubelet tries the entries for the image's registry and for each prefix of its path. Pure.
 """
 
 import base64
@@ -15,7 +15,7 @@ _HUB_DEFAULT = "library"
 
 
 def needed(registries: Mapping[str, str], images: Iterable[str]) -> Mapping[str, str]:
-    """The part of *registries* that pulls any of *images*: credential → its registry, "" for Docker Hub."""
+    """Returns the entries of *registries* that pull any of *images*: credential → its registry, "" for Docker Hub."""
     repositories = {f"{repository(image)}/" for image in images}
     return {
         name: registry
@@ -25,12 +25,12 @@ def needed(registries: Mapping[str, str], images: Iterable[str]) -> Mapping[str,
 
 
 def docker_config(auths: Iterable[tuple[str, str]]) -> str:
-    """`config.json` with (registry, what `auth_of` gives); of two for the same place the later one counts."""
+    """Returns `config.json` from (registry, result of `auth_of`); the last entry for a place wins."""
     return json.dumps({"auths": {_key(registry): {"auth": auth} for registry, auth in auths}}, sort_keys=True)
 
 
 def auth_of(values: Mapping[str, str]) -> str:
-    """USER:PASSWORD in base64; without a username `auth` may be that already, as it stands in Docker's file."""
+    """Returns USER:PASSWORD in base64. Without a username, `auth` may already be in that form, as in Docker's file."""
     auth, username = values["auth"], values.get("username", "")
     if not username and _is_pair(auth):
         return auth
@@ -38,7 +38,9 @@ def auth_of(values: Mapping[str, str]) -> str:
 
 
 def repository(image: str) -> str:
-    """HOST[:PORT]/PATH of *image*, without tag and digest, with what Docker leaves out: `docker.io/library/ubuntu`."""
+    """Returns HOST[:PORT]/PATH of *image*, without tag and digest, with Docker's defaults:
+    `docker.io/library/ubuntu`.
+    """
     path, _, last = image.partition("@")[0].rpartition("/")
     host, _, folder = path.partition("/")
     if host != "localhost" and "." not in host and ":" not in host:
@@ -49,7 +51,7 @@ def repository(image: str) -> str:
 
 
 def _place(registry: str) -> str:
-    """HOST[:PORT][/PATH] of *registry*, however it was written: with a scheme, with the `/v1/` of Docker Hub."""
+    """Returns HOST[:PORT][/PATH] of *registry*, with or without a scheme or the `/v1/` of Docker Hub."""
     place = registry.rpartition("://")[2].strip("/")
     host, _, path = place.partition("/")
     host = host.lower() or _HUB
@@ -58,7 +60,7 @@ def _place(registry: str) -> str:
 
 
 def _key(registry: str) -> str:
-    """As `docker login` writes it: Docker Hub as a whole has a name of its own."""
+    """Returns the key that `docker login` writes; Docker Hub as a whole has its own."""
     place = _place(registry)
     return _HUB_KEY if place == _HUB else place
 

@@ -1,15 +1,14 @@
 """The state of an attempt, read from its pod: whether it runs, how it ended, and why it has not started.
 
-Pure.  The codes are the reference's (docs/kubernetes.md has the table).  The differences follow from one rule: an attempt has
-ended only when nothing of the task runs any more, because then others get its GPUs.
+Pure. The exit codes are those of osmo (docs/kubernetes.md has the table). They differ because an attempt has ended only when no
+process of the task runs, since others get its GPUs then.
 
 - A pod that is preempted, evicted or deleted runs until its container has stopped; only then does it get that code.
-- The task is the container `main`.  Sidecars neither keeps it running nor gives it a code, unless
-  `main` never ended.
-- Deleting or evicting a pod behind our back ends the task, even if it answers SIGTERM with 0.  A task that had ended
+- The task is the container `main`. Sidecars do not keep it running or change its code, unless `main` never ended.
+- Deleting or evicting a pod behind runrig's back ends the task, even if it exits with 0 on SIGTERM. A task that had ended
   before keeps its code.
-- What never began has no exit code of the user's: a program that cannot be started is 3003, a pod that its node rejects 3001, one
-  that its node does not start in time 3005.
+- A task that never began has none of the user's exit codes. It gets 3003 if the program cannot be started, 3001 if the node
+  rejects the pod, and 3005 if the node does not start it in time.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,18 +19,18 @@ from runrig.domain.observed import Phase, TaskFact
 from runrig.domain.workflows import ExitCode
 
 STOPPED = 143
-"""128 + SIGTERM: the exit code of a task that was asked to stop."""
+"""128 + SIGTERM: exit code of a task that was asked to stop."""
 
 START_TIMEOUT_S = 1800.0
 CONFIG_ERROR_S = 600.0
 LOST_SIGHT_S = 1800.0
-"""How long a kubelet has to recover from what it cannot set up or has lost sight of."""
+"""Seconds a kubelet has to recover from a failed setup or from lost contact."""
 
 LAST_DELETE_S = 5.0
-"""How long after the end of a deleted pod its kubelet deletes it for good, at most."""
+"""Maximum seconds between the end of a deleted pod and its removal by the kubelet."""
 
 FORCED_S = 10.0
-"""How long a kubelet has to stop what was deleted by force."""
+"""Seconds a kubelet has to stop a pod that was deleted by force."""
 
 _PULL_BACKOFF, _PULL_ERROR, _CONFIG_ERROR, _CRASHES, _LOST_SIGHT, _OTHER_WAIT = 301, 302, 303, 304, 305, 999
 _INIT_OFFSET, _LAST_INIT = 255, 300
@@ -56,7 +55,9 @@ _End = tuple[int, str]
 
 
 def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
-    """*now*: seconds since the epoch; *stopping*: we asked it to stop.  *start_timeout_s*: how long a pod with a node has to start."""
+    """*now*: seconds since the epoch. *stopping*: runrig asked it to stop. *start_timeout_s*: how long a pod with a
+    node can take.
+    """
     if over(pod) or given_up(pod, now):
         return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping), by_itself=stopping and _ended_by_itself(pod))
     if _started(pod):
@@ -66,7 +67,7 @@ def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s:
 
 
 def with_last_words(pod: Object, words: Callable[[str], str]) -> Object:
-    """*pod* with *words* of what its containers left as their last words (the file of `terminationMessagePath`)."""
+    """Returns *pod* with *words* as the termination message of its containers."""
     told = pod.get("status", {})
     kinds = [kind for kind in ("initContainerStatuses", "containerStatuses") if told.get(kind)]
     return pod | {"status": told | {kind: [_with_last_words(each, words) for each in told[kind]] for kind in kinds}}
@@ -80,16 +81,18 @@ def _with_last_words(container: Object, words: Callable[[str], str]) -> Object:
 
 
 def over(pod: Object) -> bool:
-    """True if nothing of the task runs or will run.  A pod on a node is over when its kubelet says so, even if it was deleted."""
+    """Returns True if nothing of the task runs or will run. A pod on a node ends when its kubelet reports it, even if
+    it was deleted.
+    """
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed") or _terminated(pod):
         return True
     return "deletionTimestamp" in pod["metadata"] and not bound(pod)
 
 
 def given_up(pod: Object, now: float) -> bool:
-    """True if somebody deleted it by force and a living kubelet would have reported its end by now.
+    """Returns True if it was deleted by force and a live kubelet would have reported its end.
 
-    Only our finalizer keeps it then.  runrig itself gives a running pod a second at least.
+    Then only runrig's finalizer keeps it. runrig itself gives a running pod at least one second.
     """
     meta = pod["metadata"]
     by_force = "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds") == 0
@@ -97,12 +100,12 @@ def given_up(pod: Object, now: float) -> bool:
 
 
 def bound(pod: Object) -> bool:
-    """True if it has a node."""
+    """Returns True if it has a node."""
     return bool(pod["spec"].get("nodeName"))
 
 
 def refusal(pod: Object) -> str | None:
-    """The scheduler's reason for not placing it; None if it gives none or the pod has a node."""
+    """Returns why the scheduler did not place it; None without a reason or if the pod has a node."""
     condition = _condition(pod, "PodScheduled")
     if bound(pod) or condition.get("status") != "False" or condition.get("reason") not in _NOT_TAKEN:
         return None
@@ -110,9 +113,9 @@ def refusal(pod: Object) -> str | None:
 
 
 def refusal_of_group(pod_group: Object, since: float) -> str | None:
-    """Why KAI does not place it; None if it gives no reason.
+    """Returns why KAI does not place it; None without a reason.
 
-    *since*: in seconds since the epoch; older words are about other pods, and KAI (v0.13 to v0.16) does not withdraw them.
+    *since*: seconds since the epoch. Older messages are about other pods; KAI (v0.13 to v0.16) does not remove them.
     """
     conditions = pod_group.get("status", {}).get("schedulingConditions") or ()
     said = [condition for condition in conditions if condition.get("type") == "UnschedulableOnNodePool"]
@@ -126,12 +129,12 @@ def refusal_of_group(pod_group: Object, since: float) -> str | None:
 
 
 def made_at(pod: Object) -> float:
-    """When it was created, in whole seconds since the epoch."""
+    """Returns when it was created, in whole seconds since the epoch."""
     return _time(pod["metadata"]["creationTimestamp"])
 
 
 def says(pod: Object) -> str | None:
-    """Why it has not started, in the cluster's words; None if it has started or ended, or nobody says."""
+    """Returns the cluster's reason why it has not started; None if it has started or ended, or without a reason."""
     if over(pod) or _started(pod):
         return None
     key = key_of(pod)
@@ -149,7 +152,7 @@ def says(pod: Object) -> str | None:
 
 
 def _unbound(pod: Object) -> str | None:
-    """The words of KAI's binder, which tries again and again."""
+    """Returns the message of KAI's binder, which keeps retrying."""
     condition = _condition(pod, "PodBound")
     return condition.get("message") if condition.get("status") == "False" else None
 
@@ -162,7 +165,7 @@ def _started(pod: Object) -> bool:
 
 
 def _stuck(pod: Object, now: float) -> _End | None:
-    """A problem that will not go away by itself; None if there is none."""
+    """Returns a problem that will not go away by itself; None if there is none."""
     found = []
     for container, state in _states(pod):
         waiting = state.get("waiting", {})
@@ -173,7 +176,9 @@ def _stuck(pod: Object, now: float) -> _End | None:
 
 
 def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
-    """The end of a pod that has had its node for too long, by the cluster's clock, so a restart of ours does not matter."""
+    """Returns the end of a pod that has had its node for too long. Uses the cluster's clock, so a restart of runrig
+    does not matter.
+    """
     scheduled = _condition(pod, "PodScheduled")
     began = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
     since = began or pod.get("status", {}).get("startTime")
@@ -183,7 +188,7 @@ def _late(pod: Object, now: float, timeout_s: float) -> _End | None:
 
 
 def _wait_code(waiting: Object) -> int | None:
-    """The code of a wait that is a failure, else None."""
+    """Returns the exit code of a wait that is a failure, else None."""
     reason = waiting.get("reason", "")
     if reason in _WAITS:
         return _WAITS[reason]
@@ -217,7 +222,7 @@ def _end(pod: Object, now: float, *, stopping: bool) -> _End:
 
 
 def _taken_away(pod: Object) -> _End | None:
-    """The end of a pod that a scheduler, a kubelet or a controller removed; None for others."""
+    """Returns the end of a pod removed by a scheduler, a kubelet or a controller; None for others."""
     status = pod.get("status", {})
     disruption = _disruption(pod)
     reason, words = disruption.get("reason", ""), disruption.get("message")
@@ -233,7 +238,7 @@ def _taken_away(pod: Object) -> _End | None:
 
 
 def _disruption(pod: Object) -> Object:
-    """The condition that reports the removal; empty if there is none, or if the task had ended before."""
+    """Returns the condition for the removal; empty if there is none, or if the task had ended before."""
     for each in pod.get("status", {}).get("conditions") or ():
         told = each["type"] == "DisruptionTarget" or each.get("reason") == _PREEMPTED
         since = each.get("lastTransitionTime")
@@ -275,7 +280,7 @@ def _deleted(pod: Object, *, stopping: bool) -> _End | None:
 
 
 def _ended_by_itself(pod: Object) -> bool:
-    """True if it is certain that its command had ended before it was asked to stop."""
+    """Returns True if its command certainly ended before it was asked to stop."""
     if not _terminated(pod) or _main(pod)["terminated"].get("reason") == "ContainerStatusUnknown" or _taken_away(pod):
         return False
     metadata = pod["metadata"]
@@ -283,15 +288,15 @@ def _ended_by_itself(pod: Object) -> bool:
 
 
 def _asked_to_stop(metadata: Object) -> float:
-    """When it was deleted, or earlier, in seconds since the epoch: the API server adds the grace period to that.
+    """Returns the deletion time in seconds since the epoch, or an earlier time: the API server adds the grace period.
 
-    Without one, the kubelet may have deleted the stopped pod; the API server then writes that time over the first.
+    Without a grace period, the kubelet may have deleted the stopped pod, and its time then overwrites the first one.
     """
     return _time(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds") or LAST_DELETE_S)
 
 
 def _own_end(pod: Object) -> _End:
-    """The end by its containers, else by what the pod says about itself."""
+    """Returns the end from its containers, else from the status of the pod."""
     status = pod.get("status", {})
     ends = [_container_end(*each) for each in _states(pod) if "terminated" in each[1]]
     main = [
@@ -309,12 +314,12 @@ def _own_end(pod: Object) -> _End:
     elif reason:
         return ExitCode.BACKEND_ERROR, _said(f"its node did not run it ({reason})", words)
     else:
-        return ExitCode.UNKNOWN, "failed; the cluster gives no reason"
+        return ExitCode.UNKNOWN, "failed; the cluster reported no reason"
     return code, message or (_said(f"exit code {code} ({reason})", words) if code and reason else "")
 
 
 def _container_end(container: Object, state: Object) -> _End:
-    """The end of a container; the message is empty if it would add nothing to the code."""
+    """Returns the end of a container; the message is empty if it would add nothing to the exit code."""
     ended = state["terminated"]
     reason, words, code = ended.get("reason") or "Error", ended.get("message"), int(ended["exitCode"])
     if reason in _CANNOT_START:
@@ -333,7 +338,9 @@ def _container_end(container: Object, state: Object) -> _End:
 
 
 def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
-    """(container, its state), init containers first, without sidecars, which may end at any time.  *init* is added to the container."""
+    """Yields (container, state), init containers first, without sidecars, which can end at any time. Sets *init* in the
+    container.
+    """
     status, spec = pod.get("status", {}), pod["spec"]
     for init, there, told in (
         (True, spec.get("initContainers"), status.get("initContainerStatuses")),
@@ -346,7 +353,7 @@ def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
 
 
 def _main(pod: Object) -> Object:
-    """The state of the task's container; empty if none is reported."""
+    """Returns the state of the task's container; empty if none is reported."""
     return next((state for container, state in _states(pod) if container["name"] == CONTAINER), {})
 
 
@@ -355,9 +362,9 @@ def _terminated(pod: Object) -> bool:
 
 
 def _ended_before(pod: Object, when: float) -> bool:
-    """True if the task's container had ended by *when*, or all that ran if it never began.
+    """Returns True if the task's container had ended before *when*, or everything that ran if it never began.
 
-    Times in a cluster are whole seconds: the same second is not before.
+    Times in a cluster are whole seconds: the same second does not count as before.
     """
     ended = [_main(pod)] if _terminated(pod) else [state for _, state in _states(pod) if "terminated" in state]
     ends = [state["terminated"].get("finishedAt") for state in ended]
@@ -365,7 +372,7 @@ def _ended_before(pod: Object, when: float) -> bool:
 
 
 def _condition(pod: Object, kind: str) -> Object:
-    """The condition *kind*; empty if it has none."""
+    """Returns the condition *kind*; empty if there is none."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((dict(condition) for condition in conditions if condition["type"] == kind), {})
 
@@ -375,12 +382,12 @@ def _time(text: str) -> float:
 
 
 def _said(what: str, words: str | None) -> str:
-    """Our sentence, followed by the cluster's own words."""
+    """Returns runrig's sentence, followed by the cluster's message."""
     text = _sentence(words)
     return f"{what}: {text}" if text else what
 
 
 def _sentence(words: str | None) -> str:
-    """*words* on one line, not too long and without a full stop, since more may follow."""
+    """Returns *words* on one line, truncated and without a full stop, since more may follow."""
     text = " ".join((words or "").split()).rstrip(" .")
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,6 +1,7 @@
-"""The objects of one kind, kept up to date by a watch: list, then follow, and resume where it broke off.
+"""The objects of one kind, kept current by a watch: list, then follow, and resume after a break.
 
-The cache is the state of one moment, never a mixture: a list replaces it whole, and no older version overwrites a newer one.
+The cache is always the state of one moment: a list replaces it completely, and older versions never overwrite newer
+ones.
 """
 
 import logging
@@ -16,7 +17,7 @@ from runrig.backends.kubernetes.cluster import Cluster, Kind
 from runrig.domain.errors import RunrigError
 
 Place = tuple[str, str]
-"""(namespace, name); the namespace is empty for kinds that have none."""
+"""(namespace, name); namespace "" for cluster-wide kinds."""
 
 _FIRST_S, _LONGEST_S = 0.1, 10.0
 _PATIENCE_S = 0.5
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """*changed* is called from the watch's thread after each batch of changes, and during a long loss of contact."""
+    """*changed* is called from the watch's thread after each batch of changes, and repeatedly while contact is lost."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class Watch:
     ) -> None:
         self.generation = 0
         self.trouble: str | None = None
-        """Why contact is lost; None while it is not."""
+        """Why contact was lost; None while connected."""
         self._lost_at: float | None = None
         self._told: object = None
         self._cluster, self._kind, self._changed = cluster, kind, changed
@@ -47,7 +48,7 @@ class Watch:
         self._objects: dict[Place, Object] = {}
         self._snapshot: Mapping[Place, Object] | None = None
         self._version = ""  # empty: list again
-        self._put: dict[Place, Object] | None = None  # by us, while a list is under way
+        self._put: dict[Place, Object] | None = None  # Added by runrig while a list is in progress.
         self._tries = 0
         self._synced, self._stopped = threading.Event(), threading.Event()
         self._stream: Stream[Batch] | None = None
@@ -57,7 +58,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Does not wait for a request under way: the thread ends by itself and changes nothing more."""
+        """Does not wait for a running request: the thread ends by itself and changes nothing more."""
         self._stopped.set()
         if stream := self._stream:
             stream.close()
@@ -65,26 +66,26 @@ class Watch:
             self._thread.join(_PATIENCE_S)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """True once the first list is there; False if not within *timeout_s* (see `trouble`)."""
+        """Returns True once the first list has arrived; False if not within *timeout_s* (see `trouble`)."""
         return self._synced.wait(timeout_s)
 
     @property
     def lost_s(self) -> float:
-        """Seconds since contact was lost; 0 while it is not."""
+        """Returns seconds since contact was lost; 0 while connected."""
         at = self._lost_at
         return 0.0 if at is None else time.monotonic() - at
 
     def objects(self) -> Mapping[Place, Object]:
-        """All objects at one moment.  Do not change it."""
+        """Returns all objects at one moment. Do not modify the result."""
         with self._lock:
             if self._snapshot is None:
                 self._snapshot = MappingProxyType(dict(self._objects))
             return self._snapshot
 
     def put(self, each: Object) -> None:
-        """Takes the API server's answer to a change of ours, so that the next round has it.
+        """Adds the API server's answer to runrig's own change, so that the next round sees it.
 
-        Only if the watch has not passed it yet: otherwise it would bring back what was deleted since.
+        Only if the watch has not passed it yet, so that deleted objects do not come back.
         """
         with self._lock:
             if self._put is not None:
@@ -109,7 +110,7 @@ class Watch:
                     self._lost(refusal, str(refusal))
             except RunrigError as error:
                 self._lost(error, error.message, error.details.get("retry_after_s"))
-            except Exception as error:  # noqa: BLE001  a thread that ends here leaves a cache that is never true again
+            except Exception as error:  # noqa: BLE001  without this thread the cache would be stale for good
                 if not self._stopped.is_set():
                     _log.exception("event=watch_failed kind=%s", self._kind.plural)
                 self._version = ""
@@ -131,9 +132,9 @@ class Watch:
         self._changed()
 
     def _follow(self) -> None:
-        """Follows the watch until the server ends it, which it does after some minutes."""
+        """Follows the watch until the server ends it, after some minutes."""
         with self._cluster.watch(self._kind, **self._scope, resource_version=self._version) as self._stream:
-            if self._stopped.is_set():  # since the request; `stop` has not seen this stream
+            if self._stopped.is_set():  # Since the request: `stop` has not seen this stream.
                 return
             self._heard()
             opened = time.monotonic()
@@ -147,7 +148,7 @@ class Watch:
         self._pause(None)
 
     def _take(self, batch: Batch) -> bool:
-        """True if something changed."""
+        """Returns True if anything changed."""
         before = self.generation
         with self._lock:
             if self._stopped.is_set():
@@ -178,7 +179,7 @@ class Watch:
             self.trouble = self._lost_at = self._told = None
 
     def _lost(self, error: Exception, why: str, retry_after_s: object = None) -> None:
-        """Logs a loss of contact once, and again for another cause: a server that came back may refuse."""
+        """Logs a loss of contact once per cause: a server that came back may refuse."""
         if self._stopped.is_set():
             return
         cause = type(error), error.status if isinstance(error, Refusal) else None
@@ -187,11 +188,11 @@ class Watch:
         self.trouble, self._told = why, cause
         self._lost_at = self._lost_at or time.monotonic()
         if self.lost_s > _LONGEST_S:
-            self._changed()  # so that the waiting side sees how long it lasts
+            self._changed()  # So that the waiting side sees how long it lasts.
         self._pause(retry_after_s)
 
     def _pause(self, told_s: object) -> None:
-        """Waits longer after each try until there is an answer; jittered, since all watches were cut off together."""
+        """Waits longer after each failure, with jitter, since all watches are cut off together."""
         longest = min(_LONGEST_S, _FIRST_S * 2 ** min(self._tries, 10))
         share = zlib.crc32(f"{self._kind.plural} {self._tries}".encode()) / 2**32
         told = told_s if isinstance(told_s, float) else 0.0
@@ -208,5 +209,7 @@ def _version(each: Object) -> str:
 
 
 def _newer(each: Object, version: str) -> bool:
-    """True if *each* is newer than *version*: versions are integers that grow over all objects of a kind."""
+    """Returns True if *each* is newer than *version*: versions are integers that increase across all objects of a
+    kind.
+    """
     return int(_version(each)) > int(version)

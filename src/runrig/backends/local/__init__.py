@@ -1,4 +1,4 @@
-"""Tasks as processes of this machine."""
+"""Tasks as processes on this machine."""
 
 from runrig.backends.local.backend import LocalBackend
 

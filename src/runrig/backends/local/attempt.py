@@ -1,8 +1,7 @@
-"""The folder of one attempt, as the server sees it: what was decided about it, and how far it has come.
+"""The folder of one attempt, as the server sees it: decisions about it, and its progress.
 
-The files and who writes them are in ``supervisor``.  All answers come from them alone, so a server that was
-killed between any two steps finds its way after a restart.  A task can put anything in their place: methods that
-read raise OSError where that makes an answer impossible.
+``supervisor`` describes the files and who writes them. All answers come from them alone, so a server that was killed
+between any two steps recovers after a restart. A task can replace them by anything: reading methods then raise OSError.
 """
 
 import contextlib
@@ -22,7 +21,7 @@ from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import LogFile, Output
 
 NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
-"""Errors of opening what is not there, or is something else than a file, or is kept from us."""
+"""Errors of opening a path that does not exist, is not a file, or is not accessible."""
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _CODE = re.compile(r"[0-9]{1,4}")
@@ -30,19 +29,19 @@ _LONGEST_MESSAGE = 1000
 
 
 def is_folder_name(part: str) -> bool:
-    """True if *part* can name a folder, but none above it."""
+    """Returns True if *part* is a valid folder name, and not that of a parent."""
     return _PART.fullmatch(part) is not None
 
 
 def folder_of(tasks: Path, key: TaskKey) -> Path:
-    """Raises ValueError if a name of *key* cannot be that of a folder."""
+    """Raises ValueError if a name in *key* is not a valid folder name."""
     if not (is_folder_name(key.workflow) and is_folder_name(key.task)) or key.retry_id < 0:
         raise ValueError(f"{str(key)!r} cannot name a folder: letters, digits, '-', '_' and '.' can")
     return tasks / key.workflow / key.task / str(key.retry_id)
 
 
 class Attempt:
-    """One attempt on disk.  Cheap to make: it reads nothing until asked."""
+    """One attempt on disk. Cheap to create: reads only on demand."""
 
     def __init__(self, tasks: Path, key: TaskKey) -> None:
         self.key = key
@@ -54,12 +53,12 @@ class Attempt:
 
     @property
     def prepared(self) -> bool:
-        """True if a supervisor may have been started for it."""
+        """Returns True if a supervisor may have been started for it."""
         return os.path.lexists(self.folder / "launch")
 
     @property
     def claimed(self) -> bool:
-        """True if a supervisor runs it, or has run it."""
+        """Returns True if a supervisor runs it, or has run it."""
         try:
             found = os.lstat(self.folder / "claim")
         except (FileNotFoundError, NotADirectoryError):
@@ -67,7 +66,9 @@ class Attempt:
         return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
     def ended(self) -> TaskFact | None:
-        """How it ended; None if nothing that can be read says so.  Ask only if no supervisor lives: the task can write the file too."""
+        """Returns how it ended; None if no readable file records that. Call it only without a live supervisor, because
+        the task can write the file too.
+        """
         try:
             text = supervisor.read(str(self.folder / "ended")).decode(errors="replace")
         except OSError as error:
@@ -81,7 +82,7 @@ class Attempt:
         return TaskFact(Phase.ENDED, int(code), message[:_LONGEST_MESSAGE], by_itself=how == supervisor.BY_ITSELF)
 
     def running(self) -> bool:
-        """True if its command was started, whether or not it still runs."""
+        """Returns True if its command was started, whether or not it still runs."""
         return os.path.lexists(self.folder / "started")
 
     def end(self, code: int, message: str) -> TaskFact:
@@ -91,7 +92,7 @@ class Attempt:
         return TaskFact(Phase.ENDED, code, message)
 
     def settle(self, code: int, message: str) -> TaskFact:
-        """As `end`, at least in memory: an end that is not on disk is worked out again after a restart."""
+        """As `end`, at least in memory: an end that is not on disk is determined again after a restart."""
         try:
             return self.end(code, message)
         except OSError:
@@ -99,7 +100,9 @@ class Attempt:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[int | None]:
-        """Keeps supervisors from beginning.  Yields the descriptor of the claim, None if a living supervisor holds it."""
+        """Prevents supervisors from beginning. Yields the descriptor of the claim, None if a live supervisor holds
+        it.
+        """
         descriptor = os.open(self.folder / "claim", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             yield descriptor if _locked(descriptor) else None
@@ -107,12 +110,14 @@ class Attempt:
             os.close(descriptor)
 
     def supervised(self) -> bool:
-        """True if a supervisor lives.  Ask only if claimed: otherwise asking could keep a supervisor from beginning."""
+        """Returns True if a supervisor is alive. Call it only if claimed; otherwise it could prevent a supervisor from
+        beginning.
+        """
         with self.claim() as held:
             return held is None
 
     def forbid(self, code: int, message: str) -> TaskFact | None:
-        """Ends it before it begins; None if a supervisor was quicker."""
+        """Ends it before it begins; returns None if a supervisor was faster."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.claim() as held:
             if held is None or os.fstat(held).st_size:
@@ -120,11 +125,11 @@ class Attempt:
             return self.end(code, message)
 
     def ask_to_stop(self, grace_s: float, known: int | None) -> None:
-        """Tells its supervisor; one that has not yet written its pid looks for the request afterwards.
+        """Asks its supervisor to stop it. A supervisor without a pid yet checks for the request later.
 
-        *known*: a process that is its supervisor; None: the one that the claim names, if that is one.
+        *known*: the process of its supervisor; None: the one in the claim, if that is a supervisor.
         """
-        with contextlib.suppress(OSError):  # a full disk: then the launch's grace applies
+        with contextlib.suppress(OSError):  # A full disk: the launch's grace period applies.
             supervisor.write(str(self.folder / "stop"), str(grace_s).encode(), durable=False)
         pid = self.supervisor_pid() if known is None else known
         if pid is not None:
@@ -132,7 +137,7 @@ class Attempt:
                 os.kill(pid, signal.SIGTERM)
 
     def supervisor_pid(self) -> int | None:
-        """The process that the claim names, if that is the supervisor of this attempt."""
+        """Returns the process in the claim, if it is the supervisor of this attempt."""
         try:
             pid = int(supervisor.read(str(self.folder / "claim")))
         except (OSError, ValueError):
@@ -141,7 +146,7 @@ class Attempt:
 
 
 def supervised(folder: Path) -> bool:
-    """True if the attempt in *folder* has a supervisor that lives."""
+    """Returns True if the attempt in *folder* has a live supervisor."""
     task = folder.parent
     try:
         attempt = Attempt(task.parent.parent, TaskKey(task.parent.name, task.name, int(folder.name)))
@@ -159,7 +164,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def output_of(tasks: Path, key: TaskKey) -> Output | None:
-    """The files in which *key*, whose folder is below *tasks*, writes; None if there are none."""
+    """Returns the output files of *key*, whose folder is below *tasks*; None if there are none."""
     try:
         folder = Attempt(tasks, key).folder
     except ValueError:

@@ -1,7 +1,7 @@
-"""The local backend: attempts as process groups of this machine, each under a supervisor that outlives the server.
+"""The local backend: attempts as process groups on this machine, each under a supervisor that outlives the server.
 
-The whole wanted state comes in (`sync`), and the whole present state comes out (`observe`).  All that matters is in files, so the
-server may be killed between any two steps; memory holds only an index of the live attempts.  Needs Linux.
+`sync` takes the whole desired state; `observe` returns the whole current state. All important state is in files, so the
+server can be killed between any two steps; memory has only an index of the live attempts. Requires Linux.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Progra
 from runrig.ports.disk import identity
 
 _POLL_S = 0.5
-"""How late the end of a task is seen at most if its supervisor could not ring."""
+"""Maximum seconds until the end of a task is noticed if its supervisor could not wake the server."""
 
 _LEAVES_S = 0.02
-"""How long to wait for the end of a supervisor that has let go of its claim."""
+"""Seconds to wait for a supervisor to exit after it released its claim."""
 _TRIES = 3
 _STARTING = TaskFact(Phase.STARTING)
 _LOST = "its supervisor was killed, and its processes with it; the exit code is unknown"
@@ -45,10 +45,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Live:
-    """An attempt that is not done with.
+    """An attempt that is not finished.
 
-    *child*: the last supervisor that this server started or found; *tries*: how many it has started; *grace_s*: the grace with which
-    this server asked the attempt to stop; *failed*: something that was done to it failed, and the log says what.
+    *child*: the last supervisor that this server started or found. *tries*: how many it has started. *grace_s*: the
+    grace period with which it asked the attempt to stop. *failed*: the last operation on it failed, and the log has the
+    error.
     """
 
     attempt: Attempt
@@ -64,7 +65,7 @@ class _Live:
 
 
 class LocalBackend:
-    """*folder* belongs to it alone; *gpus*: see `machine.inspect`.  Raises ServerFault where it cannot work."""
+    """*folder*: for its exclusive use. *gpus*: see `machine.inspect`. Raises ServerFault if it cannot work here."""
 
     name = "local"
     fixed_nodes = True
@@ -94,11 +95,11 @@ class LocalBackend:
         self._lock = threading.RLock()
         self._identity = identity(self._tasks)
         self._desired = Desired()
-        self._behind = False  # some of it could not be carried out yet
-        self._owners: dict[str, str] = {}  # wanted workflows whose folders are theirs → their uuids
+        self._behind = False  # Some of it could not be applied yet.
+        self._owners: dict[str, str] = {}  # Workflows that own their folder → their uuids.
         self._live: dict[TaskKey, _Live] = {}
-        self._doors: dict[TaskKey, asyncio.Lock] = {}  # one visitor at a time comes in
-        self._children: dict[int, Path] = {}  # supervisors that were not seen to end → the folders of their attempts
+        self._doors: dict[TaskKey, asyncio.Lock] = {}  # One session at a time is opened.
+        self._children: dict[int, Path] = {}  # Supervisors not known to have ended → folders of their attempts.
         self._load()
 
     # ------------------------------------------------------------ the port
@@ -114,7 +115,7 @@ class LocalBackend:
             return Observation({key: live.fact for key, live in self._live.items()}, nodes)
 
     def sync(self, desired: Desired) -> None:
-        """Carries out *desired*; touches files only for what changes."""
+        """Applies *desired*; accesses files only for changes."""
         with self._lock:
             self._check_folder()
             self._desired = desired
@@ -135,10 +136,10 @@ class LocalBackend:
     def output(self, key: TaskKey) -> Output | None:
         return output_of(self._tasks, key)
 
-    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing stands between it and a start
+    def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
         return ()
 
-    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster beside us
+    def events(self, workflow: str) -> tuple[ClusterEvent, ...]:  # noqa: ARG002 - there is no cluster
         return ()
 
     async def enter(self, key: TaskKey, program: Program) -> Passage:
@@ -151,7 +152,7 @@ class LocalBackend:
         return await way(f"{key.workflow}/{key.task}", self._supervisor_of(key)[1], port)
 
     def _supervisor_of(self, key: TaskKey) -> tuple[Path, int]:
-        """The folder of an attempt that runs, and its supervisor.  Takes no lock: the event loop asks."""
+        """Returns the folder and supervisor of a running attempt. Takes no lock, because the event loop calls it."""
         live = self._live.get(key)
         pid = None if live is None or live.fact.phase is not Phase.RUNNING else live.attempt.supervisor_pid()
         if live is None or pid is None:
@@ -161,7 +162,7 @@ class LocalBackend:
     def discard(self, workflow: str) -> None:
         with self._lock:
             alive = any(key.workflow == workflow for key in self._live)
-        # An attempt alive here has not ended, whatever the caller says: its folder is left alone.
+        # An attempt that is alive has not ended, whatever the caller believes, so its folder stays.
         if not alive and is_folder_name(workflow):
             shutil.rmtree(self._tasks / workflow, ignore_errors=True)
 
@@ -195,7 +196,7 @@ class LocalBackend:
         self._refresh()
 
     def _check_folder(self) -> None:
-        """Raises ServerFault if the folder was deleted or replaced: what lies there now may be that of another server."""
+        """Raises ServerFault if the folder was deleted or replaced, possibly by that of another server."""
         found = identity(self._tasks)
         if found != self._identity:
             raise ServerFault(
@@ -204,7 +205,7 @@ class LocalBackend:
             )
 
     def _refresh(self) -> bool:
-        """Reads the files of the attempts that have not ended; True if anything is new."""
+        """Reads the files of unfinished attempts; returns True if anything changed."""
         self._check_folder()
         self._collect()
         if self._behind:
@@ -221,7 +222,7 @@ class LocalBackend:
         return self._bury(lost) or changed
 
     def _look(self, live: _Live) -> bool:
-        """Updates the fact; True if the supervisor has gone without writing an end that can be read."""
+        """Updates the fact; returns True if the supervisor died without recording a readable end."""
         attempt = live.attempt
         try:
             claimed = attempt.claimed
@@ -229,11 +230,11 @@ class LocalBackend:
                 if live.fact is _STARTING and attempt.running():
                     live.fact = TaskFact(Phase.RUNNING)
                 return False
-            ended = attempt.ended()  # read after looking for the supervisor, which writes it last
+            ended = attempt.ended()  # Read after checking the supervisor, which writes it last.
         except OSError as error:
             if error.errno not in NO_FILE:
                 raise
-            # Its folder is damaged; whoever did that, it does not harm the others.
+            # A damaged folder must not harm other attempts.
             return live.child not in self._children
         if ended is not None:
             live.fact = ended
@@ -244,19 +245,19 @@ class LocalBackend:
         return False
 
     def _lives(self, live: _Live, claimed: bool) -> bool:
-        """True while its supervisor lives: it has the claim, or, whatever became of that file, its process is there."""
+        """Returns True while its supervisor is alive: it has the claim, or its process exists even without the file."""
         if claimed and live.attempt.supervised():
             return True
         end = time.monotonic() + _LEAVES_S
         while live.child in self._children:
             if not claimed or time.monotonic() > end:
                 return True
-            time.sleep(_LEAVES_S / 20)  # it has let go of the claim, so it is about to end
+            time.sleep(_LEAVES_S / 20)  # It released the claim, so it is about to exit.
             self._collect()
         return False
 
     def _bury(self, lost: list[_Live]) -> bool:
-        """Ends attempts whose supervisor was killed, once none of their processes is left; True if it could."""
+        """Ends attempts whose supervisor was killed, once their processes are gone. Returns True if all were."""
         if not lost:
             return False
         folders = {live.attempt.folder for live in lost}
@@ -287,11 +288,13 @@ class LocalBackend:
             self._alone(self._finish, self._live[key])
 
     def _alone(self, act: Callable[..., Any], live: _Live, *args: Any) -> Any:
-        """What *act* returns; None if it fails at this attempt, which stops no other and is tried again."""
+        """Returns the result of *act*; None if it fails for this attempt, which does not stop the others and is
+        retried.
+        """
         try:
             return act(live, *args)
         except Exception as error:
-            if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:  # it would fail at any attempt
+            if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:  # It would fail for any attempt.
                 raise
             if not live.failed:
                 _log.exception("event=attempt_failed task=%s", live.attempt.folder)
@@ -299,7 +302,9 @@ class LocalBackend:
             return None
 
     def _take_on(self, desired: Desired) -> bool:
-        """Marks new attempts as live; False if some stay unknown: the disk is full, or what is in their place has not ended."""
+        """Marks new attempts as live; returns False if some were not: the disk is full, or their folder is still in
+        use.
+        """
         wanted: dict[str, list[Launch]] = {}
         for launch in (*desired.run.values(), *desired.stop.values()):
             wanted.setdefault(launch.key.workflow, []).append(launch)
@@ -314,7 +319,7 @@ class LocalBackend:
         return len(self._owners) == len(wanted)
 
     def _own(self, id: str, launches: list[Launch]) -> bool:
-        """Makes sure that the folder of workflow *id* is that of *launches*, all of it; False if it is not yet."""
+        """Ensures that the folder of workflow *id* belongs to *launches*; returns False if it does not yet."""
         uuid = launches[0].workflow_uuid
         alive = [live for live in self._live.values() if live.attempt.key.workflow == id]
         try:
@@ -333,7 +338,7 @@ class LocalBackend:
         return True
 
     def _begin(self, live: _Live, launch: Launch) -> None:
-        """Starts the attempt, unless an earlier life of the server did."""
+        """Starts the attempt, unless an earlier server process did."""
         attempt = live.attempt
         if live.child in self._children or attempt.claimed:
             return
@@ -359,7 +364,7 @@ class LocalBackend:
             message = f"its supervisor did not start; see {live.attempt.folder / 'supervisor.log'}"
             self._forbid(live, ExitCode.BACKEND_ERROR, message)
             return
-        with contextlib.suppress(OSError):  # too many processes at present
+        with contextlib.suppress(OSError):  # Too many processes at present.
             live.child = start_supervisor(live.attempt.folder)
             self._children[live.child] = live.attempt.folder
 
@@ -373,7 +378,7 @@ class LocalBackend:
             live.grace_s = grace_s
 
     def _forbid(self, live: _Live, code: int, message: str) -> None:
-        """Ends the attempt if it has not begun; if the disk is full, a later call tries again."""
+        """Ends the attempt if it has not begun; if the disk is full, a later call retries."""
         try:
             ended = live.attempt.forbid(code, message)
         except OSError as error:
@@ -383,12 +388,12 @@ class LocalBackend:
             self._see(live, ended)
 
     def _see(self, live: _Live, fact: TaskFact) -> None:
-        """Notes a fact that no supervisor will ring for."""
+        """Records a fact that no supervisor will report."""
         live.fact = fact
         self._wake_pipe.ring()
 
     def _finish(self, live: _Live) -> None:
-        """Forgets the attempt if it has ended; else kills it, and a later call forgets it."""
+        """Removes the attempt if it has ended; else kills it, and a later call removes it."""
         self._stop(live, 0.0)
         if live.ended:
             self._forget(live)

@@ -1,4 +1,4 @@
-"""What a task is handed of credentials: files that are there while it runs, and variables that are on disk until it starts."""
+"""Credentials of a task: files that exist while it runs, and variables that are on disk until it starts."""
 
 import os
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from runrig.ports.backend import Launch, Opens
 
 
 def hand_over(folder: Path, launch: Launch, opens: Opens) -> tuple[dict[str, str], dict[str, str]]:
-    """Writes the files into *folder*, that of the attempt: (path as the task names it → where it is, variables).
+    """Writes the files into *folder*, that of the attempt. Returns (path as the task names it → real path, variables).
 
-    Raises ValueError with a sentence, OSError.
+    Raises ValueError with a message, OSError.
     """
     paths: dict[str, str] = {}
     variables: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""UDP to a port of an attempt.  Each piece that is carried begins with whom it is from or for, an IPv4 address and a port: one datagram.
+"""UDP to a port of an attempt. Each message starts with the peer's IPv4 address and port; the rest is one datagram.
 
-Each sender has a socket of its own, so that answers find their way back.  What finds no room is lost, as datagrams may be.
+Each sender has its own socket, so that replies find their way back. Datagrams that do not fit in a buffer are dropped.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from runrig.domain.errors import InvalidInput
 from runrig.ports.backend import OUT, SENDER, Size
 
 LARGEST = 65_507
-"""Bytes of a datagram over IPv4."""
+"""Maximum bytes of a datagram over IPv4."""
 MOST_SENDERS = 16
-"""The one that was silent for longest makes room for another."""
+"""Beyond this, the least recently active sender is dropped."""
 WAITING = 1024 * 1024
-"""Bytes that wait for a slow client."""
+"""Bytes buffered for a slow client."""
 LOOK_S = 2.0
-"""How long it is believed that the port is the task's own."""
+"""Seconds before checking again that the port belongs to the task."""
 
 
 async def connect(task: str, supervisor_pid: int, port: int) -> "DatagramPassage":
@@ -31,7 +31,7 @@ async def connect(task: str, supervisor_pid: int, port: int) -> "DatagramPassage
 
 
 class DatagramPassage:
-    """*listens*: whether the task still does, at *address*; it may take long."""
+    """*listens*: whether the task still listens at *address*; can be slow."""
 
     def __init__(self, address: tuple[str, int], listens: Callable[[], bool]) -> None:
         self._address = address
@@ -60,7 +60,7 @@ class DatagramPassage:
         if time.monotonic() - self._looked_at > LOOK_S:
             self._is_there = await asyncio.to_thread(self._listens)
             self._looked_at = time.monotonic()
-        if self._is_there:  # else somebody else may have the port now
+        if self._is_there:  # Otherwise another process may have the port now.
             with suppress(OSError):
                 self._socket_of(data[:SENDER]).send(data[SENDER:])
 
@@ -79,7 +79,7 @@ class DatagramPassage:
         return found
 
     def _receive(self, sender: bytes, of_sender: socket.socket) -> None:
-        with suppress(OSError):  # nothing listens there at present
+        with suppress(OSError):  # Nothing listens there at present.
             piece = sender + of_sender.recv(LARGEST + 1)
             if self._size + len(piece) <= WAITING:
                 self._pieces.append(piece)
@@ -87,7 +87,7 @@ class DatagramPassage:
                 self._news.set()
 
     async def resize(self, size: Size) -> None:
-        """It has no terminal."""
+        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         while self._sockets:

@@ -1,7 +1,7 @@
-"""The attempts that are not done with: an empty file each, so that a start reads only these and not all that ever ran.
+"""The unfinished attempts: an empty file each, so that a start does not have to read all attempts that ever ran.
 
-``live/BOOT/WORKFLOW:TASK:RETRY``, where BOOT is the machine's boot during which the attempt was taken on.  The file is on the disk
-before anything is started, so that after a loss of power nothing runs a second time.
+``live/BOOT/WORKFLOW:TASK:RETRY``, where BOOT is the boot during which the attempt was added. The file is on disk before
+anything starts, so that after a power failure nothing runs twice.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ class LiveFolder:
         sync_folder(self._root)
 
     def load(self) -> Iterator[tuple[TaskKey, bool]]:
-        """Yields each live attempt, and whether it is from this boot; afterwards all count as from this boot."""
+        """Yields each live attempt, and whether it is from this boot; from then on all count as from this boot."""
         for boot in sorted(self._root.iterdir()):
             for marker in sorted(boot.iterdir()):
                 workflow, task, retry_id = marker.name.split(":")
@@ -33,7 +33,7 @@ class LiveFolder:
                 boot.rmdir()
 
     def add(self, keys: Iterable[TaskKey]) -> None:
-        """Adds *keys*, with one wait for the disk however many they are."""
+        """Adds *keys*, with a single wait for the disk."""
         added = False
         for key in keys:
             os.close(os.open(self._path(key), os.O_WRONLY | os.O_CREAT, 0o600))

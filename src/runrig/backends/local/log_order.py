@@ -1,4 +1,4 @@
-"""How long the logs of an attempt were when, noted by its supervisor, which imports this without anything else of ours."""
+"""Records how the logs of an attempt interleave. Its supervisor imports this, and nothing else of runrig."""
 
 import contextlib
 import ctypes
@@ -8,18 +8,19 @@ import time
 
 LOGS = ("stdout.log", "stderr.log")
 NOTE_S = 0.001
-"""The shortest time between two notes."""
+"""Minimum seconds between two notes."""
 LOOK_S = 0.1
-"""How often to look whether the logs have grown, where nobody says so."""
+"""Seconds between checks whether the logs have grown, without inotify."""
 _IN_MODIFY = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Order:
-    """Notes in ``order`` how long the logs are whenever they have grown: lines of microseconds since the epoch and both sizes.
+    """Writes the sizes of the logs to ``order`` whenever they grow: lines of microseconds since the epoch and both
+    sizes.
 
-    It only watches: the command writes the logs itself, so nothing of them is lost with us, and they stay whole and in order whoever
-    writes.  While the same log goes on to grow, one note in `LOOK_S` is enough.  Where no note can be written there is none.
+    It only watches. The command writes the logs itself, so they are complete and in order even if this fails. While the
+    same log keeps growing, one note per `LOOK_S` is enough. Failed notes are skipped.
     """
 
     def __init__(self) -> None:
@@ -34,13 +35,13 @@ class Order:
         watched = self._watch >= 0 and all(
             _libc.inotify_add_watch(self._watch, os.fsencode(path), _IN_MODIFY) >= 0 for path in LOGS
         )
-        self._patience = 3600.0 if watched else LOOK_S  # no instance is left: the usual limit is 128 a user
+        self._patience = 3600.0 if watched else LOOK_S  # No instance left: the usual limit is 128 per user.
         if watched:
             fcntl.fcntl(self._watch, fcntl.F_SETOWN, os.getpid())
             fcntl.fcntl(self._watch, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
 
     def look(self) -> float:
-        """Takes note of what has grown.  Seconds after which to look again, if SIGIO does not come before."""
+        """Checks what has grown. Returns seconds until the next check, unless SIGIO comes first."""
         with contextlib.suppress(OSError):
             while self._watch >= 0 and os.read(self._watch, 1 << 16):
                 pass
@@ -60,9 +61,9 @@ class Order:
         self.note()
 
     def note(self) -> None:
-        """Writes down what was seen last, if it is not written yet."""
+        """Writes the last sizes, if they are not written yet."""
         if self._seen != self._told:
-            with contextlib.suppress(OSError):  # a full disk: what no note covers comes last
+            with contextlib.suppress(OSError):  # A full disk: output without a note is sorted last.
                 os.write(self._file, b"%d %d %d\n" % (self._seen_at * 1e6, *self._seen))
             self._told, self._told_at = self._seen, self._seen_at
 

@@ -18,14 +18,16 @@ _LONGEST_NAME = 63
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """*visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES: the UUID, or for a stand-in the index."""
+    """*visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES: its UUID, or for a simulated GPU the index."""
 
     node: Node
     visible: tuple[str, ...]
 
 
 def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, ...]]) -> Machine:
-    """The machine with at most *gpus* of its real GPUs (None: all); if it has none, *gpus* stand-ins."""
+    """Returns the machine with up to *gpus* of its real GPUs (None: all); if it has none, with *gpus* simulated
+    ones.
+    """
     real = find_gpus()
     visible = real[:gpus] if real else tuple(str(index) for index in range(gpus or 0))
     resources = {
@@ -38,14 +40,16 @@ def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, .
 
 
 def node_name(host: str) -> str:
-    """*host* as a name of ours: its first label, in lower case, of letters, digits and hyphens; ``local`` if nothing is left."""
+    """Returns *host* as a node name: its first label in lower case, with letters, digits and hyphens; ``local`` if
+    empty.
+    """
     label = re.sub(r"[^a-z0-9]+", "-", host.split(".")[0].lower())
     return label[:_LONGEST_NAME].strip("-") or "local"
 
 
 def nvml_gpus() -> tuple[str, ...]:
-    """UUIDs of the NVIDIA GPUs in order of their PCI address; empty without a GPU or its driver."""
-    import pynvml  # slow, and only this backend needs it
+    """Returns UUIDs of the NVIDIA GPUs by PCI address; empty without a GPU or its driver."""
+    import pynvml  # Slow, and only this backend needs it.
 
     try:
         pynvml.nvmlInit()
@@ -59,7 +63,7 @@ def nvml_gpus() -> tuple[str, ...]:
 
 
 def why_no_gpus() -> str:
-    """Why `nvml_gpus` found none, in words."""
+    """Returns why `nvml_gpus` found none."""
     import pynvml
 
     try:

@@ -1,8 +1,7 @@
-"""Whose the folder of a workflow is: ``DATA/tasks/WORKFLOW/.uuid`` holds the uuid of the workflow that it was made for.
+"""Owners of workflow folders: ``DATA/tasks/WORKFLOW/.uuid`` has the uuid of its workflow.
 
-Names of workflows come again when a database was lost, or an earlier one was restored; uuids do not.  What an attempt of another
-workflow left behind must not be taken for the attempt that is wanted, and is not overwritten: its whole folder is moved to
-``DATA/aside``.  Folders made by earlier versions have no such file.
+Workflow names repeat after a database was lost or restored; uuids do not. Files of another workflow must be neither
+used nor overwritten, so its whole folder is moved to ``DATA/aside``. Folders of earlier versions have no such file.
 """
 
 import os
@@ -18,7 +17,7 @@ _OWNER = ".uuid"
 
 
 def owner_of(tasks: Path, workflow: str) -> str | None:
-    """The uuid of the workflow that its folder was made for; None if there is no folder, or it does not say."""
+    """Returns the uuid of the folder's workflow; None without a folder or a uuid."""
     try:
         return supervisor.read(str(tasks / workflow / _OWNER)).decode("ascii", "replace") or None
     except OSError as error:
@@ -33,10 +32,10 @@ def own(tasks: Path, workflow: str, uuid: str) -> None:
 
 
 def belongs_to(tasks: Path, workflow: str, uuid: str, wanted: Iterable[TaskKey], *, alive: bool) -> bool:
-    """True if the folder of *workflow* is that of *uuid*, or nobody's yet.
+    """Returns True if the folder of *workflow* belongs to *uuid* or has no owner.
 
-    *wanted*: attempts of it that are to run or to stop.  *alive*: some were not done with when the server started.  By these two a
-    folder without an owner is told from one that is left over: nothing is in the place of an attempt that never began.
+    *wanted*: its attempts to run or stop. *alive*: some were unfinished when the server started. Together they
+    distinguish a folder without an owner from a leftover one: an attempt that never began has no folder.
     """
     owner = owner_of(tasks, workflow)
     if owner is not None:
@@ -45,9 +44,10 @@ def belongs_to(tasks: Path, workflow: str, uuid: str, wanted: Iterable[TaskKey],
 
 
 def put_others_aside(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
-    """Moves what other workflows than those of *uuids* left in data folder *folder*, where no server runs; returns where it is now.
+    """Moves folders of workflows other than *uuids* out of *folder*, which no server uses, and returns their new paths.
 
-    What may still run stays: the next server ends it, and moves it then.  Folders that do not say whose they are go by the name.
+    Folders with possibly running attempts stay: the next server ends and moves them. Folders without an owner go by
+    their name.
     """
     tasks = folder / "tasks"
     alive = {marker.name.partition(":")[0] for marker in (folder / "live").glob("*/*")}
@@ -57,14 +57,14 @@ def put_others_aside(folder: Path, uuids: Mapping[str, str]) -> list[Path]:
 
 
 def own_all(folder: Path, uuids: Mapping[str, str], *, but: Container[str]) -> None:
-    """Notes whose the folders of workflows are that there are in data folder *folder*, but those of *but*."""
+    """Records the owners of the workflow folders in *folder*, except those in *but*."""
     for name, uuid in uuids.items():
         if name not in but and (folder / "tasks" / name).is_dir():
             own(folder / "tasks", name, uuid)
 
 
 def put_aside(tasks: Path, workflow: str) -> Path:
-    """Moves the folder of *workflow*, in which nothing runs any more, and returns where it is now."""
+    """Moves the folder of *workflow*, in which nothing runs, and returns its new path."""
     aside = tasks.parent / ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)
     number = 1

@@ -1,13 +1,14 @@
-"""From a launch to a folder that a supervisor can run: files, tokens filled in, environment.
+"""Turns a launch into a folder that a supervisor can run: files, expanded tokens, environment.
 
 work/      its working directory and HOME, with the files of the task
 output/    {{output}}
-inputs/    {{input:NAME}} where NAME has a count: inputs/NAME/POD is a link to the output of each;
+inputs/    {{input:NAME}} for a task with a count: inputs/NAME/POD links to the output of each pod;
            the output of a single pod is named directly
 tmp/       TMPDIR
-credentials/, secrets
-           what the task takes of credentials, as files and as variables; gone when it has ended, the second when it starts
-launch     what the supervisor reads; written last: without it nothing was ever started
+credentials/
+           credentials as files; removed when the task ends
+secrets    credentials as variables; removed when the task starts
+launch     for the supervisor; written last, so without it nothing was ever started
 """
 
 import contextlib
@@ -34,11 +35,11 @@ _INPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 
 
 def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...], opens: Opens) -> None:
-    """Makes the folder of *attempt* anew.  *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
+    """Creates the folder of *attempt* anew. *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
 
-    Raises ValueError with a sentence if the launch asks for the impossible, OSError if the machine fails.
+    Raises ValueError with a message for an impossible launch, OSError if the machine fails.
     """
-    if attempt.folder.exists():  # a killed server got this far; nothing was started in it
+    if attempt.folder.exists():  # A killed server got this far; nothing was started in it.
         shutil.rmtree(attempt.folder)
     attempt.folder.mkdir(mode=0o700, parents=True)
     for name in ("work", "output", "inputs", "tmp"):
@@ -64,7 +65,7 @@ def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, .
 
 
 def _base_environment(attempt: Attempt) -> dict[str, str]:
-    """The variables a program expects, and nothing else of the server's environment."""
+    """Returns the variables that programs expect, and nothing else of the server's environment."""
     user = _user()
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -73,7 +74,7 @@ def _base_environment(attempt: Attempt) -> dict[str, str]:
         "TMPDIR": str(attempt.folder / "tmp"),
         "USER": user,
         "LOGNAME": user,
-        "PYTHONUNBUFFERED": "1",  # else Python writes what it printed after the traceback of its end
+        "PYTHONUNBUFFERED": "1",  # Otherwise Python prints its output after a final traceback.
     }
 
 
@@ -87,7 +88,7 @@ def _own_environment(attempt: Attempt, launch: Launch, visible: tuple[str, ...])
         "RUNRIG_INDEX": str(launch.index),
         "RUNRIG_COUNT": str(launch.count),
         "RUNRIG_MAX_COUNT": str(launch.max_count),
-        "RUNRIG_HOSTS": ",".join(ADDRESS for _ in range(launch.count)),  # of the pods of this task, by index
+        "RUNRIG_HOSTS": ",".join(ADDRESS for _ in range(launch.count)),  # addresses of this task's pods, by index.
         MARKER: str(attempt.folder),
     }
 
@@ -121,11 +122,11 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
     }
     for pod in launch.hosts:
         values[f"host:{pod}"] = ADDRESS
-        if pod.endswith("-0"):  # a task with a count is its first pod
+        if pod.endswith("-0"):  # A task with a count means its first pod.
             values.setdefault(f"host:{pod.removesuffix('-0')}", ADDRESS)
     for number, (name, keys) in enumerate(launch.inputs):
         outputs = [Attempt(tasks, key) for key in keys]
-        # A task with a count always has a folder per pod, so that readers need not know how many were admitted.
+        # A task with a count always has a folder per pod, so that readers need not know the admitted count.
         alone = len(keys) == 1 and keys[0].task == name
         path = outputs[0].output if alone else _gather(attempt.folder / "inputs", name, outputs)
         values[f"input:{number}"] = values[f"input:{name}"] = str(path)
@@ -133,7 +134,7 @@ def _token_values(attempt: Attempt, tasks: Path, launch: Launch) -> dict[str, st
 
 
 def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
-    """A folder with a link to each of *outputs*, named after the pod."""
+    """Returns a folder with a link to each of *outputs*, named after the pod."""
     if not _INPUT.fullmatch(name):
         raise ValueError(f"input {name!r} cannot name a folder: letters, digits, '-', '_', '.' and ':' can")
     folder = inputs / name
@@ -147,9 +148,9 @@ def _gather(inputs: Path, name: str, outputs: Iterable[Attempt]) -> Path:
 
 
 def _relocation(work: Path, files: Iterable[FileSpec], handed: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that replaces each file's absolute path, where it stands as a whole path, by where the file really is.
+    """Returns a function that replaces a file's absolute path by its real path, where it appears as a whole path.
 
-    *handed*: the same of credentials.
+    *handed*: the same for credentials.
     """
     real = {file.path: str(work / file.path.lstrip("/")) for file in files if file.path.startswith("/")}
     real |= handed
@@ -176,7 +177,7 @@ def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
 
 
 def _create(work: Path, parts: tuple[str, ...], data: bytes) -> None:
-    """Creates a file, opening step by step from *work* so that no link leads out of it.  Scripts are executable."""
+    """Creates a file, opening step by step from *work* so that no link leads out of it. Scripts become executable."""
     folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in parts[:-1]:

@@ -1,6 +1,6 @@
-"""The processes of attempts, found in /proc, and the start of supervisors.
+"""Finds processes of attempts in /proc, and starts supervisors.
 
-Supervisors are known by their arguments, tasks by a marker in their environment, and all else by being below one of them.
+Supervisors are recognised by their arguments, tasks by a variable, and other processes by their ancestors.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from pathlib import Path
 from runrig.backends.local import supervisor
 
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
-"""Errors of opening anything while all descriptors are taken, which passes."""
+"""Errors of opening a file when all descriptors are in use; temporary."""
 MARKER = "RUNRIG_TASK_KEY"
 """Environment variable of every task: the folder of its attempt."""
 
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
-"""Open files that tasks may have: as we were started, because a server raises its own limit."""
+"""Limit of open files for tasks: the server's original one, because it raises its own."""
 
 ROUNDS = 100
 _PAUSE_S = 0.005
@@ -29,13 +29,14 @@ _DEPTH = 6
 """Parts of the shortest path of an attempt: ``/DATA/tasks/WORKFLOW/TASK/RETRY``."""
 
 Belongs = Callable[[int, Path], bool]
-"""(a process, the folder of the attempt that it names) → whether it is one of those that are looked for."""
+"""(pid, folder of its attempt) → whether to include it."""
 
 
 def of_attempts(belongs: Belongs) -> dict[Path, list[int]]:
-    """Folder of an attempt → its living processes, whatever their parents are now, its supervisor first.  Reads all of /proc once.
+    """Returns folder of an attempt → its live processes, whatever their parents, the supervisor first. Reads all of
+    /proc once.
 
-    A process that clears its environment is still found below one that does not.
+    Also finds a process that clears its environment, below one that does not.
     """
     found: dict[Path, list[int]] = {}
     owner: dict[int, Path] = {}
@@ -60,19 +61,20 @@ def of_attempts(belongs: Belongs) -> dict[Path, list[int]]:
 
 
 def abandoned(pid: int, folder: Path) -> bool:
-    """True if the data folder of the attempt is gone, as *pid* sees files: no server can ever take the attempt on again.
+    """Returns True if the data folder of the attempt was deleted, as *pid* sees files: no server can manage the attempt
+    again.
 
-    A data folder that was moved has not gone: the supervisor works in it, under its new name.
+    A moved data folder still exists: the supervisor works in it, under its new name.
     """
     named = len(folder.parts) >= _DEPTH and folder.parts[-4] == "tasks" and folder.name.isdigit()
-    if not named or os.environ.get(MARKER) == str(folder):  # the second: this server runs in that task
+    if not named or os.environ.get(MARKER) == str(folder):  # In the second case this server runs in that task.
         return False
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.getuid():
             return False
         os.stat(f"/proc/{pid}/root{folder.parents[3] / 'live'}")
     except (FileNotFoundError, NotADirectoryError):
-        with contextlib.suppress(OSError):  # the process itself has gone
+        with contextlib.suppress(OSError):  # The process has ended.
             os.stat(f"/proc/{pid}/root/")
             above = _supervisor_above(pid, folder)
             return above is None or os.stat(f"/proc/{above}/cwd").st_nlink == 0
@@ -82,9 +84,9 @@ def abandoned(pid: int, folder: Path) -> bool:
 
 
 def start_supervisor(folder: Path) -> int:
-    """Starts a supervisor of the attempt in *folder* in a session of its own; returns its pid.
+    """Starts a supervisor of the attempt in *folder* in a new session; returns its pid.
 
-    It has no open file of ours but one for its complaints.
+    It inherits no open file except one for its error messages.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     complaints = os.open(folder / "supervisor.log", flags, 0o600)
@@ -110,17 +112,17 @@ def start_supervisor(folder: Path) -> int:
 
 
 def reaped(pid: int, folder: Path) -> bool:
-    """True if supervisor *pid* of the attempt in *folder* has ended."""
+    """Returns True if supervisor *pid* of the attempt in *folder* has ended."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # an earlier server started it, or somebody else reaps our children
+    except ChildProcessError:  # An earlier server started it, or its exit status was collected elsewhere.
         return supervised_by(pid) != folder
 
 
 def supervisors(tasks: Path) -> dict[Path, int]:
-    """Folder of an attempt below *tasks* → the process that supervises it, or is about to.  Reads all of /proc once.
+    """Returns folder of an attempt below *tasks* → its supervisor, running or starting. Reads all of /proc once.
 
-    A fork of a supervisor has its arguments until it executes the command or a visitor, so the parent counts.
+    A fork of a supervisor has its arguments until it executes a command, so only the parent counts.
     """
     found: dict[Path, list[int]] = {}
     for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
@@ -136,9 +138,9 @@ def _parent(pid: int) -> int:
 
 
 def supervised_by(pid: int) -> Path | None:
-    """The folder of the attempt whose supervisor process *pid* is; None if it is none, or has gone.
+    """Returns the folder of the attempt that process *pid* supervises; None if it is not a supervisor or has ended.
 
-    Raises OSError without a descriptor left: who cannot look must not say that it has gone.
+    Raises OSError if no descriptor is free: then it is unknown whether it has ended.
     """
     try:
         words = supervisor.read(f"/proc/{pid}/cmdline").split(b"\0")
@@ -146,12 +148,12 @@ def supervised_by(pid: int) -> Path | None:
         if error.errno in NO_DESCRIPTOR:
             raise
         return None
-    is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # the last one is empty
+    is_one = len(words) > 2 and words[-3].endswith(b"/supervisor.py")  # The last one is empty.
     return Path(os.fsdecode(words[-2])) if is_one else None
 
 
 def kill_all(belongs: Belongs, rounds: int = ROUNDS) -> set[Path]:
-    """Kills the processes of attempts that are looked for; returns the folders that still have some after *rounds* of 5 ms."""
+    """Kills matching processes of attempts; returns the folders that still have some after *rounds* of 5 ms."""
     alive: dict[Path, list[int]] = {}
     for _ in range(rounds):
         alive = of_attempts(belongs)
@@ -165,7 +167,7 @@ def kill_all(belongs: Belongs, rounds: int = ROUNDS) -> set[Path]:
 
 
 def _supervisor_above(pid: int, folder: Path) -> int | None:
-    """The supervisor of the attempt in *folder*, if it is *pid* or above it: nothing leaves that tree while it lives."""
+    """Returns the supervisor of the attempt in *folder*, if it is *pid* or an ancestor: no process leaves that tree."""
     while pid > 1:
         if supervised_by(pid) == folder:
             return pid

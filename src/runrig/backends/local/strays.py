@@ -1,7 +1,7 @@
-"""Attempts that run on this machine and that no server knows any more.
+"""Attempts that run on this machine without a server.
 
-Their data folder was deleted, or what it knew of them: they hold GPUs that everybody takes for idle.  They are ended before anything
-else starts.  Attempts in the data folder of another server, whether or not that runs now, are none of them.
+Their data folder or its records were deleted, so they use GPUs that seem idle. They are ended before anything else
+starts. Attempts in the data folder of another server, running or not, are left alone.
 """
 
 import logging
@@ -15,7 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 def strays_of(tasks: Path, known: Callable[[Path], bool]) -> "Strays":
-    """Those below *tasks* whose folder is not *known*, and all whose data folder is gone, wherever that was."""
+    """Returns attempts below *tasks* whose folder is not *known*, and all whose data folder was deleted, wherever it
+    was.
+    """
 
     def belongs(pid: int, folder: Path) -> bool:
         return not known(folder) if tasks in folder.parents else abandoned(pid, folder)
@@ -24,7 +26,7 @@ def strays_of(tasks: Path, known: Callable[[Path], bool]) -> "Strays":
 
 
 class Strays:
-    """*found*: the folders of those that there were at first.  Reads all of /proc once."""
+    """*found*: their folders at the start. Reads all of /proc once."""
 
     def __init__(self, belongs: Belongs) -> None:
         self._belongs = belongs
@@ -33,7 +35,9 @@ class Strays:
         self.found = tuple(sorted(str(folder) for folder in self._left))
 
     def end(self) -> bool:
-        """Kills what is left of them; True if nothing is.  Takes half a second at most, and less when it is called again."""
+        """Kills what is left of them; returns True if nothing is. Takes at most half a second; later calls are
+        faster.
+        """
         if self._left:
             for folder in sorted(self._left):
                 _log.warning("event=unknown_task_killed folder=%s", folder)

@@ -1,27 +1,27 @@
 """The supervisor of one attempt: runs its command to the end, whatever happens to the server, and records how it ended.
 
-Started as ``python -I -S supervisor.py FOLDER``, in a session of its own.  It imports nothing of ours and little of the standard
-library, because every task start pays for it.  Files of FOLDER that it knows:
+Started as ``python -I -S supervisor.py FOLDER`` in a new session. Imports nothing else of runrig but `log_order`, and little of
+the standard library, because every task start pays for it. Files in FOLDER:
 
     launch    read: the fields of `encode_launch`
     secrets   read and removed: variables from credentials
     credentials/NAME/KEY
               removed at the end: files from credentials
-    door      a socket, while the server waits at it for a visitor
-    claim     locked by the supervisor that lives; holds the pid of the one that ran it, or runs it
-    stop      read: somebody wants it to end, with this grace in seconds; SIGTERM tells us to look
+    door      a socket, while the server waits for a session process
+    claim     locked while the supervisor is alive; contains its pid
+    stop      read: a stop request with the grace period in seconds; SIGTERM announces it
     started   written: pid and start ticks of the command, id of the boot
-    order     written: how long stdout.log and stderr.log were at which time, so that readers can merge their lines
-    ended     written, once: exit code, and BY_ITSELF if nothing had sent it SIGTERM before it ended; then a message
+    order     written: sizes of stdout.log and stderr.log over time, so that readers can merge their lines
+    ended     written once: exit code, and BY_ITSELF if it ended before any SIGTERM; then a message
 
-The command runs as the same user, so it can put anything in the place of these files.  Whatever is no regular file is no file, and
-nothing here waits for one; what the server believes while a supervisor lives is that it lives.
+The command runs as the same user, so it can replace these files by anything. Only regular files are read, and reading never
+blocks. While a supervisor is alive, the server trusts only that.
 
-An attempt runs at most once: a supervisor that holds the lock and finds the claim empty and no end may run it, and first writes
-its pid there.  So any number of supervisors may be started for one attempt.  As child subreaper it inherits what its command
-leaves behind (double forks, setsid), and it ends only when none of that is left.
+An attempt runs at most once. A supervisor may run it if it holds the lock and finds an empty claim and no end; it first writes
+its pid to the claim. So any number of supervisors can be started. As child subreaper it inherits the processes that its command
+leaves behind (double forks, setsid), and it exits only when none of them is left.
 
-SIGHUP asks it to start a visitor (``visitor.py``), which runs one more command for the server beside the first one, and is gone with it.
+SIGHUP asks it to start a session process (``visitor.py``), which runs another command and ends with the attempt.
 """
 
 import contextlib
@@ -37,11 +37,11 @@ from collections.abc import Callable
 
 if __package__:
     from runrig.backends.local.log_order import LOGS, NOTE_S, Order
-else:  # nothing of ours is on the path of a process started like this
+else:  # Processes started like this do not have runrig on their path.
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     from log_order import LOGS, NOTE_S, Order  # type: ignore[import-not-found, no-redef]
 
-WAKE_PIPE = "../../../../bell"  # its name on disk, which servers of other versions look for too
+WAKE_PIPE = "../../../../bell"  # Its name on disk, which servers of other versions use too.
 DOOR = "door"
 SECRETS = "secrets"
 NO_SECRETS = b"0\x000\x00"
@@ -52,7 +52,7 @@ VISITOR = os.path.join(os.path.dirname(__file__), "visitor.py")
 BACKEND_ERROR = 3001
 START_ERROR = 3003
 LARGEST = 16 * 1024 * 1024
-"""Bytes that are read of a file; a launch is smaller than the request that it came in."""
+"""Maximum bytes read from a file; a launch is smaller than its request."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -70,9 +70,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def encode_launch(grace_s: float, command: tuple[str, ...], environment: dict[str, str]) -> bytes:
-    """The orders for a supervisor, as fields that end in NUL: no argument or variable can hold one.
+    """Encodes the orders for a supervisor as fields that end in NUL, which arguments and variables cannot contain.
 
-    Raises ValueError if one does anyway.
+    Raises ValueError if one does.
     """
     fields = [str(grace_s), str(len(command)), *command, *(f"{name}={value}" for name, value in environment.items())]
     if any("\0" in field for field in fields):
@@ -92,7 +92,7 @@ def decode_launch(data: bytes) -> tuple[float, list[bytes], dict[bytes, bytes]]:
 
 
 def take_secrets() -> bytes:
-    """The variables from credentials, which are on disk no longer, as fields of `encode_launch`."""
+    """Removes the variables from credentials from disk, and returns them as fields of `encode_launch`."""
     try:
         data = read(SECRETS)
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def take_secrets() -> bytes:
 
 
 def forget_secrets(folder: str) -> None:
-    """Removes what an attempt was handed of credentials.  Follows no link that the task has put there."""
+    """Removes the attempt's credentials. Follows no link that the task created."""
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(folder, SECRETS))
     with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ def _empty(top: int, name: str) -> None:
 
 
 def read(path: str) -> bytes:
-    """Raises OSError also for what is no regular file; waits for nobody."""
+    """Never blocks. Raises OSError also for anything but a regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -141,7 +141,7 @@ def read(path: str) -> bytes:
 
 
 def write(path: str, data: bytes, *, durable: bool) -> None:
-    """Writes *data*, whole or not at all; *durable*: also across a power cut."""
+    """Writes *data* atomically; *durable*: also across a power failure."""
     temporary = path + ".new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -160,7 +160,7 @@ def write(path: str, data: bytes, *, durable: bool) -> None:
 
 
 def ring() -> None:
-    """Wakes the server, if one listens; a server that starts later reads the files."""
+    """Wakes the server, if it is listening; a server that starts later reads the files."""
     with contextlib.suppress(OSError):
         pipe = os.open(WAKE_PIPE, os.O_WRONLY | os.O_NONBLOCK)
         os.write(pipe, b".")
@@ -168,7 +168,9 @@ def ring() -> None:
 
 
 def stat_of(pid: int) -> list[bytes]:
-    """Fields of /proc/PID/stat from the third on (state, parent, process group, …, start ticks at 19); empty if it is gone."""
+    """Returns the fields of /proc/PID/stat from the third on (state, parent, process group, …, start ticks at 19);
+    empty if it ended.
+    """
     try:
         text = read(f"/proc/{pid}/stat")
     except OSError:
@@ -180,9 +182,11 @@ def stat_of(pid: int) -> list[bytes]:
 
 
 def start(command: list[bytes], environment: dict[bytes, bytes], prepare: Callable[[], None]) -> int:
-    """The pid of the command, running.  *prepare* is called in it before.  Raises OSError if it could not be started."""
+    """Starts the command and returns its pid. *prepare*: called in the child first. Raises OSError if it cannot be
+    started.
+    """
     parent = os.getpid()
-    reader, writer = os.pipe()  # closed by exec, so end of file means that it runs
+    reader, writer = os.pipe()  # Closed by exec, so end of file means that it runs.
     pid = os.fork()
     if pid == 0:
         try:
@@ -201,22 +205,22 @@ def start(command: list[bytes], environment: dict[bytes, bytes], prepare: Callab
 
 
 def become(parent: int, command: list[bytes], environment: dict[bytes, bytes], prepare: Callable[[], None]) -> None:
-    """In the child: becomes the command, in a process group of its own, and dies with the supervisor."""
+    """In the child: executes the command in its own process group, which dies with the supervisor."""
     die_with(parent)
     prepare()
     os.chdir("work")
     for ignored in (
         signal.SIGPIPE,
         signal.SIGXFSZ,
-    ):  # Python ignores it, and an ignored signal stays ignored across exec
+    ):  # Python ignores it, and an ignored signal stays ignored across exec.
         signal.signal(ignored, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.execvpe(command[0], command, environment)  # noqa: S606 - running a given command is what this is for
+    os.execvpe(command[0], command, environment)  # noqa: S606 - its purpose is to run a given command
 
 
 def die_with(parent: int) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the line above
+    if os.getppid() != parent:  # The parent died before the line above.
         os._exit(127)
 
 
@@ -227,7 +231,9 @@ def into_logs() -> None:
 
 
 def descendants() -> dict[int, int]:
-    """The living processes below this one: pid → process group.  None leaves the tree while its subreaper lives."""
+    """Returns the live processes below this one: pid → process group. None leaves the tree while its subreaper is
+    alive.
+    """
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat_of(int(entry))) and fields[0] not in (b"Z", b"X"):
@@ -242,9 +248,10 @@ def descendants() -> dict[int, int]:
 
 
 def terminate(main: int) -> bool:
-    """Sends SIGTERM once to each process group: a program may take a second one for impatience.  True if *main* had not ended before.
+    """Sends SIGTERM once per process group, because a second one can mean "abort". Returns True if *main* had not ended
+    before.
 
-    *main* was not collected, so its number is not another's.
+    *main* has not been collected, so its pid is not reused.
     """
     groups = set(descendants().values()) - {os.getpgrp()}
     alive = os.waitid(os.P_PID, main, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
@@ -261,7 +268,7 @@ def kill() -> None:
 
 
 def reap(main: int) -> tuple[bool, int | None]:
-    """Collects what has ended: (is anything left, exit code of *main* if it was among them)."""
+    """Collects ended processes. Returns (whether any are left, exit code of *main* if it has ended)."""
     code = None
     while True:
         try:
@@ -285,10 +292,11 @@ def asked_grace(default: float) -> float:
 def supervise(
     main: int, grace_s: float, secrets: bytes, order: Order, deadline: float | None = None
 ) -> tuple[int, bool]:
-    """Waits until nothing of the command is left: (its exit code, it ended before SIGTERM was sent to it).  *secrets*: for visitors.
+    """Waits until all processes of the command have ended. Returns (its exit code, whether it ended before SIGTERM).
+    *secrets*: for sessions.
 
-    What the command leaves behind when it ends by itself is killed at once; if asked to stop, all of it has the grace to end.
-    *deadline*: when all of it is killed; None: it may go on.
+    Processes left when the command ends by itself are killed immediately; after a stop, all of them have the grace
+    period. *deadline*: when everything is killed; None: no limit.
     """
     code: int | None = None
     by_itself = deadline is None
@@ -315,13 +323,13 @@ def supervise(
             latest = time.monotonic() + asked_grace(grace_s)
             deadline = latest if deadline is None else min(deadline, latest)
         elif received is not None and received.si_signo == signal.SIGHUP and deadline is None:
-            with contextlib.suppress(OSError):  # too many processes at present: the server waits in vain
+            with contextlib.suppress(OSError):  # Too many processes at present: the server's wait times out.
                 let_in(secrets)
 
 
 def run() -> tuple[int, bool, str]:
-    """(exit code, it ended by itself, message) of the attempt, once it is over."""
-    if os.path.exists("stop"):  # the claim is written: from here on whoever stops us can find us
+    """Runs the attempt. Returns (exit code, whether it ended by itself, message)."""
+    if os.path.exists("stop"):  # From here on the claim contains the pid, so a stop request can find this process.
         return STOPPED, False, "stopped before it started"
     grace_s, command, environment = read_launch()
     secrets = take_secrets()
@@ -341,13 +349,13 @@ def run() -> tuple[int, bool, str]:
         ended = supervise(pid, grace_s, secrets, order)
         order.end()
         return *ended, ""
-    except OSError as error:  # the disk is full, the folder is gone: the command must not go on unseen
+    except OSError as error:  # The disk is full or the folder was deleted: the command must not run unmonitored.
         supervise(pid, grace_s, secrets, order, time.monotonic())
         return BACKEND_ERROR, False, f"its supervisor failed: {error}"
 
 
 def report(code: int, by_itself: bool, message: str) -> None:
-    """Records the end; while the disk is full it waits, because nobody else knows the exit code."""
+    """Records the end. Waits while the disk is full, because the exit code is not stored anywhere else."""
     first = f"{code} {BY_ITSELF}" if by_itself else str(code)
     while True:
         try:
@@ -359,7 +367,7 @@ def report(code: int, by_itself: bool, message: str) -> None:
 
 
 def let_in(secrets: bytes) -> None:
-    """Starts a visitor, which dies with us, and finds *secrets* on its stdin."""
+    """Starts a session process, which dies with this one and reads *secrets* from stdin."""
     parent = os.getpid()
     if os.fork() == 0:
         try:
@@ -391,10 +399,10 @@ def main(folder: str) -> None:
     end = run()
     forget_secrets(".")
     report(*end)
-    os.close(claim)  # before it rings: while the claim is locked nobody believes the end
+    os.close(claim)  # Before waking the server, which ignores the end while the claim is locked.
     ring()
 
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    os._exit(0)  # the server waits for the end of this process
+    os._exit(0)  # The server waits for the end of this process.

@@ -1,4 +1,6 @@
-"""Connections to ports on which a process of an attempt listens, and to no other: on this machine the ports of others are beside them."""
+"""Connections to ports on which an attempt listens, and to no others: on this machine other processes have ports
+too.
+"""
 
 import asyncio
 import contextlib
@@ -17,7 +19,7 @@ _CONNECTS_S = 5.0
 
 
 def listening(supervisor_pid: int, protocol: Literal["tcp", "udp"]) -> dict[int, str]:
-    """Port → the loopback address by which it is reached, for all that processes below *supervisor_pid* listen on."""
+    """Returns port → loopback address, for all ports on which processes below *supervisor_pid* listen."""
     found: dict[int, str] = {}
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in psutil.Process(supervisor_pid).children(recursive=True):
@@ -31,7 +33,7 @@ def listening(supervisor_pid: int, protocol: Literal["tcp", "udp"]) -> dict[int,
 
 
 def address_of(task: str, port: int, there: Mapping[int, str]) -> str:
-    """The address of *port*, of those in which `listening` found *task*.  Raises Conflict if it is not among them."""
+    """Returns the address of *port* among those of *task* in *there*. Raises Conflict if it is missing."""
     if port not in there:
         others = ", ".join(str(each) for each in sorted(there)) or "none"
         raise Conflict(
@@ -73,7 +75,7 @@ class PortPassage:
                 self._writer.write_eof()
 
     async def resize(self, size: Size) -> None:
-        """It has no terminal."""
+        """Does nothing: it has no terminal."""
 
     async def close(self) -> None:
         self._writer.close()

@@ -1,8 +1,8 @@
-"""A visitor in an attempt that runs: one more command beside its first, for somebody who has come in through the server.
+"""A session in a running attempt: another command next to the first one, requested through the server.
 
-Started by the supervisor as ``python -I -S visitor.py FOLDER``, and below it, so it is gone with the attempt like everything else there.
-The server waits at the socket ``door`` in FOLDER; it hands over the command and its files, a terminal or three pipes.  A visit is over
-when the command ends, when the server hangs up, also by dying, or at SIGTERM; then all that the command has started is killed.
+Started by the supervisor as ``python -I -S visitor.py FOLDER``, so it ends with the attempt. The server waits at the
+socket ``door`` in FOLDER, and sends the command and its files, a terminal or three pipes. The session ends when the
+command ends, the server disconnects or dies, or at SIGTERM; then everything that the command started is killed.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from runrig.backends.local import supervisor
-else:  # nothing of ours is on the path of a process started like this
+else:  # Processes started like this do not have runrig on their path.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import supervisor
 
 NOT_FOUND, NOT_STARTED = 127, 126
-"""The exit codes of a shell for a command that does not exist, and for one that cannot be started."""
+"""Exit codes of a shell for a command that does not exist, and for one that cannot be started."""
 _PR_SET_CHILD_SUBREAPER = 36
 _PAUSE_S = 0.002
 
@@ -33,7 +33,7 @@ _PAUSE_S = 0.002
 def main(folder: str) -> None:
     os.closerange(3, 1 << 16)
     with open(0, "rb", closefd=False) as stdin:
-        secrets = supervisor.decode_launch(stdin.read() or supervisor.NO_SECRETS)[2]  # older supervisors hand over none
+        secrets = supervisor.decode_launch(stdin.read() or supervisor.NO_SECRETS)[2]  # Older supervisors send none.
     os.chdir(folder)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     told = wake_on(signal.SIGCHLD, signal.SIGTERM)
@@ -42,7 +42,7 @@ def main(folder: str) -> None:
         request, files, _, _ = socket.recv_fds(door, supervisor.LARGEST, 3)
         if not request:
             return
-        for descriptor in files:  # the command gets copies of these, and nothing else
+        for descriptor in files:  # The command gets copies of these, and nothing else.
             os.set_inheritable(descriptor, False)
         code, message = run(request, files, secrets, door.fileno(), told)
         with contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ def main(folder: str) -> None:
 
 
 def wake_on(*signals: int) -> int:
-    """A descriptor from which the number of each of *signals* can be read as a byte, once it has come."""
+    """Returns a descriptor from which each received signal of *signals* can be read as a byte."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -61,9 +61,10 @@ def wake_on(*signals: int) -> int:
 
 
 def run(request: bytes, files: list[int], secrets: dict[bytes, bytes], door: int, told: int) -> tuple[int, bytes]:
-    """(exit code, what kept it from starting).  *request*: words and variables as in a launch, the variables over those of the task.
+    """Returns (exit code, why it could not start). *request*: words and variables as in a launch, which override the
+    task's.
 
-    *secrets*: variables that the task has from credentials.
+    *secrets*: variables of the task from credentials.
     """
 
     def onto_files() -> None:
@@ -86,7 +87,7 @@ def run(request: bytes, files: list[int], secrets: dict[bytes, bytes], door: int
 
 
 def watch(pid: int, door: int, told: int) -> int:
-    """The exit code of command *pid*, once nothing of it is left."""
+    """Returns the exit code of command *pid*, once all of its processes have ended."""
     poll = select.poll()
     poll.register(door, select.POLLIN)
     poll.register(told, select.POLLIN)

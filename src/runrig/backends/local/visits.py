@@ -1,6 +1,6 @@
-"""What the server does for a visit: it opens the door of an attempt, hands over the command, and passes bytes on.
+"""The server's side of a session: opens the socket of an attempt, sends the command, and passes on bytes.
 
-All of it happens in the event loop.  The other side is `visitor`.
+All of it runs in the event loop. The other side is `visitor`.
 """
 
 import asyncio
@@ -20,18 +20,20 @@ from runrig.domain.errors import InvalidInput, Unavailable
 from runrig.ports.backend import ERR, OUT, Passage, Program, Size
 
 OPENS_S = 10.0
-"""How long a supervisor and its visitor may take."""
+"""Seconds a supervisor and its session process can take."""
 LONGEST_COMMAND = 64 * 1024
 CHUNK = 32 * 1024
-"""Bytes that are read at once; one message of a client that takes them later."""
+"""Bytes per read."""
 _VARIABLES = {"TERM": "xterm-256color"}
 _ANSWER = 4096
 _END_OF_INPUT = b"\x04"
-"""As a terminal reads it."""
+"""As read by a terminal."""
 
 
 async def visit(folder: Path, supervisor_pid: int, program: Program) -> Passage:
-    """Starts *program* in the attempt in *folder*.  Raises Unavailable if its supervisor does not answer, InvalidInput."""
+    """Starts *program* in the attempt in *folder*. Raises Unavailable if its supervisor does not respond,
+    InvalidInput.
+    """
     request = _request(program)
     with _Files(program.terminal) as files:
         door = await _opened(folder, supervisor_pid)
@@ -55,16 +57,14 @@ def _request(program: Program) -> bytes:
 
 
 async def _opened(folder: Path, supervisor_pid: int) -> socket.socket:
-    """The connection of a visitor that the supervisor of the attempt in *folder* has started."""
+    """Returns a connection from a session process, started by the supervisor of the attempt in *folder*."""
     loop = asyncio.get_running_loop()
     there = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as listener:
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(supervisor.DOOR, dir_fd=there)
-            listener.bind(
-                f"/proc/self/fd/{there}/{supervisor.DOOR}"
-            )  # the path itself may be longer than an address can be
+            listener.bind(f"/proc/self/fd/{there}/{supervisor.DOOR}")  # The path itself may be too long for an address.
             listener.listen()
             listener.setblocking(False)
             os.kill(supervisor_pid, signal.SIGHUP)
@@ -78,8 +78,8 @@ async def _opened(folder: Path, supervisor_pid: int) -> socket.socket:
                     visitor.close()
         except (OSError, TimeoutError) as error:
             raise Unavailable(
-                f"the supervisor of {folder} does not let anybody in ({str(error) or 'no answer'}): it may be busy, about to end, or of an "
-                "older version of runrig; try again"
+                f"the supervisor of {folder} did not open a session ({str(error) or 'no answer'}). "
+                "It may be busy, about to end, or from an older version of runrig. Try again."
             ) from error
         finally:
             with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ def _parent_of(peer: socket.socket) -> int | None:
 
 
 async def _ready(loop: asyncio.AbstractEventLoop, readable: Iterable[int], writable: Iterable[int] = ()) -> None:
-    """Returns when one of them is."""
+    """Returns when one of them is ready."""
     found: asyncio.Future[None] = loop.create_future()
 
     def tell() -> None:
@@ -115,7 +115,9 @@ async def _ready(loop: asyncio.AbstractEventLoop, readable: Iterable[int], writa
 
 
 class _Files:
-    """The files of a program, and our ends of them: (what it reads from, channel → what it writes to).  Closes what nobody took over."""
+    """The files of a program, and the server's ends: (its input, channel → output). Closes those that were not taken
+    over.
+    """
 
     def __init__(self, terminal: Size | None) -> None:
         if terminal is None:
@@ -147,7 +149,7 @@ def _set_size(descriptor: int, size: Size) -> None:
 
 
 class Visit:
-    """The passage to a program that a visitor runs."""
+    """The connection to a program in a session."""
 
     def __init__(self, door: socket.socket, files: tuple[int, dict[int, int]]) -> None:
         self._door = door
@@ -167,19 +169,19 @@ class Visit:
                 if (data := self._read_from(channel, descriptor)) is not None:
                     return channel, data
             if self._is_over:
-                break  # all that it wrote has been read: nothing of it is left
+                break  # All output has been read: no process of it is left.
             self._hear()
             if not self._is_over:
                 await _ready(loop, (self._door.fileno(), *self._outputs.values()))
         return None
 
     def _read_from(self, channel: int, descriptor: int) -> bytes | None:
-        """Returns what is there now; None if there is nothing."""
+        """Returns what is available now; None if nothing is."""
         try:
             data = os.read(descriptor, CHUNK)
         except BlockingIOError:
             return None
-        except OSError:  # a terminal whose other side is closed
+        except OSError:  # A terminal whose other side is closed.
             data = b""
         if data:
             return data
@@ -189,7 +191,7 @@ class Visit:
         return None
 
     def _hear(self) -> None:
-        """Takes the exit code, if the visitor has sent it or has gone."""
+        """Takes the exit code, if it was sent, or notes that the session process ended."""
         try:
             answer = self._door.recv(_ANSWER)
         except BlockingIOError:
@@ -211,7 +213,7 @@ class Visit:
                 rest = rest[os.write(self._input, rest) :]
             except BlockingIOError:
                 await _ready(loop, (), (self._input,))
-            except OSError:  # it has closed its side
+            except OSError:  # It has closed its side.
                 return
 
     async def resize(self, size: Size) -> None:

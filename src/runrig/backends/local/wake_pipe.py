@@ -1,4 +1,4 @@
-"""A named pipe by which supervisors wake the server: no limit on its path, no listener needed, nothing to rebind after a crash."""
+"""A named pipe with which supervisors wake the server: no path limit, no listener, nothing to rebind after a crash."""
 
 import contextlib
 import os
@@ -10,13 +10,13 @@ class WakePipe:
     def __init__(self, path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path, 0o600)
-        # Open for writing too, so that it never reads as closed and the server can ring it itself.
+        # Open for writing too, so that it never reads as closed and the server can wake itself.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._pipe, select.POLLIN)
 
     def wait(self, timeout_s: float) -> bool:
-        """True as soon as it has rung since the last True; False after *timeout_s*."""
+        """Returns True as soon as it was written to since the last True; False after *timeout_s*."""
         if not self._poll.poll(max(0.0, timeout_s) * 1000):
             return False
         with contextlib.suppress(BlockingIOError):
@@ -24,7 +24,7 @@ class WakePipe:
         return True
 
     def ring(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # full: it is ringing already
+        with contextlib.suppress(BlockingIOError):  # Full: a wake-up is already pending.
             os.write(self._pipe, b".")
 
     def close(self) -> None:
