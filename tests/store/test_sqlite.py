@@ -347,8 +347,8 @@ def test_a_reader_is_not_kept_waiting_by_a_writer_nor_sees_half_of_its_work(tmp_
         ("UPDATE workflows SET submit_time = 'soon'", "its submit_time is none"),
         ("UPDATE gangs SET pod_sets = '[{'", "its pod_sets is none"),
         ("UPDATE nodes SET ready = 7", "its ready is none"),
-        ("DELETE FROM specifications", "the row of specifications that it names is not there"),
-        ("DELETE FROM groups", "the row of groups that it names is not there"),
+        ("DELETE FROM specifications", "it refers to a missing row of specifications"),
+        ("DELETE FROM groups", "it refers to a missing row of groups"),
     ],
 )
 def test_rows_that_no_server_writes_are_found_at_the_start(tmp_path: Path, edit: str, says: str) -> None:

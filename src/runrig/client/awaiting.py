@@ -58,9 +58,7 @@ class AwaitingNetwork:
             renewal.exception()  # Marks the exception as retrieved, even if no caller still waits.
 
     async def close(self) -> None:
-        """Closes all connections immediately, including those of abandoned lists and streams, because the loop may end
-        first.
-        """
+        """Closes all connections immediately, including those of abandoned lists and streams, because the loop may end first."""
         for stream in list(self._streams):
             stream.close()
         await asyncio.sleep(0)  # A transport closes its socket in the next turn of the loop.

@@ -96,8 +96,6 @@ def _contents(file: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Returns *text* as a one-line ASCII YAML scalar in double quotes. Braces are escaped, since a script is not a
-    template.
-    """
+    """Returns *text* as a one-line ASCII YAML scalar in double quotes. Braces are escaped, since a script is not a template."""
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "{": "\\x7b"}
     return '"' + "".join(short.get(c) or (c if " " <= c <= "~" else f"\\U{ord(c):08x}") for c in text) + '"'

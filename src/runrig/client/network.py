@@ -35,9 +35,7 @@ class KeptToken(Protocol):
         ...
 
     def renew(self) -> None:
-        """Blocks for files and a server. Raises NotAllowed if it cannot be renewed, other errors only if it has
-        expired.
-        """
+        """Blocks for files and a server. Raises NotAllowed if it cannot be renewed, other errors only if it has expired."""
         ...
 
 

@@ -204,9 +204,7 @@ class Passage(Protocol):
     async def resize(self, size: Size) -> None: ...
 
     async def close(self) -> tuple[int, str] | None:
-        """Ends it and everything it started. Returns (exit code, why it could not start) if the program had ended, else
-        None.
-        """
+        """Ends it and everything it started. Returns (exit code, why it could not start) if the program had ended, else None."""
 
 
 class Backend(Protocol):

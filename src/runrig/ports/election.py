@@ -40,9 +40,7 @@ class Election(Protocol[AnyTerm]):
         """Returns the owner; None if the database has none."""
 
     def take(self) -> AnyTerm:
-        """Takes over the database. Raises Unavailable if another server was faster, ServerFault if only one server is
-        possible.
-        """
+        """Takes over the database. Raises Unavailable if another server was faster, ServerFault if only one server is possible."""
 
     def end(self, holder: Holder) -> None:
         """Takes the database from *holder*, which has been silent too long."""

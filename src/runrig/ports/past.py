@@ -25,9 +25,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Pending gangs. *whole*: at an earlier revision, shared by all later times. *since*: workflows that changed after
-    it.
-    """
+    """Pending gangs. *whole*: at an earlier revision, shared by all later times. *since*: workflows that changed after it."""
 
     whole: Queued
     since: Queued
@@ -183,6 +181,4 @@ class PastStore(Protocol):
         """Returns when the gangs of the workflows *ids* were queued and released, up to revision *upto*, in order."""
 
     def moves(self, ids: Collection[str], upto: int) -> tuple[Event, ...]:
-        """Returns when the workflows *ids* were submitted and moved, up to revision *upto*, in order, without groups
-        and tasks.
-        """
+        """Returns when the workflows *ids* were submitted and moved, up to revision *upto*, in order, without groups and tasks."""

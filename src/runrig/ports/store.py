@@ -155,9 +155,7 @@ class EventLog(Log, Protocol):
         """Returns the last change of each pool up to *revision*, in order. *below*: as in the query."""
 
     def tag_revision(self, revision: int, add: Collection[str], remove: Collection[str], most: int) -> tuple[str, ...]:
-        """Returns the new tags of the revision. Raises NotFound unless it changed pools, Conflict for more than *most*
-        tags.
-        """
+        """Returns the new tags of the revision. Raises NotFound unless it changed pools, Conflict for more than *most* tags."""
 
     def declarations(self, *, after: int) -> tuple[Event, ...]:
         """Returns all changes of pools, cohorts and flavors after revision *after*, in order."""
@@ -173,9 +171,7 @@ class RetentionStore(Protocol):
         """Returns the ids of workflows that ended before *before*, oldest first."""
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
-        """Deletes the workflows *ids* in order, up to *rows* rows, in one transaction. `prune_events` deletes their
-        events.
-        """
+        """Deletes the workflows *ids* in order, up to *rows* rows, in one transaction. `prune_events` deletes their events."""
 
     def prune_events(self, rows: int) -> Pruned:
         """Deletes up to *rows* events of deleted workflows, in one transaction."""

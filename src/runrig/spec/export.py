@@ -21,9 +21,7 @@ Mapped = dict[str, Any]
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes each text that does not begin with a letter: our parser reads more of them as numbers (``08``) than YAML
-    1.1.
-    """
+    """Quotes each text that does not begin with a letter: our parser reads more of them as numbers (``08``) than YAML 1.1."""
 
 
 _Dumper.add_representer(

@@ -25,9 +25,7 @@ class Problems:
         self._found[Problem(message, path, *(place or (None, None)))] = None
 
     def raise_if_any(self) -> None:
-        """Raises InvalidInput with all errors by line and column; if there are very many, with the first ones and the
-        total.
-        """
+        """Raises InvalidInput with all errors by line and column; if there are very many, with the first ones and the total."""
         raise_if_any(self._found, MOST_SHOWN)
 
 
@@ -123,9 +121,7 @@ class Field(TreeValue):
         return Field(node, path, self.problems)
 
     def parsed(self, parse: Callable[[str], T]) -> T | None:
-        """Returns the result of *parse* for a text or number as written. Its ValueError becomes an error of the
-        file.
-        """
+        """Returns the result of *parse* for a text or number as written. Its ValueError becomes an error of the file."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.expected("text or a number")

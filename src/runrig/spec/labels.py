@@ -39,9 +39,7 @@ def number_problem(labels: int) -> str | None:
 
 
 def with_labels(spec: WorkflowSpec, items: Sequence[str]) -> WorkflowSpec:
-    """Returns *spec* with the labels ``KEY=VALUE`` of *items*, which override those of the file. Raises
-    InvalidInput.
-    """
+    """Returns *spec* with the labels ``KEY=VALUE`` of *items*, which override those of the file. Raises InvalidInput."""
     if not items:
         return spec
     labels = {**spec.labels, **_pairs(items)}

@@ -144,9 +144,7 @@ def _labels(fields: Fields, numbers: Sequence[int], *, numbered: bool) -> list[d
 
 
 def _sorted_into(field: Field, nodes: Sequence[Node], flavors: Sequence[Flavor]) -> list[Node]:
-    """Returns the nodes with their flavors. Reports only the first node of a pattern that does not match exactly
-    one.
-    """
+    """Returns the nodes with their flavors. Reports only the first node of a pattern that does not match exactly one."""
     result: list[Node] = []
     for node in nodes:
         matching = [flavor.name for flavor in flavors if flavor.matches(node)]

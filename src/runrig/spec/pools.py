@@ -52,9 +52,7 @@ def read_name(field: Field | None, kind: str) -> str:
 
 
 def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
-    """Returns the cohorts, and reports cycles of parents (rule Q7). A parent that is not in the file is an empty cohort
-    (rule Q6).
-    """
+    """Returns the cohorts, and reports cycles of parents (rule Q7). A parent that is not in the file is an empty cohort (rule Q6)."""
     found: list[tuple[Cohort, Field]] = []
     names = []
     for item in fields.items("cohorts"):

@@ -57,9 +57,7 @@ def _size(fields: Fields, name: str) -> int:
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
-    """Returns requirements in file order, which has no meaning. The gate checks that the pool has the keys (rule
-    T6).
-    """
+    """Returns requirements in file order, which has no meaning. The gate checks that the pool has the keys (rule T6)."""
     found, keys, sizes = [], [], []
     for item in fields.items("topology"):
         inner = item.fields("a topology requirement", _TOPOLOGY)

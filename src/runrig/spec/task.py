@@ -50,9 +50,7 @@ _EXIT_ACTIONS = {action.value: action for action in ExitAction}
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:
-    """A task with its positions in the file. If the file has errors, *spec* may contain placeholders that stay in the
-    parser.
-    """
+    """A task with its positions in the file. If the file has errors, *spec* may contain placeholders that stay in the parser."""
 
     spec: TaskSpec
     field: Field

@@ -41,9 +41,7 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def parse_size(text: str) -> int:
-    """Returns bytes, rounded up, for ``4Gi``, ``1.5TiB``, ``512M``. G means Gi, as in osmo; a bare number means
-    bytes.
-    """
+    """Returns bytes, rounded up, for ``4Gi``, ``1.5TiB``, ``512M``. G means Gi, as in osmo; a bare number means bytes."""
     if text.startswith("-"):
         raise ValueError(f"{text!r} is negative: sizes start at 0")
     match = _SIZE.fullmatch(text)

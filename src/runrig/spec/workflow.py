@@ -174,9 +174,7 @@ def _lone_group(task: DraftTask) -> DraftGroup:
 
 
 def _equals(task: DraftTask) -> bool:
-    """Returns True for a lone task with a count that is not marked as lead: its pods are equal, and each must
-    succeed.
-    """
+    """Returns True for a lone task with a count that is not marked as lead: its pods are equal, and each must succeed."""
     return task.spec.count is not None and not task.spec.lead
 
 

@@ -138,9 +138,7 @@ _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0001000
 
 
 def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
-    """Returns *text* without a byte order mark. Raises InvalidInput if it is too long or has characters that YAML
-    forbids.
-    """
+    """Returns *text* without a byte order mark. Raises InvalidInput if it is too long or has characters that YAML forbids."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > largest:
         raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {largest:,} are read")

@@ -1,4 +1,4 @@
-"""Where the state and its log are kept: SQLAlchemy Core on SQLite or PostgreSQL, with migrations."""
+"""Storage of the state and its log: SQLAlchemy Core on SQLite or PostgreSQL, with migrations."""
 
 from runrig.store.sql import SqlStore
 

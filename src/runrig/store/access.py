@@ -1,4 +1,4 @@
-"""Users, roles, tokens, sessions and the audit trail: small tables, read whole at the start and written one change at a time."""
+"""Users, roles, tokens, sessions and the audit trail: small tables, loaded at the start and written one change at a time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields, replace

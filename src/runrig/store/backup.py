@@ -1,8 +1,8 @@
-"""A backup: every table as it was at one moment, in a form that can fill either database.
+"""A backup: every table at one moment, in a form that can be restored into either database.
 
-A gzip file of JSON lines: a header, then the columns and rows of each table, then files of the data folder in pieces, and a
-last line with the counts and the SHA-256 of all lines before, which exposes a file that was cut or changed.
-Reading is one transaction that sees one state and holds up no writer; filling is one transaction too.
+A gzip file of JSON lines: a header, then the columns and rows of each table, then files of the data folder in pieces.
+The last line has the counts and the SHA-256 of all lines before, which reveals a truncated or modified file. Backing up
+is one transaction that sees one state and does not block writers; restoring is one transaction too.
 """
 
 import gzip
@@ -30,19 +30,17 @@ from runrig.store.rows import Row
 FORMAT = 1
 ROWS_AT_ONCE = 2_000
 PIECE = 64 * 1024
-"""Bytes of a file in one line."""
+"""Bytes of a file per line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
-"""Files of backends in the data folder beside the database, from which they resume."""
+"""Files of backends in the data folder from which they resume."""
 LEFT_OUT = frozenset({schema.leader.name, schema.browser_sessions.name, schema.checkpoints.name, schema.waiting.name})
-"""Which server leads is true only for the moment; who signed out is not to be signed in again by a backup; and checkpoints are
-written anew.
-"""
+"""The leader is only current at the time, a backup must not restore ended sessions, and checkpoints are written anew."""
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table.name not in LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """*version*: of the program that wrote it; *tables*: of its tables; *store*: the kind of database; *taken_at*: in UTC."""
+    """*version*: of the program that wrote it. *tables*: version of the tables. *store*: kind of database. *taken_at*: in UTC."""
 
     version: str
     tables: str
@@ -56,7 +54,7 @@ HEAD = tuple(field.name for field in fields(Header))
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """*rows*: by table.  *lost*: credentials, as USER/NAME, whose values are not in it; known once it was read."""
+    """*rows*: by table. *lost*: credentials, as USER/NAME, without values in the backup; known after reading it."""
 
     header: Header
     rows: Mapping[str, int]
@@ -124,14 +122,14 @@ def _check_tables(connection: Connection) -> None:
 
 
 def found_tables(connection: Connection) -> str | None:
-    """The migration that made its tables; None if no version of ours did."""
+    """Returns the migration that created the tables; None if it is not one of runrig's."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
 
 def _in_order(table: Table) -> Select[Any]:
-    """Rows by key, but pools after their parents, so that they can be inserted in this order."""
+    """Selects rows by key, pools after their parents, so that they can be inserted in this order."""
     order: list[Any] = list(table.primary_key)
     if table is schema.pools:
         order.insert(0, table.c.parent.is_not(None))
@@ -139,7 +137,7 @@ def _in_order(table: Table) -> Select[Any]:
 
 
 def _plain(column: Column[Any]) -> Any:
-    """The column as the database stores it, but JSON decoded; sealed values are left out."""
+    """Returns the column as stored, with decoded JSON; omits sealed values."""
     if column is schema.credentials.c.sealed:
         return literal("").label(column.name)
     match column.type:
@@ -154,7 +152,7 @@ def _plain(column: Column[Any]) -> Any:
 
 
 class BackupReader:
-    """`check` reads all of it and must come first.  *name*: of the file, for messages."""
+    """`check` reads the whole file and must be called first. *name*: of the file, for messages."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
@@ -163,7 +161,8 @@ class BackupReader:
     def check(self) -> Contents:
         """Returns what the file contains.
 
-        Raises InvalidInput for a file that is not a backup, is damaged, comes from another version, or has a row that no server writes.
+        Raises InvalidInput for a file that is not a backup, is damaged, comes from another version, or has an invalid
+        row.
         """
         with self._damage():
             lines = self._lines()
@@ -183,7 +182,7 @@ class BackupReader:
             raise Undecodable("its end is missing")
 
     def fill(self, connection: Connection) -> None:
-        """Puts the rows into the tables, which are empty."""
+        """Inserts the rows into the empty tables."""
         for table, rows in self._batches():
             if table is schema.meta:
                 _fill_meta(connection, rows[0])
@@ -191,7 +190,7 @@ class BackupReader:
                 insert_plain(connection, table, rows)
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """(path, piece); the first piece of each file is empty."""
+        """Yields (path, piece); the first piece of each file is empty."""
         path = ""
         for line in self._lines():
             entry = loads(line)
@@ -255,7 +254,7 @@ class BackupReader:
 
 
 class _Content:
-    """What the lines between the first and the last of a backup hold.  *rows*: by table."""
+    """The lines between the first and the last of a backup. *rows*: by table."""
 
     def __init__(self, revision: int) -> None:
         self.rows: dict[str, int] = {}
@@ -287,7 +286,7 @@ class _Content:
                 raise Undecodable(f"unexpected line {dumps(entry)[:80]}")
 
     def end(self) -> None:
-        """Raises Undecodable for the first row that is wrong: the file is as it was written, but not by `runrig backup`."""
+        """Raises Undecodable for the first invalid row: the file is intact, but `runrig backup` did not write it."""
         if len(self.rows) < len(TABLES) or self.rows[schema.meta.name] != 1:
             raise Undecodable("tables are missing")
         if self._wrong is not None:
@@ -304,11 +303,11 @@ class _Content:
 
 
 LOG_FILES = ("order", "stderr.log", "stdout.log")
-"""What is kept of the output of an attempt on the local backend."""
+"""Output files of an attempt on the local backend that are kept."""
 
 
 def check_path(path: object) -> None:
-    """Raises Undecodable unless *path*, below the data folder, is one that a backup may have: a forged one cannot write elsewhere."""
+    """Raises Undecodable unless a backup may contain *path*, below the data folder. A forged one cannot write elsewhere."""
     parts = PurePosixPath(path).parts if isinstance(path, str) else ()
     logs = len(parts) == 5 and parts[0] == "tasks" and parts[4] in LOG_FILES
     if (path not in STATE_FILES and not logs) or ".." in parts or "\0" in str(path):
@@ -316,7 +315,7 @@ def check_path(path: object) -> None:
 
 
 def _named(entry: Mapping[str, Any]) -> Table:
-    """Our table whose part of the file *entry* begins.  Raises Undecodable if it has other columns."""
+    """Returns the table of *entry*. Raises Undecodable if it has other columns."""
     table = {each.name: each for each in TABLES}.get(entry["table"])
     if table is None or entry["columns"] != table.columns.keys():
         raise Undecodable(f"table {entry['table']!r} does not have the columns of this version")
@@ -324,7 +323,7 @@ def _named(entry: Mapping[str, Any]) -> Table:
 
 
 def _fill_meta(connection: Connection, row: Row) -> None:
-    """Takes the revision from the backup; the epoch never goes back, or an earlier leader could write."""
+    """Takes the revision from the backup. The epoch never decreases, or an earlier leader could write."""
     values = dict(zip(schema.meta.columns.keys(), row, strict=True))
     now = connection.execute(select(schema.meta.c.epoch)).scalar_one()
     epoch = max(now, values["epoch"]) + 1
@@ -335,9 +334,10 @@ def _fill_meta(connection: Connection, row: Row) -> None:
 
 
 def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[str, str]], None]) -> None:
-    """Fills *database*, which this process owns and which is empty, in one transaction: all of it or nothing.
+    """Restores into *database*, which is empty and owned by this process, in one transaction.
 
-    *then*: called last, with the uuid of each workflow; if it fails, nothing is restored.  Raises Conflict if something is in the database.
+    *then*: called last, with the uuid of each workflow; if it fails, nothing is restored. Raises Conflict unless it is
+    empty.
     """
     with translated(database.place), database.writer.begin() as connection:
         before_migration(connection, database.place)
@@ -354,7 +354,7 @@ def restore(database: Database, reader: BackupReader, then: Callable[[Mapping[st
 
 
 def _found(connection: Connection) -> str | None:
-    """The contents of the database, in words; None if it is empty, or has the tables of this version without a row."""
+    """Describes what the database contains; None if it is empty, or has empty tables of this version."""
     there = set(inspect(connection).get_table_names())
     if not there:
         return None

@@ -1,7 +1,7 @@
-"""The standing of a cluster in few bytes: compressed JSON in which what is alike is written once.
+"""The state of a cluster as compressed JSON in which equal parts are written once.
 
-A placement is written as runs of nodes, counted in the order of the cluster's names.  A node that has left the cluster while work
-still held it has a name behind those.
+A placement is written as runs of nodes, numbered in the order of the cluster's names. Nodes that left the cluster while
+in use have numbers after those.
 """
 
 import zlib
@@ -65,7 +65,7 @@ def cluster_of(packed: bytes) -> Declared:
     return Declared(nodes=nodes, **{name: decode(of, plain[name]) for name, of in _PARTS.items()})
 
 
-# ---------------------------------------------------------------- who stands in it
+# ---------------------------------------------------------------- the gangs in it
 
 _GPUS = tuple[int, ...]
 _SETS = tuple[PodSet, ...]
@@ -99,7 +99,7 @@ def _name_all(shares: Iterable[NodeShare], places: dict[str, int], extra: list[s
 
 
 def _runs(shares: Iterable[NodeShare], places: dict[str, int], gpus: _Alike) -> Iterator[int]:
-    """Yields, for each run of neighbours with the same: first place, how many nodes, pods on each, number of the GPUs."""
+    """Yields for each run of equal neighbours: first position, number of nodes, pods on each, number of the GPU set."""
     first = nodes = count = -1
     held: _GPUS | None = None
     for share in shares:
@@ -148,7 +148,7 @@ def _shares(runs: list[int], gpus: Sequence[_GPUS], names: Sequence[str]) -> Ite
 
 
 def forget(connection: Connection, until: float) -> None:
-    """Deletes the checkpoints up to the time *until*, and keeps what later ones have from them."""
+    """Deletes the checkpoints up to the time *until*, but keeps what later ones share with them."""
     gone = _CHECKPOINT.time <= until
     first = select(_CHECKPOINT.revision, _CHECKPOINT.cluster_at).where(~gone).order_by(_CHECKPOINT.revision).limit(1)
     row = connection.execute(first).one_or_none()

@@ -1,9 +1,9 @@
-"""Domain values as JSON: a small language of its own, read off the type hints of the dataclasses.
+"""Domain values as JSON, derived from the type hints of the dataclasses.
 
-dataclass → object with every field but those that follow from the log · NamedTuple and tuple → list · enum → its value ·
-mapping → object, whose keys are text (a ``FlavorResource`` is written ``flavor/resource``).  Equal values give equal bytes: keys
-are sorted, numbers take the type that the field declares.  A field missing from the data takes its default, so data of an older
-release can be read; a field unknown to the code is refused, because it comes from a newer one.
+dataclass → object with every field but those that follow from the log · NamedTuple and tuple → list · enum → its value
+· mapping → object, whose keys are text (a ``FlavorResource`` is written ``flavor/resource``). Equal values give equal
+bytes: keys are sorted, numbers take the type of the field. A missing field takes its default, so data of older releases
+can be read. An unknown field is refused, because it comes from a newer one.
 """
 
 import dataclasses
@@ -21,16 +21,16 @@ from runrig.domain.times import FOLLOWS
 
 Coder = Callable[[Any], Any]
 
-# What it writes is a tree: it was made of frozen values.
+# No cycle check: values are frozen, so they form a tree.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 class Undecodable(ValueError):
-    """The data does not have the form of the type; the message has the path."""
+    """The data does not match the type; the message has the path."""
 
 
 def dumps(plain: object) -> str:
-    """*plain* as canonical text: sorted keys, no spaces, ASCII."""
+    """Returns *plain* as canonical text: sorted keys, no spaces, ASCII."""
     return _ENCODER.encode(plain)
 
 
@@ -43,7 +43,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def encode(declared: Any, value: object) -> Any:
-    """*value*, of the type *declared*, as plain JSON values."""
+    """Returns *value*, of type *declared*, as plain JSON values."""
     return coder(declared)[0](value)
 
 
@@ -59,7 +59,7 @@ ACTIONS: Mapping[str, type] = {action.__name__: action for action in get_args(Ac
 
 
 def encode_action(action: Action) -> tuple[str, Any]:
-    """(the name of its class, its fields)."""
+    """Returns (name of its class, its fields)."""
     kind: type = type(action)
     return kind.__name__, coder(kind)[0](action)
 
@@ -72,7 +72,7 @@ def decode_action(kind: str, plain: Any) -> Action:
 
 @cache
 def coder(declared: Any) -> tuple[Coder, Coder]:
-    """The encoder and the decoder of a type, each built once."""
+    """Returns the encoder and decoder of a type, each built once."""
     origin, args = get_origin(declared), get_args(declared)
     if origin in (Union, types.UnionType):
         return _optional(args)
@@ -93,7 +93,7 @@ def coder(declared: Any) -> tuple[Coder, Coder]:
 
 def _scalar(declared: Callable[[Any], Any]) -> tuple[Coder, Coder]:
     def check(plain: Any) -> Any:
-        # Only a whole number may stand where a float is declared.
+        # Only a whole number may replace a float.
         if type(plain) is not declared and not (declared is float and type(plain) is int):
             raise TypeError(f"{plain!r} is not of type {_name(declared)}")
         return declared(plain)
@@ -107,7 +107,7 @@ def _same(value: Any) -> Any:
 
 
 _value_of = attrgetter("_value_")
-"""The value of a member of an enum: `value` is a descriptor in Python, and takes ten times as long."""
+"""The value of an enum member: `value` is a Python descriptor and takes ten times as long."""
 
 
 def _optional(args: tuple[Any, ...]) -> tuple[Coder, Coder]:
@@ -138,7 +138,7 @@ def _fixed(make: Callable[[list[Any]], Any], items: tuple[Any, ...]) -> tuple[Co
 
 
 def _list(plain: Any) -> list[Any]:
-    # A string is iterable and would pass for a list of its characters.
+    # A string is iterable, and would be read as a list of characters.
     if not isinstance(plain, list):
         raise TypeError(f"{plain!r} is not a list")
     return plain
@@ -154,7 +154,7 @@ def _mapping(key: Any, item: Any) -> tuple[Coder, Coder]:
 
 
 def _flavor_resource(text: str) -> FlavorResource:
-    # From the left: resources such as nvidia.com/gpu have a slash of their own, flavors have none.
+    # From the left: resources such as nvidia.com/gpu contain a slash, flavors do not.
     flavor, slash, resource = text.partition("/")
     if not slash:
         raise ValueError(f"{text!r} is not of the form flavor/resource")
@@ -169,7 +169,7 @@ def _dataclass(declared: type) -> tuple[Coder, Coder]:
         if not field.metadata.get(FOLLOWS)
     }
     changed = [(name, encoder) for name, (encoder, _) in coders.items() if encoder is not _same]
-    # Of one name, `attrgetter` does not make a tuple.
+    # With a single name `attrgetter` does not return a tuple.
     values_of = attrgetter(*coders) if len(coders) > 1 else lambda value: [getattr(value, name) for name in coders]
 
     def to(value: Any) -> dict[str, Any]:

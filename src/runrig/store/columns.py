@@ -1,4 +1,4 @@
-"""Column types that carry domain values, so that a row and a record have the same fields with the same values."""
+"""Column types for domain values, so that rows and records have equal fields and values."""
 
 import enum
 from datetime import UTC, datetime, timedelta
@@ -16,11 +16,11 @@ _MICROSECOND = timedelta(microseconds=1)
 LONGEST_ENUM = 32
 
 WHOLE = Integer().with_variant(BigInteger(), "postgresql")
-"""64 bits on both."""
+"""64 bits in both databases."""
 
 
 class Words(TypeDecorator[str]):
-    """Text, sorted by code points as in Python and SQLite, whatever the locale of the database."""
+    """Text sorted by code points, as in Python and SQLite, whatever the locale of the database."""
 
     impl: Any = String().with_variant(String(collation="C"), "postgresql")
     cache_ok = True
@@ -43,7 +43,7 @@ def _moment(value: float) -> datetime:
 class UtcDateTime(TypeDecorator[float]):
     """Seconds since the epoch in whole microseconds ⇄ a time in UTC.
 
-    Reads back equal until the year 2106; later a float is too coarse for microseconds.
+    Reads back equal until the year 2106; after that a float is too coarse for microseconds.
     """
 
     impl = DateTime(timezone=True)
@@ -53,23 +53,24 @@ class UtcDateTime(TypeDecorator[float]):
         return None if value is None else _moment(value)
 
     @staticmethod
-    @lru_cache(10_000)  # most times within a commit are equal
+    @lru_cache(10_000)  # Most times within a commit are equal.
     def text(value: float) -> str:
-        """The text that SQLite keeps, and that PostgreSQL reads in a UTC session."""
+        """Returns the text that SQLite stores, and that PostgreSQL reads in a UTC session."""
         return _moment(value).replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def process_result_value(self, value: datetime | None, dialect: Dialect | None) -> float | None:  # noqa: ARG002
         if value is None:
             return None
-        # SQLite keeps no zone: only UTC was ever written.
+        # SQLite stores no zone, but all times are UTC.
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // _MICROSECOND / 1_000_000
 
 
 class Encoded(TypeDecorator[Any]):
-    """A nested value of the type *declared*, as JSON (`codec`).  Not JSONB, which reorders keys and takes twice as long to write.
+    """A nested value of type *declared*, as JSON (`codec`). Not JSONB, which reorders keys and takes twice as long to
+    write.
 
-    *alike*: most rows have one of few values, so their texts are remembered; only for types that can be hashed.
+    *alike*: few distinct values, so their texts are cached; only for hashable types.
     """
 
     impl = JSON(none_as_null=True)
@@ -93,12 +94,12 @@ class Encoded(TypeDecorator[Any]):
 
 
 def plain_json() -> JSON:
-    """Plain JSON whose type another column gives."""
+    """Returns plain JSON, whose type another column determines."""
     return JSON(none_as_null=True)
 
 
 class OneOf(TypeDecorator[Any]):
-    """A member of the enum *members*, kept as its text, so a new member needs no migration.  Also compares with plain text."""
+    """A member of the enum *members*, stored as text, so that a new member needs no migration. Also compares with plain text."""
 
     impl = String(LONGEST_ENUM).with_variant(String(LONGEST_ENUM, collation="C"), "postgresql")
     cache_ok = True

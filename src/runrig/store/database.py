@@ -14,13 +14,13 @@ _WAYS = "Use sqlite:///PATH, a path, or postgresql://USER:PASSWORD@HOST/DATABASE
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """*reader*: its transactions see one state throughout.  *writer*: one at a time writes.
+    """*reader*: its transactions see one state throughout. *writer*: one transaction at a time.
 
-    *place* names it to people, *elsewhere* tells them how to take another.
-    *watch*: called around each transaction; raises ServerFault or Unavailable if what is written now would be lost.
-    *risk*: why a commit may not survive a power cut, and the way out; None if it does.
-    *room*: raises ServerFault where the disk has no room for some commits.
-    *inspect*: called at the start of a server; raises ServerFault for damage, which the database itself would not look for.
+    *place*: its name in messages. *elsewhere*: how to use another one, for messages. *watch*: called around each
+    transaction; raises ServerFault or Unavailable if a write would be lost now. *risk*: why a commit may not survive a
+    power failure, and the way out; None if it does. *room*: raises ServerFault if there is no disk space for some
+    commits. *inspect*: called at the start of a server; raises ServerFault for damage that the database does not check
+    itself.
     """
 
     place: str
@@ -34,20 +34,20 @@ class Database:
     risk: Callable[[Connection], str | None] = lambda _: None
 
     def close(self) -> None:
-        """Closes its connections, then gives up the ownership."""
+        """Closes its connections, then gives up ownership."""
         self.reader.dispose()
         self.writer.dispose()
         self.release()
 
 
 def is_postgresql(url_or_path: str | Path) -> bool:
-    """True for a PostgreSQL URL.  Raises InvalidInput for a URL of any other database but SQLite."""
+    """Returns True for a PostgreSQL URL. Raises InvalidInput for other URLs, except of SQLite."""
     text = str(url_or_path)
     return "://" in text and parsed(text).get_backend_name() == "postgresql"
 
 
 def parsed(text: str) -> URL:
-    """*text* as a URL.  An error shows only its beginning: the rest may hold a password."""
+    """Returns *text* as a URL. Errors show only its beginning, since the rest may contain a password."""
     scheme, _, rest = text.partition("://")
     try:
         url = make_url(f"postgresql://{rest}" if scheme == "postgres" else text)

@@ -1,9 +1,8 @@
-"""Writing: insert or update, many rows at once, one migration at a time, where the databases differ.
+"""Writing where the databases differ: insert or update, many rows together, one migration at a time.
 
-A cycle writes tens of thousands of rows in one transaction, and a submission a row in each of many tables, so what a commit writes
-bypasses SQLAlchemy, which compiles a statement each time and binds values one by one.  Statements are text, made once.  SQLite
-gets tuples, and PostgreSQL, where each round trip is long, gets all rows of a table at once, as
-JSON that it takes apart itself.
+A cycle writes tens of thousands of rows in one transaction, and a submission one row in each of many tables. So commits
+bypass SQLAlchemy, which compiles each statement and binds values one by one. Statements are text, built once. SQLite
+gets tuples. PostgreSQL, where each round trip is slow, gets all rows of a table in one JSON parameter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +21,18 @@ from runrig.store.rows import Row
 from runrig.store.text import checked, checked_dumps
 
 ROWS_AT_ONCE = 5_000
-"""So that no parameter grows beyond a few megabytes."""
+"""So that no parameter exceeds a few megabytes."""
 
 Encoder = Callable[[Any], Any]
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Inserts *rows*, none of which exists yet."""
+    """Inserts *rows*; none of them may exist."""
     _execute(connection, table, rows, None)
 
 
 def put_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Inserts *rows*; where the key exists, all columns are overwritten."""
+    """Inserts *rows*, or overwrites all columns if the key exists."""
     _execute(connection, table, rows, "update")
 
 
@@ -43,12 +42,12 @@ def insert_new(connection: Connection, table: Table, row: Row) -> None:
 
 
 def insert_plain(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Inserts rows of plain values, as a backup has them: times and enums as text, nested values as JSON."""
+    """Inserts rows of plain values, as in a backup: times and enums as text, nested values as JSON."""
     _execute(connection, table, rows, None, plain=True)
 
 
 def run(connection: Connection, statement: UpdateBase, values: Mapping[str, object]) -> int:
-    """Executes *statement*, which is kept for ever; returns how many rows it changed."""
+    """Executes *statement*, which is cached for good; returns the number of changed rows."""
     if connection.dialect.name == "sqlite":
         changed: int = _driver(connection).execute(_text(statement, "sqlite"), values).rowcount
         return changed
@@ -56,8 +55,8 @@ def run(connection: Connection, statement: UpdateBase, values: Mapping[str, obje
 
 
 def before_migration(connection: Connection, place: str) -> None:
-    """Keeps others from migrating this database until the transaction ends.  Raises ServerFault if it cannot keep all text."""
-    if connection.dialect.name == "postgresql":  # on SQLite a writer is alone anyway
+    """Blocks other migrations of this database until the transaction ends. Raises ServerFault if it cannot store all text."""
+    if connection.dialect.name == "postgresql":  # SQLite has one writer anyway.
         connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_KEY)))
         encoding = connection.execute(select(func.current_setting("server_encoding"))).scalar_one()
         if encoding != "UTF8":
@@ -88,19 +87,19 @@ def _execute(
 
 
 def _driver(connection: Connection) -> Any:
-    """SQLite's own connection, whose transaction is that of *connection*.  Not that of PostgreSQL: SQLAlchemy has to see it break."""
+    """Returns SQLite's own connection, in the same transaction. Not PostgreSQL's, because SQLAlchemy has to notice if it breaks."""
     return connection.connection.driver_connection
 
 
 @cache
 def _sqlite(table: Table, conflict: str | None) -> str:
-    """An insert with a placeholder for each column."""
+    """Returns an insert with a placeholder for each column."""
     return str(_resolved(sqlite.insert(table), table, conflict).compile(dialect=sqlite.dialect()))
 
 
 @cache
 def _postgresql(table: Table, conflict: str | None) -> str:
-    """Reads the parameter *rows*, a JSON list of objects by column."""
+    """Returns an insert from the parameter *rows*, a JSON list of objects by column."""
     names = table.columns.keys()
     rows = func.json_to_recordset(cast(bindparam("rows", type_=Text), postgresql.JSON))
     sent = rows.table_valued(*(column(each.name, each.type) for each in table.columns)).render_derived(with_types=True)
@@ -110,13 +109,13 @@ def _postgresql(table: Table, conflict: str | None) -> str:
 
 @cache
 def _text(statement: UpdateBase, name: str) -> str:
-    """*statement* as the driver takes it, with named parameters."""
+    """Returns *statement* with named parameters as the driver expects them."""
     dialect = sqlite.dialect(paramstyle="named") if name == "sqlite" else psycopg.dialect()  # type: ignore[no-untyped-call]
     return str(statement.compile(dialect=dialect))
 
 
 def _resolved(statement: Any, table: Table, conflict: str | None) -> Any:
-    """*statement* with the action for rows that exist already."""
+    """Returns *statement* with the action for existing rows."""
     key = list(table.primary_key)
     if conflict == "nothing":
         return statement.on_conflict_do_nothing(index_elements=key)
@@ -139,7 +138,7 @@ def _encoded(row: Row, encoders: Sequence[tuple[int, Encoder]]) -> list[Any]:
 
 @cache
 def _for_sqlite(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """(position, encoder) of the columns that do not take values as they are."""
+    """Returns (position, encoder) of the columns whose values must be converted."""
     return _encoders(table, _sqlite_encoder)
 
 
@@ -150,7 +149,7 @@ def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
 
 @cache
 def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """(position, encoder) of JSON columns, which SQLite keeps as text; it takes all other plain values as they are."""
+    """Returns (position, encoder) of JSON columns, which SQLite stores as text. It stores other plain values as they are."""
     return _encoders(table, lambda type_: checked_dumps if isinstance(type_, (Encoded, JSON)) else None)
 
 
@@ -175,7 +174,7 @@ def _sqlite_encoder(type_: TypeEngine[Any]) -> Encoder | None:
 
 
 def _json_encoder(type_: TypeEngine[Any]) -> Encoder | None:
-    """The encoder for *type_*, None if it needs none.  Text is checked when the whole is written."""
+    """Returns the encoder for *type_*, None if it needs none. Text is checked when everything is written."""
     match type_:
         case Encoded():
             return type_.plain

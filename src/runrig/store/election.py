@@ -1,9 +1,8 @@
-"""Which of several servers leads a database, and how the others learn that it is alive.
+"""Which of several servers leads a database, and its heartbeat.
 
-PostgreSQL: the leader owns the database (`store.postgresql`), and writes a heartbeat beside its work, by the clock of the
-database.  It raises the epoch when it takes office, before it changes anything; the previous leader finds another epoch at
-its next write, and stores nothing.  A silent holder loses its session, and its lock with it.
-SQLite: one server per file, and no turns: a second one is refused.
+PostgreSQL: the leader owns the database (`store.postgresql`), and writes a heartbeat by the clock of the database. It
+raises the epoch before it changes anything; the previous leader then finds another epoch at its next write, and stores
+nothing. A silent leader loses its session, and its lock with it. SQLite: one server per file; a second one is refused.
 """
 
 import os
@@ -27,16 +26,16 @@ _LEADER = schema.leader.c
 
 
 class SqlTerm:
-    """`ports.election.Term`; `open` gives its store."""
+    """`ports.election.Term`; `open` returns its store."""
 
     def __init__(self, database: Database, looking: Engine | None) -> None:
-        """*looking* None: nobody waits for a heartbeat."""
+        """*looking* None: no heartbeat is needed."""
         self._transactions = Transactions(database)
         self._looking = looking
 
     @property
     def epoch(self) -> int | None:
-        """None where servers do not take turns, and while there is no table for it."""
+        """Returns None where servers do not take turns, and while its table does not exist."""
         return self._transactions.epoch
 
     @property
@@ -44,14 +43,14 @@ class SqlTerm:
         return self._transactions.overtaken
 
     def begin(self) -> None:
-        """Takes the database, and the next epoch if there is one, so that the heart can beat during a migration."""
+        """Takes the database and the next epoch, if any, so that heartbeats start before a migration."""
         if self._looking is not None:
             with self._transactions.writing() as connection:
                 epoch = _raise_epoch(connection)
             self._transactions.epoch = epoch
 
     def open(self, when_empty: Callable[[str], None] | None = None) -> SqlStore:
-        """The store, migrated to this version, under the epoch of this term.  *when_empty*: see `Transactions.migrate`."""
+        """Returns the store, migrated to this version, under the epoch of this term. *when_empty*: see `Transactions.migrate`."""
         self._transactions.migrate(None if self._looking is None else _raise_epoch, when_empty)
         return SqlStore(self._transactions)
 
@@ -92,7 +91,7 @@ class PostgresqlElection:
         return term
 
     def end(self, holder: Holder) -> None:
-        # Checked again in the same statement: the session's number may be another's by now.
+        # Checked again in the same statement, because the session number may have been reused.
         statement = text(
             "SELECT pg_terminate_backend(:session, 1000) FROM pg_locks WHERE pid = :session AND locktype = 'advisory'"
         )
@@ -108,21 +107,21 @@ class SqliteElection:
         self._url = url
 
     def holder(self) -> Holder | None:
-        """None: `take` does not wait, and names the holder."""
+        """Returns None: `take` does not wait, and names the holder."""
         return None
 
     def take(self) -> SqlTerm:
         return SqlTerm(open_database(self._url, exclusive=True), None)
 
     def end(self, holder: Holder) -> None:
-        raise AssertionError(f"nobody is removed from a file, {holder.who} neither")
+        raise AssertionError(f"a SQLite file has no holder to remove, not even {holder.who}")
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
 
 def election(url: str) -> Election[SqlTerm]:
-    """The election between the servers of that database.  Raises InvalidInput for a URL that is not one."""
+    """Returns the election between the servers of that database. Raises InvalidInput for an invalid URL."""
     return PostgresqlElection(url) if is_postgresql(url) else SqliteElection(url)
 
 

@@ -1,6 +1,6 @@
-"""Translates errors of the database into ours, which name the database and the way out.
+"""Translates database errors into runrig's errors, which name the database and the way out.
 
-SQLite has its own codes, PostgreSQL has SQLSTATE, but for a refused connection PostgreSQL gives only a sentence.
+SQLite has its own codes and PostgreSQL has SQLSTATE, but PostgreSQL reports a refused connection only as text.
 """
 
 import re
@@ -63,7 +63,7 @@ _BY_CODE: tuple[tuple[str, type[RunrigError], str], ...] = (
     ("SQLITE_CONSTRAINT", ServerFault, _CONSTRAINT),
     ("08", Unavailable, _LOST),
     ("57P", Unavailable, _LOST),
-    ("25P03", Unavailable, _LOST),  # it was idle within a transaction for too long: this process was stopped meanwhile
+    ("25P03", Unavailable, _LOST),  # it was idle in a transaction for too long, because this process was paused
     ("23", ServerFault, _CONSTRAINT),
     ("25006", ServerFault, _READ_ONLY),
     ("28", ServerFault, _NO_LOGIN),
@@ -98,12 +98,12 @@ def full(place: str) -> ServerFault:
 
 
 class DatabaseSaid(Exception):
-    """Logged instead of the database's own error, which may quote the refused row, secrets and all."""
+    """Logged instead of the database's own error, which may quote the refused row with its secrets."""
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Translates what the database raises into one of our errors; *place* names the database to people."""
+    """Translates database errors. *place*: name of the database in messages."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
@@ -153,14 +153,14 @@ def _of_connection(error: Exception, cause: str, place: str) -> RunrigError:
 
 
 def _cause(raised: BaseException) -> str:
-    """The database's message, in one line, without the position it names."""
+    """Returns the database's message in one line, without the position."""
     diagnosis = getattr(getattr(raised, "diag", None), "message_primary", None)
     line = str(diagnosis or raised).partition("\n")[0]
     return re.sub(r"^connection .* failed: |^connection is bad: ", "", line).removeprefix("FATAL:").strip()
 
 
 def _not_unicode(error: UnicodeEncodeError) -> InvalidInput:
-    """An error without the text around the fault, which may be secret."""
+    """Returns an error without the text around the fault, which may be secret."""
     wrong = error.object[error.start : error.end]
     return InvalidInput.one(
         f"text with {wrong!r:.40} cannot be stored, because it is not valid Unicode. Correct it and try again"

@@ -1,4 +1,4 @@
-"""Which workflows a question is about, as conditions on their rows."""
+"""Filters of workflows as SQL conditions."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ _TAG = schema.workflow_tags.c
 
 
 def filters(query: WorkflowQuery) -> list[Any]:
-    """*query.name* is a part of the id, in any case."""
+    """*query.name* matches a part of the id, ignoring case."""
     found: list[Any] = []
     for column, values in (
         (_WORKFLOW.pool, query.pools),
@@ -54,6 +54,6 @@ def _has(selector: LabelSelector) -> Any:
     exact = [pattern for pattern in selector.patterns if "*" not in pattern]
     globs = [re.escape(pattern).replace(r"\*", ".*") for pattern in selector.patterns if "*" in pattern]
     conditions = [_label(selector.key).in_(exact)] if exact else []
-    # LIKE does not tell A from a on SQLite.
+    # In SQLite LIKE ignores case.
     conditions += [_label(selector.key).regexp_match(f"^(?:{'|'.join(globs)})$")] if globs else []
     return or_(*conditions)

@@ -1,6 +1,7 @@
-"""One server per database: a lock on a file beside it, which says who holds it.
+"""One server per database: a lock on a file next to it, which names the holder.
 
-The system frees it when the holder ends, however it ends.  The file stays, because removing it would race with the next holder.
+The system releases it when the holder ends, in any way. The file stays, because removing it would race with the next
+holder.
 """
 
 import fcntl
@@ -18,14 +19,14 @@ from runrig.ports.disk import is_full
 from runrig.store.faults import full
 
 INHERITED_S = 5.0
-"""How long to wait for a lock whose holder is dead.  A process that it was just starting shares the lock until it runs its program."""
+"""Seconds to wait for a lock whose holder is dead: a process that it was starting shares the lock until it runs its program."""
 _POLL_S = 0.01
 
 _held: set[int] = set()
 
 
 def _forget() -> None:
-    """A fork shares its parent's lock, and would keep it when the parent is dead."""
+    """A fork shares its parent's lock, and would keep it after the parent died."""
     for descriptor in _held:
         os.close(descriptor)
     _held.clear()
@@ -35,10 +36,10 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class DataLock:
-    """Held from construction until `release` or the end of the process.  Child processes do not inherit it."""
+    """Held from construction until `release` or the end of the process. Child processes do not inherit it."""
 
     def __init__(self, path: Path, place: str) -> None:
-        """Takes the lock, or raises a ServerFault that names the holder; *place* names to people what it guards."""
+        """Takes the lock, or raises a ServerFault that names the holder. *place*: what it protects, for the message."""
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -62,7 +63,7 @@ class DataLock:
             raise full(place) if is_full(error) else error from error
 
     def probe(self) -> None:
-        """Rewrites the existing content.  Raises OSError if the folder is no longer writable."""
+        """Rewrites the existing content. Raises OSError if the folder is no longer writable."""
         os.pwrite(self._descriptor, b"{", 0)
 
     def release(self) -> None:
@@ -73,7 +74,7 @@ class DataLock:
 
 
 def _take(descriptor: int) -> None:
-    """Raises BlockingIOError if the holder is alive, or what it left does not end in time."""
+    """Raises BlockingIOError if the holder is alive, or its child processes do not release the lock in time."""
     give_up = time.monotonic() + INHERITED_S
     while True:
         try:
@@ -85,7 +86,7 @@ def _take(descriptor: int) -> None:
 
 
 def _holder_died(descriptor: int) -> bool:
-    """False if the holder is alive, on another host, or has not written the file yet."""
+    """Returns False if the holder is alive, on another host, or has not written the file yet."""
     try:
         holder = json.loads(os.pread(descriptor, 1000, 0))
         return bool(holder["host"] == socket.gethostname() and not psutil.pid_exists(holder["pid"]))
@@ -100,7 +101,7 @@ def _write(descriptor: int) -> None:
 
 
 def _read(descriptor: int) -> str:
-    """The holder in words, as written in the file; "another server" if it has not written the file yet."""
+    """Describes the holder, from the file; "another server" if it has not written the file yet."""
     try:
         holder = json.loads(os.pread(descriptor, 1000, 0))
         return f"the server with process id {holder['pid']} on {holder['host']} since {holder['since']}"

@@ -1,7 +1,7 @@
-"""The event log, of one workflow, of one pool or complete.
+"""The event log: of one workflow, of one pool, or complete.
 
-The changes of pools are read from the index on (pool, revision, seq), so their cost grows with the changes of these pools, not
-with the length of the log.
+Changes of pools are read from the index on (pool, revision, seq), so the cost depends on these changes, not on the
+length of the log.
 """
 
 import re
@@ -29,7 +29,9 @@ _NOTE = schema.notes.c
 
 @cache
 def _events_of(a_workflow: bool, a_pool: bool) -> Select[Any]:
-    """Events in order, after revision `after`; of `workflow` and `pool` if so.  Making it anew costs more than asking it."""
+    """Selects events in order, after revision `after`, optionally of `workflow` and `pool`. Built once, because
+    building it costs more than running it.
+    """
     statement = select(schema.events).where(_EVENT.revision > bindparam("after"), retention.counts())
     if a_workflow:
         statement = statement.where(_EVENT.workflow == bindparam("workflow"))
@@ -47,9 +49,10 @@ class SqlLog:
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
-        """As `ports.store.EventLog.events`, in order.  *pool*: the changes of the pool itself (law S6), not of what runs in it.
+        """As `ports.store.EventLog.events`, in order. *pool*: changes of the pool itself (rule S6), not of workflows in
+        it.
 
-        *limit* never splits a revision: the one it would split comes whole, so that the next page begins after it.
+        *limit* never splits a revision: the last one is returned whole, so that the next page begins after it.
         """
         statement = _events_of(workflow is not None, pool is not None)
         values = {"after": after, "workflow": workflow, "pool": pool}
@@ -69,8 +72,8 @@ class SqlLog:
         return found
 
     def pool_changes(self, query: ChangesQuery) -> tuple[tuple[Event, ...], bool]:
-        # Keys first: sorting with the actions costs several times as much.  All keys before the page is cut:
-        # PostgreSQL would otherwise walk the whole log from its end, hoping to fill a page soon.
+        # Keys first: sorting with the actions costs several times as much. All keys before the page is cut, because
+        # PostgreSQL would otherwise scan the whole log from its end to fill a page.
         keys = (
             select(_EVENT.revision, _EVENT.seq)
             .where(_of_pool(query.pool, alone=query.alone), *_filters(query))
@@ -89,7 +92,7 @@ class SqlLog:
         return self._of_kind(PutPool, PutCohort, DropCohort, SetFlavors, after=after)
 
     def _of_kind(self, *actions: type, after: int = 0) -> tuple[Event, ...]:
-        """O(changes of the cluster): the index on workflows passes over everything that work did."""
+        """O(changes of the cluster): the index on workflows skips all events of workflows."""
         kinds = [action.__name__ for action in actions]
         statement = (
             select(schema.events)
@@ -100,7 +103,7 @@ class SqlLog:
             return tuple(event_of(row) for row in connection.execute(statement).mappings())
 
     def pool_revisions(self, query: RevisionsQuery) -> tuple[tuple[tuple[Event, ...], Note | None], ...]:
-        # Keys first, from the index on the events of pools; only what is shown is read whole.
+        # Keys first, from the index on events of pools; full rows only for the page.
         page = select(_EVENT.revision).where(*_revision_filters(query)).distinct().order_by(_EVENT.revision)
         if query.newest_first or query.at is not None:
             page = page.order_by(None).order_by(_EVENT.revision.desc())
@@ -163,7 +166,7 @@ class SqlLog:
 
 
 def _with_keys(connection: Connection, keys: Select[Any]) -> tuple[Event, ...]:
-    """The events with *keys*, newest first."""
+    """Returns the events with *keys*, newest first."""
     wanted = keys.subquery()
     statement = (
         select(schema.events)
@@ -180,7 +183,7 @@ def _of_pool(name: str, *, alone: bool) -> Any:
 
 
 def _of_pools(name: Any, below: tuple[str, ...] | None) -> Any:
-    """Where *name*, a column, has one: any, or with *below* one of these top-level pools or of their subpools."""
+    """Returns a condition: column *name* names a pool; with *below*, one of these top-level pools or their subpools."""
     if below is None:
         return name.is_not(None)
     subpools = (name.startswith(f"{top}{SUBPOOL_DELIMITER}", autoescape=True) for top in below)
@@ -193,7 +196,7 @@ def _revision_filters(query: RevisionsQuery) -> list[Any]:
         filters.append(_EVENT.pool == query.name)
     if query.revision is not None:
         filters.append(_EVENT.revision == query.revision)
-    if query.tags:  # none of which has a letter that JSON or a pattern writes otherwise
+    if query.tags:  # Neither JSON nor patterns escape a character of a tag.
         words = "|".join(map(re.escape, query.tags))
         tagged = cast(type_coerce(_NOTE.tags, JSON), Text).regexp_match(f'"(?:{words})"')
         filters.append(_EVENT.revision.in_(select(_NOTE.revision).where(tagged)))

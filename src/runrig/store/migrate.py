@@ -1,4 +1,4 @@
-"""Brings a database to the tables of this version, or says why that cannot be."""
+"""Migrates a database to the tables of this version, or explains why it cannot."""
 
 from alembic import command
 from alembic.config import Config
@@ -12,7 +12,7 @@ from runrig.store.schema import HEAD
 def upgrade(connection: Connection, found: str | None, place: str) -> None:
     """Runs every step after *found* (None: empty) within the transaction of *connection*.
 
-    Raises ServerFault if *found* is not a revision that this version knows.
+    Raises ServerFault if *found* is unknown to this version.
     """
     config = Config()
     config.set_main_option("script_location", "runrig.store:migrations")

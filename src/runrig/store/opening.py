@@ -1,4 +1,4 @@
-"""Opens the database that a URL or a path names, whichever of the two kinds it is."""
+"""Opens the database at a URL or path, of either kind."""
 
 from pathlib import Path
 
@@ -9,9 +9,10 @@ from runrig.store.sqlite import open_sqlite
 
 
 def open_database(url_or_path: str | Path, *, exclusive: bool, make: bool = True) -> Database:
-    """The database, not connected yet.  *exclusive*: this process owns it until it is closed or the process ends.
+    """Returns the database, not connected yet. *exclusive*: this process owns it until it is closed or the process
+    ends.
 
-    *make* false: raises NotFound for a file that does not exist, instead of creating it.
+    *make* False: raises NotFound for a missing file instead of creating it.
 
     Raises InvalidInput for a URL of an unsupported database, ServerFault if it is owned or cannot be created.
     """

@@ -1,4 +1,4 @@
-"""The past in the database: checkpoints, and the part of the log between them that moves a ledger."""
+"""The past in the database: checkpoints, and the part of the log between them that changes a ledger."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, fields, replace
@@ -32,7 +32,7 @@ _NUMBERS = tuple(_CHECKPOINT[each.name] for each in fields(Checkpoint))
 _GANG = schema.gangs.c
 _WAITS = _GANG.state == GangState.PENDING
 _AT_ONCE = 1_000
-"""Gangs that are read at a time."""
+"""Gangs read per batch."""
 _ROW_BYTES = 60
 """Minimum size of an event without its action."""
 
@@ -40,7 +40,7 @@ _ROW_BYTES = 60
 class SqlPast:
     """`ports.past.PastStore`.
 
-    The cluster of the checkpoint that was read or written last is kept, because most have the same.
+    Caches the cluster of the last checkpoint read or written, because most checkpoints have the same.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -123,14 +123,14 @@ class SqlPast:
         cluster = None if same else packed_cluster(present.declared)
         gangs = packed_gangs(present.gangs, [node.name for node in present.declared.nodes])
         queued = who_waited.packed_queued(present.queued)
-        # A whole is at most twice the changes since the last: they have paid for it.
+        # A whole is at most twice as large as the changes since the last one, so it costs no more than they did.
         size = len(gangs) + len(cluster or b"") + (max(0, len(queued) - 2 * paid) if present.whole else 3 * len(queued))
         if most is not None and size > most:
             return size
         kept = {"cluster_at": cluster_at if same else checkpoint.revision, "cluster": cluster, "gangs": gangs}
         part = (checkpoint.revision, present.whole, len(present.queued), queued)
         with self._transactions.writing() as connection:
-            if connection.execute(_NEWEST).one_or_none() == newest:  # retention may have been faster
+            if connection.execute(_NEWEST).one_or_none() == newest:  # Retention may have been faster.
                 connection.execute(insert(schema.checkpoints).values({**asdict(checkpoint), **kept}))
                 connection.execute(insert(schema.waiting).values(part))
         return size
@@ -173,7 +173,7 @@ class SqlPast:
     # ------------------------------------------------------------ times
 
     def at_time(self, time: float) -> Moment | None:
-        """By halving: times rise with revisions."""
+        """Bisects: times increase with revisions."""
         with self._transactions.reading() as connection:
             low, high = _moment(connection, _FIRST), _moment(connection, _LAST)
             if low is None or high is None or low.time > time:
@@ -220,7 +220,7 @@ class SqlPast:
 
 
 def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:
-    """Who waits, as of `Present`, and whether these are all."""
+    """Returns the pending gangs as in `Present`, and whether they are complete."""
     last = connection.execute(_NEWEST).one_or_none()
     since = _EVENT.revision > (-1 if last is None else last.revision)
     decided = select(_EVENT.workflow).where(since, _EVENT.kind.in_(_DECISIONS)).distinct().order_by(_EVENT.workflow)
@@ -233,7 +233,7 @@ def _queued(connection: Connection, reader: Reader) -> tuple[Queued, bool]:
 
 
 def _all_that_wait(reader: Reader) -> Iterator[GangRow]:
-    """A few at a time, so that other threads can run in between."""
+    """Yields in small batches, so that other threads can run in between."""
     last = ""
     while True:
         behind = select(_GANG.id).where(_WAITS, _GANG.id > last).order_by(_GANG.id).limit(_AT_ONCE)
@@ -253,7 +253,7 @@ def _by_workflow(rows: Iterable[GangRow]) -> dict[str, tuple[Gang, ...]]:
 
 
 def _asked(connection: Connection) -> tuple[tuple[tuple[PodSet, ...], int], ...]:
-    """As of `Present`."""
+    """As in `Present`."""
     sets = as_stored(_GANG.pod_sets, connection.dialect.name)
     waiting_or_promised = _GANG.state.in_((GangState.PENDING, GangState.NOMINATED))
     counted = select(sets, func.count()).where(waiting_or_promised).group_by(sets)
@@ -271,7 +271,7 @@ def _moment(connection: Connection, statement: Select[Any]) -> Moment | None:
 
 
 def _may_have_been(statuses: Collection[str], at: float) -> Any:
-    """Where a workflow may have had one of *statuses* at that time."""
+    """Returns a condition: the workflow may have had one of *statuses* at that time."""
     if not statuses:
         return true()
     lived = or_(_WORKFLOW.end_time.is_(None), _WORKFLOW.end_time >= at)

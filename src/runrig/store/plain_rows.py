@@ -1,6 +1,6 @@
-"""Rows of a backup: what each field may hold, and which rows it may name.
+"""Rows of a backup: allowed values and references.
 
-A backup may come from anywhere: each row is checked as if a stranger had written it, before the first one is stored.
+A backup can come from anywhere, so each row is treated as untrusted and checked before the first one is stored.
 """
 
 import math
@@ -23,7 +23,7 @@ from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.text import checked_dumps
 
 Fields = Mapping[str, Any]
-"""The values of one row, by column."""
+"""Values of a row, by column."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}")
 _PATH_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -37,13 +37,13 @@ _NAMES = {
     schema.past_numbers: ("name",),
     schema.pruned: ("workflow",),
 }
-"""Names that become folders, files or objects of Kubernetes, or say whose they are."""
+"""Names that become folders, files or Kubernetes objects, or identify an owner."""
 _FROM_ONE = frozenset({"number"})
 _FROM_MINUS = frozenset({"exit_code"})
 
 
 class RowChecker:
-    """Checks the rows of a whole backup, in the order of its tables.  *revision*: that of its header."""
+    """Checks the rows of a whole backup, in the order of its tables. *revision*: from its header."""
 
     def __init__(self, revision: int) -> None:
         self._revision = revision
@@ -74,7 +74,7 @@ class RowChecker:
 
     def _key(self, table: Table, row: Fields) -> None:
         key = tuple(row[column.name] for column in table.primary_key)
-        # As a backup orders them: pools after their parents, everything by its key.
+        # As in a backup: pools after their parents, everything by its key.
         place = (row["parent"] is not None, *key) if table is schema.pools else key
         if table in self._last and place <= self._last[table]:
             raise Undecodable("duplicate or in the wrong place")
@@ -153,7 +153,7 @@ def _refuse(name: str, problem: str | None) -> None:
 
 
 def _checked(column: Column[Any], value: Any) -> Any:
-    """*value* of a backup as the value that the column has.  Raises Undecodable."""
+    """Returns *value* of a backup as the value of the column. Raises Undecodable."""
     if value is None and column.nullable:
         return None
     try:

@@ -1,11 +1,11 @@
-"""PostgreSQL: a server of its own, for many users and several servers of ours.
+"""PostgreSQL: for many users, and several runrig servers.
 
-A commit begins by advancing the revision, and that row is the lock for all writers: they take turns, and a writer that comes
-late finds another revision.  Readers see the state as of their first statement (REPEATABLE READ), and never wait.
+A commit begins by advancing the revision, and that row is the lock for all writers: they take turns, and a late writer
+finds another revision. Readers see the state as of their first statement (REPEATABLE READ), and never wait.
 
-Who owns the database holds an advisory lock on **the one connection that it writes through**.  So ownership cannot be lost
-unnoticed: PostgreSQL frees the lock when the connection ends, and with the connection ends what was being written.  The next
-write takes the lock again, or says who has it now.
+The owner of the database holds an advisory lock on **the one connection that it writes through**. So it cannot lose
+ownership unnoticed: PostgreSQL releases the lock when the connection ends, which also ends the write in progress. The
+next write takes the lock again, or names the new owner.
 """
 
 import os
@@ -23,16 +23,16 @@ from runrig.store.database import Database
 from runrig.store.text import checked_dumps
 
 OWNER_KEY = int.from_bytes(b"runrig")
-"""The key of the advisory lock; such keys are per database."""
+"""Key of the advisory lock; such keys are per database."""
 MIGRATION_KEY = OWNER_KEY + 1
 OWNER_WAIT_S = 1
-"""A server that was killed holds its lock until PostgreSQL has seen it."""
+"""Seconds to wait for the lock: a killed server holds it until PostgreSQL notices."""
 LOCK_TIMEOUT_S = 30
 QUICK_S = 3
 _CONNECT = {
     "connect_timeout": "10",
     "client_encoding": "utf8",
-    # A PostgreSQL server that vanishes is noticed within half a minute.
+    # A PostgreSQL server that disappears is noticed within half a minute.
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -41,10 +41,10 @@ _CONNECT = {
 _SESSION = f"""
 SET timezone = 'UTC';
 SET lock_timeout = '{LOCK_TIMEOUT_S}s';
--- An accepted submission survives a power cut (law W2), whatever the server's default is.
+-- An accepted submission survives a power cut (rule W2), whatever the server's default is.
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
-# PostgreSQL, too, must soon notice that we are gone, or stopped in the middle of a transaction.
+# PostgreSQL, too, must soon notice that this server disappeared, or stopped in the middle of a transaction.
 _OWNER_SESSION = """
 SET idle_in_transaction_session_timeout = '30s';
 SET tcp_keepalives_idle = 5;
@@ -64,7 +64,7 @@ _owning: WeakSet[Any] = WeakSet()
 
 
 def _forget() -> None:
-    """A fork shares its parent's connection, and would keep its lock when the parent is dead."""
+    """A fork shares its parent's connection, and would keep its lock after the parent died."""
     for connection in _owning:
         if not connection.closed:
             os.close(connection.fileno())
@@ -75,7 +75,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def open_postgresql(url: URL, *, exclusive: bool) -> Database:
-    """*url* names a database.  Its owner is asked for at the first write."""
+    """*url* names a database. Ownership is taken at the first write."""
     place = f"the database {url.database} on {_host(url)}"
     shared = _engine(url, "READ COMMITTED")
     writer = shared
@@ -99,7 +99,7 @@ def _host(url: URL) -> str:
 
 
 def _risk(connection: Connection, place: str) -> str | None:
-    # What else could lose a commit is a setting of the session, which `_SESSION` makes.
+    # The other ways to lose a commit are session settings, which `_SESSION` sets.
     if connection.exec_driver_sql("SELECT current_setting('fsync')").scalar_one() == "on":
         return None
     return (
@@ -109,14 +109,14 @@ def _risk(connection: Connection, place: str) -> str | None:
 
 
 def looking_engine(url: URL) -> Engine:
-    """An engine for short queries and heartbeats; it gives up within seconds."""
+    """Returns an engine for short queries and heartbeats, with timeouts of seconds."""
     engine = _engine(url, "READ COMMITTED", connect={"connect_timeout": str(QUICK_S)}, pool_size=1, max_overflow=1)
     event.listen(engine, "connect", lambda dbapi, _: _in_session(dbapi, lambda: dbapi.execute(_QUICK)))
     return engine
 
 
 def process_name(process: int, host: str) -> str:
-    """The name that the sessions of that process have in PostgreSQL."""
+    """Returns the name of that process's sessions in PostgreSQL."""
     return f"runrig: process id {process} on {host}"[:63]
 
 
@@ -149,7 +149,7 @@ def _prepare(dbapi: Any, _record: object) -> None:
 
 
 def _taking(place: str) -> Callable[[Any, object], None]:
-    """A listener that makes new connections take ownership of the database."""
+    """Returns a listener with which new connections take ownership of the database."""
 
     def take(dbapi: Any, _record: object) -> None:
         _in_session(dbapi, lambda: _take(dbapi, place))
@@ -174,26 +174,26 @@ def _take(dbapi: Any, place: str) -> None:
 
 
 def _holder(dbapi: Any) -> str:
-    """The owner in words."""
+    """Describes the owner."""
     row = dbapi.execute(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).fetchone()
     return in_words(*(row or ("", "", 0)))
 
 
 def holding(connection: Connection) -> tuple[str, str, int] | None:
-    """(name, since, session) of the owner; None if the database has no owner."""
+    """Returns (name, since, session) of the owner; None if the database has no owner."""
     row = connection.exec_driver_sql(_HOLDER, (OWNER_KEY >> 32, OWNER_KEY & 0xFFFFFFFF)).one_or_none()
     return None if row is None else (row[0] or "", row[1] or "", row[2])
 
 
 def in_words(name: str, since: str, _session: int) -> str:
-    """PostgreSQL shows the sessions of other users without their names."""
+    """Describes an owner; PostgreSQL hides the names of other users' sessions."""
     if not name or not name.startswith("runrig: "):
         return "another server"
     return f"the server with {name.removeprefix('runrig: ')} since {since}"
 
 
 def _in_session(dbapi: Any, work: Callable[[], object]) -> None:
-    """Does *work* outside any transaction; a connection for which it fails is closed."""
+    """Runs *work* outside a transaction; closes the connection if it fails."""
     try:
         dbapi.autocommit = True
         work()

@@ -1,7 +1,7 @@
 """Reads all rows of a table, as at the start of a server.
 
-SQLAlchemy decodes value by value, which takes longer than everything else together.  Here each text is decoded once, however many
-rows have it, and equal values are one object: of 100,000 workflows that wait most rows say the same.
+SQLAlchemy decodes value by value, which takes longer than everything else together. Here each distinct text is decoded
+once, and equal values are one object: most of 100,000 pending workflows have the same values.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ _TIME = UtcDateTime()
 
 
 class Memo(dict[Any, Any]):
-    """What is stored → its value, decoded when it is seen for the first time."""
+    """Stored text → its value, decoded on first use."""
 
     def __init__(self, of: Callable[[Any], Any]) -> None:
         super().__init__({None: None})
@@ -33,7 +33,7 @@ class Memo(dict[Any, Any]):
 
 
 class Reader:
-    """Reads the tables of one transaction; what they have in common is shared among all of them."""
+    """Reads the tables of one transaction, sharing equal values across them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -41,7 +41,9 @@ class Reader:
         self._memos: dict[Any, Memo] = {}
 
     def records(self, kind: str, *where: Any) -> tuple[Any, ...]:
-        """The rows of *kind* for which *where* holds, by key in Python's order: a database's collation may differ.  Raises Undecodable."""
+        """Returns the rows of *kind* that match *where*, by key in Python's order, since a database's collation may
+        differ. Raises Undecodable.
+        """
         table = KINDS[kind].table
         rows = self._connection.execute(_stored(table, self._connection.dialect.name).where(*where)).all()
         names = table.columns.keys()
@@ -72,7 +74,7 @@ class Reader:
 
 
 def _seconds(stored: datetime | str) -> float | None:
-    """SQLite keeps text."""
+    """SQLite stores times as text."""
     try:
         time = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
     except ValueError:
@@ -82,12 +84,12 @@ def _seconds(stored: datetime | str) -> float | None:
 
 @cache
 def _stored(table: Table, dialect: str) -> Select[Any]:
-    """All columns, as they are stored; nested values as text."""
+    """Selects all columns as stored; nested values as text."""
     return select(*(as_stored(column, dialect).label(column.name) for column in table.columns))
 
 
 def as_stored(column: Any, dialect: str) -> Any:
-    """*column* as its database keeps it: nested values and words as text."""
+    """Returns *column* as stored: nested values and words as text."""
     match column.type:
         case Encoded():
             return type_coerce(column, String) if dialect == "sqlite" else cast(column, Text)

@@ -1,10 +1,10 @@
-"""Deletes expired workflows in small steps, so that no commit waits long for one of them.
+"""Deletes expired workflows in small steps, so that no commit waits long.
 
-A workflow goes in this order: its tasks and groups, then at once its row, its specification unless another still has it, and
-its number into `past_numbers`, so that it is never given again.  From then on its events no longer count (`pruned` names
-it); they go last.  A server that dies in between resumes where it was.
+The order: first a workflow's tasks and groups; then, together, its row, its specification unless it is shared, and its
+number moves to `past_numbers`, so that it is never reused. From then on its events no longer count (`pruned` names it);
+they are deleted last. A server that dies in between resumes where it stopped.
 
-Without an ended workflow the log still gives the same live state: the workflow has given back all that it held.
+Without a finished workflow the log still gives the same live state, because the workflow released everything.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +45,11 @@ class SqlRetention:
 
     def prune(self, ids: Sequence[str], rows: int) -> Pruned:
         with self._transactions.writing() as connection:
-            # Never beside another commit: a specification that is in use again must not go.
+            # Never concurrent with another commit, which might use a specification again.
             connection.execute(select(schema.meta.c.revision).with_for_update())
             tables = (schema.tasks, schema.groups)
             chosen = _affordable(connection, tables, ids, rows)
-            if not chosen:  # the first alone is too large
+            if not chosen:  # The first alone is too large.
                 return Pruned(rows=_delete_some(connection, tables[0], ids[0], rows))
             deleted = sum(_delete_all(connection, table, chosen) for table in tables)
             _forget(connection, chosen)
@@ -68,23 +68,23 @@ class SqlRetention:
             return Pruned(rows=deleted + len(chosen))
 
     def past_numbers(self) -> Mapping[str, int]:
-        """The highest number of each workflow name among those that are gone."""
+        """Returns the highest number of each workflow name among the deleted ones."""
         with self._transactions.reading() as connection:
             return past_numbers(connection)
 
 
 def past_numbers(connection: Connection) -> dict[str, int]:
-    """The highest number of each workflow name among those that are gone."""
+    """Returns the highest number of each workflow name among the deleted ones."""
     return {row[0]: row[1] for row in connection.execute(select(_PAST.name, _PAST.number))}
 
 
 def counts() -> Any:
-    """A condition on events: the workflow, if any, is not deleted."""
+    """Returns a condition on events: the workflow, if any, is not deleted."""
     return or_(_EVENT.workflow.is_(None), _EVENT.workflow.not_in(select(_PRUNED.workflow)))
 
 
 def _affordable(connection: Connection, tables: Sequence[Table], ids: Sequence[str], rows: int) -> list[str]:
-    """The first of *ids* that together have no more than *rows* rows in *tables*, their own included."""
+    """Returns the first of *ids* that together have up to *rows* rows in *tables*, including their own."""
     sizes = dict.fromkeys(ids[:rows], 1)
     for table in tables:
         column = table.c.workflow
@@ -110,7 +110,7 @@ def _delete_some(connection: Connection, table: Table, id: str, rows: int) -> in
 
 
 def _forget(connection: Connection, ids: Sequence[str]) -> None:
-    """Deletes the rows of the workflows *ids*, whose tasks and groups are already gone."""
+    """Deletes the rows of the workflows *ids*, whose tasks and groups are already deleted."""
     if not ids:
         return
     chosen = _WORKFLOW.id.in_(ids)

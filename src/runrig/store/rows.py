@@ -1,4 +1,4 @@
-"""Records of the domain ⇄ rows of the tables.  The columns are the fields; only a gang is flattened into one row."""
+"""Domain records ⇄ table rows. Columns are the fields; only a gang is flattened into one row."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -23,9 +23,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one class of records is kept.  The primary key of *table* is the key of a change, in the same order.
+    """How one class of records is stored. The primary key of *table* is the key of a change, in the same order.
 
-    *of_columns*: records of the values of their fields, by name of the column, of as many rows as there are.
+    *of_columns*: creates records from the values of their fields, by column.
     """
 
     table: Table
@@ -34,7 +34,7 @@ class Kind:
     of_columns: Callable[[Mapping[str, Iterable[Any]]], Iterable[Any]]
 
     def key_row(self, key: tuple[str | int, ...]) -> dict[str, str | int]:
-        """*key* by parameter names of a delete statement, where a parameter may not have its column's name."""
+        """Returns *key* by parameter names of a delete statement, where a parameter cannot have its column's name."""
         return dict(zip(self.key_names, key, strict=True))
 
     @property

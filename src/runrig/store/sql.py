@@ -1,7 +1,7 @@
 """The store on a database: the current state in ordinary tables, and the log that led to it.
 
-One transaction per commit, which begins by advancing the revision: a server that was overtaken finds another one there and
-writes nothing.  Where servers take turns (`store.election`) each transaction that writes also checks the epoch.
+One transaction per commit, which begins by advancing the revision: a server that lost leadership finds another one and
+writes nothing. Where servers take turns (`store.election`) each writing transaction also checks the epoch.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -41,14 +41,14 @@ _TASK = schema.tasks.c
 _EVENT = schema.events.c
 _FLAVOR = schema.flavors.c
 _SPEC = schema.specifications.c
-# Built once: building such a query takes longer than answering it.
+# Built once, because building such a query takes longer than running it.
 _NAMED = select(schema.workflows).where(or_(_WORKFLOW.id == bindparam("name"), _WORKFLOW.uuid == bindparam("name")))
 _PARTS = {
     kind: select(KINDS[kind].table).where(KINDS[kind].table.c.workflow == bindparam("workflow"))
     for kind in ("Group", "Task")
 }
 _PREEMPTIONS = select(_EVENT.action).where(_EVENT.workflow == bindparam("workflow"), _EVENT.kind == Preempt.__name__)
-# The rule of `domain.workflows.left_out`.
+# Implements `domain.workflows.left_out`.
 _PODS = (
     select(_TASK.workflow, _TASK.spec, func.count(_TASK.name.distinct()))
     .join(schema.groups, and_(_GROUP.workflow == _TASK.workflow, _GROUP.name == _TASK.group))
@@ -89,13 +89,12 @@ class SqlStore:
     def open(
         cls, url_or_path: str | Path, *, exclusive: bool = False, when_empty: Callable[[str], None] | None = None
     ) -> Self:
-        """The store in that database, brought to the tables of this version if it is empty or older; a file is made if there is none.
+        """Opens the store, and migrates its tables if it is empty or older. Creates a missing file.
 
-        *exclusive*: as the server that owns it, until `close` or death.  *when_empty*: see `Transactions.migrate`.
+        *exclusive*: as the owner, until `close` or the end of the process. *when_empty*: see `Transactions.migrate`.
 
-        Raises InvalidInput for a URL that means no database, and
-        ServerFault or Unavailable, with the way out: another server owns it, it cannot be reached or written, it is none of
-        ours, or a newer version wrote it.
+        Raises InvalidInput for an invalid URL. Raises ServerFault or Unavailable, with the way out, if another server
+        owns it, it is not accessible, it is not runrig's, or a newer version wrote it.
         """
         transactions = Transactions(open_database(url_or_path, exclusive=exclusive))
         try:
@@ -107,7 +106,7 @@ class SqlStore:
 
     @classmethod
     def look(cls, url_or_path: str | Path) -> Self:
-        """The store in that database as it is: creates nothing and changes no table.  Raises NotFound for a file that is not there."""
+        """Opens the store as it is: creates nothing and changes no table. Raises NotFound for a missing file."""
         return cls(Transactions(open_database(url_or_path, exclusive=False, make=False)))
 
     def close(self) -> None:
@@ -118,7 +117,7 @@ class SqlStore:
     def commit(
         self, revision: int, events: Sequence[Event], changes: Sequence[RowChange], specs: Collection[SpecText] = ()
     ) -> None:
-        """See `ports.store.Store.commit`.  The last of several changes to one row counts."""
+        """See `ports.store.Store.commit`. Of several changes to one row, the last counts."""
         first = min((event.revision for event in events), default=revision)
         assert {event.revision for event in events} <= {*range(first, revision + 1)}, "an event of another revision"
         last = {(change.kind, change.key): change for change in changes}
@@ -136,7 +135,7 @@ class SqlStore:
             insert_rows(connection, schema.events, [event_row(event) for event in events])
 
     def risk(self) -> str | None:
-        """Why what is committed may not survive a power cut, and the way out; None if it does."""
+        """Returns why a commit may not survive a power failure, and the way out; None if it does."""
         with self.transactions.reading() as connection:
             return self.transactions.database.risk(connection)
 
@@ -146,7 +145,7 @@ class SqlStore:
             connection.execute(update(schema.meta).values(revision=schema.meta.c.revision))
 
     def _advance(self, connection: Connection, first: int, revision: int) -> None:
-        """Advances to *revision*, or raises Unavailable if *first* is not the next one, or not ours to store."""
+        """Advances to *revision*. Raises Unavailable if *first* is not the next one, or this server may not store it."""
         statement, values = _ADVANCE, {"before": first - 1, "after": revision}
         if self.transactions.epoch is not None:
             statement, values = _ADVANCE_IN_EPOCH, values | {"in_epoch": self.transactions.epoch}
@@ -163,7 +162,7 @@ class SqlStore:
     # ------------------------------------------------------------ the current state
 
     def load(self) -> Loaded:
-        """Everything that is alive, all pools, and the numbers given; each sorted by its key, flavors by their position."""
+        """Returns everything that is live, all pools, and the used numbers; sorted by key, flavors by position."""
         live = _WORKFLOW.status.in_(_LIVE)
         ids = select(_WORKFLOW.id).where(live)
         specs = select(_SPEC.hash, _SPEC.spec).where(_SPEC.hash.in_(select(_WORKFLOW.spec_hash).where(live)))
@@ -212,7 +211,9 @@ class SqlStore:
             return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """*query.name* is a part of the id, in any case; of those submitted at once the higher number comes first."""
+        """*query.name* matches a part of the id, ignoring case. Of workflows submitted at the same time, the higher
+        number comes first.
+        """
         statement = (
             select(schema.workflows)
             .where(*filters(query))
@@ -282,7 +283,7 @@ def _head(connection: Connection, id: str) -> Workflow:
 
 
 def _sorted(connection: Connection, kind: str, statement: Select[Any], values: Mapping[str, str]) -> tuple[Any, ...]:
-    """Records by key, in Python's order: a database's collation may differ."""
+    """Returns records by key in Python's order, since a database's collation may differ."""
     keys = [column.name for column in KINDS[kind].table.primary_key]
     rows = connection.execute(statement, values).mappings().all()
     of_row = KINDS[kind].of_row

@@ -1,7 +1,7 @@
 """SQLite: a file in the data folder.
 
-One writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so it never fails midway because another wrote since
-it read; readers see the state as of their first statement, and never wait (WAL).
+There is one writer at a time, which locks at its first statement (BEGIN IMMEDIATE), so it never fails midway because of
+another write. Readers see the state as of their first statement, and never wait (WAL).
 """
 
 import os
@@ -26,12 +26,12 @@ from runrig.store.text import checked_dumps
 
 BUSY_TIMEOUT_S = 30
 READERS = 40
-"""Connections kept open, one per thread of the server: opening one costs more than most queries."""
+"""Open connections, one per server thread, because opening one costs more than most queries."""
 ROOM = 1 << 20
-"""Bytes that have to be free before a disk that was full counts as having room: a hundred commits or so."""
+"""Bytes that must be free before a full disk counts as usable again: about a hundred commits."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
-    # An accepted submission survives a power cut (law W2).  One row and its event: 1.3 ms, with NORMAL 1.0 ms.
+    # An accepted submission survives a power failure (rule W2). One row and its event: 1.3 ms; with NORMAL 1.0 ms.
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
 )
@@ -56,19 +56,19 @@ def open_sqlite(path: Path, *, exclusive: bool) -> Database:
 
 
 class FileWatch:
-    """Notices what SQLite does not, and a server must not survive unnoticed."""
+    """Notices changes to the file that SQLite does not notice."""
 
     def __init__(self, path: Path, place: str, lock: DataLock) -> None:
-        """*path* exists, and this process holds *lock*, which lies beside it."""
+        """*path* exists, and this process holds *lock*, which is in the same folder."""
         self._place = place
         self._lock = lock
         self._files = tuple(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
         self._known = {path: identity(path)}
 
     def inspect(self, connection: Connection) -> None:
-        """Raises ServerFault if pages, records, values or references do not hold together.
+        """Raises ServerFault for inconsistent pages, records, values or references.
 
-        *connection* writes, so all files are there.  O(rows), 2 us for each.
+        *connection* can write, so all files exist. O(rows), 2 us each.
         """
         found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
         wrong = stored_values.problem(connection) if found == "ok" else found.replace("\n", " ")
@@ -77,10 +77,10 @@ class FileWatch:
         self._known = {file: identity(file) for file in self._files}
 
     def check(self) -> None:
-        """Raises ServerFault if a file was deleted or replaced: what is written to it is lost with this process.
+        """Raises ServerFault if a file was deleted or replaced: later writes to it would be lost.
 
-        Raises Unavailable if the folder has turned read-only: SQLite maps a file of it, and to write there would kill the process.
-        Five system calls, 6 us.
+        Raises Unavailable if the folder has become read-only: SQLite maps a file in it, and a write would kill the
+        process. Five system calls, 6 us.
         """
         try:
             self._lock.probe()
@@ -98,7 +98,7 @@ class FileWatch:
                 )
 
     def room(self) -> None:
-        """Raises ServerFault where the disk is full: one row may fit there in what is SQLite's already, and a submission does not."""
+        """Raises ServerFault if the disk is full. A single row may still fit into SQLite's free pages, but a submission does not."""
         _check_room(self._files[0].parent, self._place)
 
 
@@ -114,14 +114,16 @@ def _check_room(folder: Path, place: str) -> None:
 
 
 def _make_file(path: Path, place: str) -> None:
-    """Makes an empty file that only its owner can read: specifications hold environments.  SQLite's other files copy the mode."""
+    """Creates an empty file that only its owner can read, because specifications contain environments. SQLite's other
+    files copy the mode.
+    """
     try:
         made = not path.exists()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         if made:
-            for folder in (path.parent, path.absolute().parent.parent):  # their entries survive a power cut too
-                with suppress(PermissionError):  # a folder in which we may make files, and not list them
+            for folder in (path.parent, path.absolute().parent.parent):  # also their entries must be durable
+                with suppress(PermissionError):  # A folder in which files can be created, but not listed.
                     sync_folder(folder)
     except OSError as error:
         if is_full(error):
@@ -136,7 +138,7 @@ def _make_file(path: Path, place: str) -> None:
 
 def _engine(path: Path, place: str) -> Engine:
     engine = create_engine(
-        # With mode=rw: a file that was deleted is not made again.
+        # With mode=rw, so that a deleted file is not created again.
         URL.create("sqlite", database=f"file:{quote(str(path))}", query={"mode": "rw", "uri": "true"}),
         json_serializer=checked_dumps,
         json_deserializer=loads,
@@ -151,7 +153,7 @@ def _engine(path: Path, place: str) -> Engine:
 
 
 def _for_want_of_room(folder: Path, place: str, context: ExceptionContext) -> None:
-    """SQLite takes some of what happens on a full disk for a fault of the disk: raises what it really is."""
+    """SQLite reports some effects of a full disk as disk faults; raises the real cause."""
     if str(getattr(context.original_exception, "sqlite_errorname", "")).startswith("SQLITE_IOERR"):
         with suppress(OSError):
             _check_room(folder, place)

@@ -1,6 +1,6 @@
-"""Values and references in the rows of SQLite, which keeps whatever it is given: damage that still is a well-formed page.
+"""Values and references in the rows of SQLite, which stores anything: finds damage in well-formed pages.
 
-A row with an unknown state would not be loaded, and nothing would notice that it is missing.
+A row with an unknown state would not be loaded, and its absence would go unnoticed.
 """
 
 from sqlalchemy import JSON, Boolean, Column, Connection, Double, LargeBinary, Table
@@ -11,7 +11,7 @@ from runrig.store import schema
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 
 _TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in (schema.events, schema.leader))
-"""The log is read when somebody asks for it, and is as long as everything that ever happened; nobody takes turns on SQLite."""
+"""The log is checked on reading, because it can be long. Servers do not take turns on SQLite."""
 
 _TIME = "DDDD-DD-DD DD:DD:DD.DDDDDD".replace("D", "[0-9]")
 _LIVE = ", ".join(f"'{status.value}'" for status in WorkflowStatus if not status.finished)
@@ -23,11 +23,11 @@ _TOGETHER = {
     schema.meta: {"revision": "revision >= (SELECT coalesce(max(revision), 0) FROM events)"},
     schema.gangs: {"id": "substr(id, 1, length(workflow) + 1) = workflow || '/'"},
 }
-"""Columns that others of their row determine; of work that has not ended, `engine.lifecycle.contradictions` finds more."""
+"""Columns determined by others of their row; for unfinished workflows, `engine.lifecycle.contradictions` finds more."""
 
 
 def problem(connection: Connection) -> str | None:
-    """The first row that no server wrote, or that names one which is not there; None if there is none.  O(rows), in SQLite itself."""
+    """Describes the first row with an invalid value or a dangling reference; None if there is none. O(rows), in SQLite itself."""
     for table in _TABLES:
         there = {row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(table.name)})")}
         columns = [column for column in table.columns if column.name in there]
@@ -35,9 +35,7 @@ def problem(connection: Connection) -> str | None:
             return found
     missing = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
     return (
-        None
-        if missing is None
-        else f"table {missing[0]}, row {missing[1]}: the row of {missing[2]} that it names is not there"
+        None if missing is None else f"table {missing[0]}, row {missing[1]}: it refers to a missing row of {missing[2]}"
     )
 
 
@@ -47,7 +45,7 @@ def _wrong(connection: Connection, table: Table, columns: list[Column[object]]) 
     cases = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in wrong)
     key = ", ".join(_quoted(column.name) for column in columns if column.primary_key)
     where = " OR ".join(condition for _, condition in wrong)
-    statement = f"SELECT CASE {cases} END, {key} FROM {_quoted(table.name)} WHERE {where} LIMIT 1"  # noqa: S608 - names of our schema
+    statement = f"SELECT CASE {cases} END, {key} FROM {_quoted(table.name)} WHERE {where} LIMIT 1"  # noqa: S608 - names from the schema
     row = connection.exec_driver_sql(statement).first()
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""Tags of workflows: rows outside the state, which can also change after a workflow has finished."""
+"""Tags of workflows: rows outside the state, which can also change after a workflow finished."""
 
 from collections.abc import Collection
 
@@ -30,7 +30,7 @@ class SqlTags:
         self, workflow: str, add: Collection[str], remove: Collection[str], most: int, expected: Expected = None
     ) -> tuple[str, ...]:
         with self._transactions.writing() as connection:
-            # Its row is locked, so that retention does not delete it and no one else changes its tags.
+            # Locks its row, so that retention does not delete it and its tags do not change.
             row = select(_WORKFLOW.id).where(_WORKFLOW.id == workflow).with_for_update(key_share=True)
             if connection.execute(row).scalar_one_or_none() is None:
                 raise NotFound(f"workflow {workflow!r} not found. List workflows with `runrig workflow list`")

@@ -77,7 +77,7 @@ class SqlTasks:
 
 def _conditions(query: TaskQuery) -> list[Any]:
     found = [*filters(query.workflows), *_of_tasks(query)]
-    if query.statuses and _LIVE.issuperset(query.statuses):  # whose workflow has not ended: there is an index on those
+    if query.statuses and _LIVE.issuperset(query.statuses):  # Unfinished workflows have an index.
         found.append(_WORKFLOW.status.in_(_ALIVE))
     return found
 

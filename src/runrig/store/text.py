@@ -1,6 +1,6 @@
-"""Text that both databases can keep: valid Unicode without NUL, which PostgreSQL cannot store.
+"""Text that both databases can store: valid Unicode without NUL, which PostgreSQL cannot store.
 
-SQLite would take more, but then data could not be moved to PostgreSQL, so both refuse it.
+SQLite would accept more, but then data could not be moved to PostgreSQL, so both refuse it.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from runrig.store.codec import dumps
 
 
 def checked(text: str) -> str:
-    """*text* itself.  Raises InvalidInput if it has a NUL; the drivers refuse invalid Unicode."""
+    """Returns *text*. Raises InvalidInput for a NUL; the drivers refuse invalid Unicode."""
     if "\0" in text:
         raise InvalidInput.one(f"{text!r:.200} contains a NUL character, which cannot be stored. Remove it")
     return text
 
 
 def checked_dumps(plain: object) -> str:
-    """Like `codec.dumps`.  Raises InvalidInput for a NUL, UnicodeEncodeError for half of a surrogate pair."""
+    """Like `codec.dumps`. Raises InvalidInput for a NUL, UnicodeEncodeError for an unpaired surrogate."""
     text = dumps(plain)
-    if "\\u0000" in text or "\\ud" in text:  # or a backslash was written before such letters
+    if "\\u0000" in text or "\\ud" in text:  # Or a backslash precedes these letters.
         _walk(plain)
     return text
 

@@ -1,6 +1,6 @@
-"""Transactions on one database, allowed until `close` and while no other server leads.
+"""Transactions on one database, until `close` and while no other server leads.
 
-Reads may come from any thread; writes come one after the other.
+Reads can come from any thread; writes are serial.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,19 +19,19 @@ CLOSE_WAIT_S = 2.0
 
 
 class Transactions:
-    """*place* names the database to people.  *epoch*: the one in which this process leads; None where servers do not take turns."""
+    """*place*: name of the database in messages. *epoch*: of this leadership; None where servers do not take turns."""
 
     def __init__(self, database: Database, epoch: int | None = None) -> None:
         self.database = database
         self.place = database.place
         self.epoch = epoch
         self.overtaken = False
-        """Set when a write found that another server leads: nothing is stored here any more."""
+        """Set when a write found that another server leads; nothing is stored from then on."""
         self._writes = RLock()
         self._closed = False
 
     def close(self) -> None:
-        """Waits a little for a write in progress; then nothing is read or written here any more."""
+        """Waits briefly for a write in progress; then refuses reads and writes."""
         self._closed = True
         free = self._writes.acquire(timeout=CLOSE_WAIT_S)
         try:
@@ -50,7 +50,7 @@ class Transactions:
 
     @contextmanager
     def writing(self, *, fenced: bool = True) -> Iterator[Connection]:
-        """*fenced* false: the caller checks the epoch."""
+        """*fenced* False: the caller checks the epoch."""
         with self._writes:
             self._check_open()
             self.database.watch()
@@ -59,10 +59,10 @@ class Transactions:
                     self.check_epoch(connection)
                 yield connection
                 self.database.watch()
-            self.database.watch()  # nobody is told of a commit that went into a deleted file
+            self.database.watch()  # A commit to a deleted file must not be reported as done.
 
     def check_epoch(self, connection: Connection) -> None:
-        """Raises Unavailable if another server leads; if not, none can take over before the transaction ends."""
+        """Raises Unavailable if another server leads. Otherwise none can take over before the transaction ends."""
         if self.epoch is None:
             return
         stored = connection.execute(select(schema.meta.c.epoch).with_for_update(read=True)).scalar_one()
@@ -79,12 +79,12 @@ class Transactions:
         raise_epoch: Callable[[Connection], int | None] | None = None,
         when_empty: Callable[[str], None] | None = None,
     ) -> None:
-        """Brings the tables to this version.
+        """Migrates the tables to this version.
 
-        *when_empty*: told the name of the database if it has no tables yet; may raise, and then it gets none.
+        *when_empty*: called with the name of the database if it has no tables; if it raises, none are created.
 
-        *raise_epoch*: supplies the epoch if there was no table for it.  Raises ServerFault if the tables are another
-        program's, or a newer version's.
+        *raise_epoch*: supplies the epoch if it had no table. Raises ServerFault if the tables belong to another program
+        or a newer version.
         """
         with self.writing() as connection:
             before_migration(connection, self.place)
@@ -111,6 +111,6 @@ class Transactions:
             self.epoch = epoch
 
     def _check_open(self) -> None:
-        # A closed pool would open again, and take the database from the server that has it now.
+        # A closed pool would reopen, and take the database from the server that has it now.
         if self._closed:
             raise Unavailable(f"this server no longer uses {self.place}. Try again")

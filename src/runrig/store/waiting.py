@@ -1,9 +1,10 @@
-"""Who waited at each checkpoint: written whole now and then, in between only what has changed since the checkpoint before.
+"""Pending gangs at each checkpoint: all of them now and then; in between only the changes since the previous
+checkpoint.
 
-So a checkpoint costs what was decided since the last one, though a hundred thousand wait.  As soon as the changes tell of as many workflows
-as the last whole did, a whole is written anew: nobody reads more than twice as much as there is.
+So a checkpoint costs the decisions since the last one, even with a hundred thousand pending gangs. Once the changes
+cover as many workflows as the last whole, a new whole is written, so a reader reads at most twice the size.
 
-What is packed is compressed JSON, in parts of some hundred workflows: no part holds the interpreter for long.
+Stored as compressed JSON, in parts of some hundred workflows, so that no part blocks the interpreter for long.
 """
 
 import weakref
@@ -21,7 +22,7 @@ from runrig.store.codec import decode, dumps, encode, loads
 
 _WAITING = schema.waiting.c
 _AT_ONCE = 1_000
-"""Workflows of a part."""
+"""Workflows per part."""
 _LEVEL = 6
 _SETS = tuple[PodSet, ...]
 
@@ -35,7 +36,7 @@ def packed_queued(queued: Queued) -> bytes:
 
 
 def _part(queued: Iterable[tuple[str, tuple[Gang, ...]]]) -> dict[str, list[Any]]:
-    """Gangs of a kind differ by id and time only.  *none*: workflows of which none waits any more."""
+    """Gangs of a kind differ only by id and time. *none*: workflows without pending gangs."""
     kinds: dict[tuple[str, Priority, _SETS, int], int] = {}
     found: dict[str, list[Any]] = {"ids": [], "kind": [], "at": [], "none": []}
     for workflow, gangs in queued:
@@ -65,19 +66,19 @@ def queued_of(packed: bytes) -> "Whole":
 
 
 class Whole(dict[str, tuple[Gang, ...]]):
-    """Gangs by workflow; it can be remembered for as long as somebody else has it."""
+    """Gangs by workflow; weakly cached while in use."""
 
     __slots__ = ("__weakref__",)
 
 
 class Wholes:
-    """Reads who waited.  What was read last is not read again while somebody has it."""
+    """Reads pending gangs, and reuses the last result while it is in use."""
 
     def __init__(self) -> None:
         self._known: tuple[int, weakref.ref[Whole]] = -1, weakref.ref(Whole())
 
     def waiting(self, connection: Connection, revision: int) -> Waiting:
-        """At the checkpoint after *revision*."""
+        """Returns the pending gangs at the checkpoint after *revision*."""
         first = first_needed(connection, revision)
         if first is None:
             return NOBODY
@@ -99,7 +100,7 @@ class Wholes:
 
 
 def first_needed(connection: Connection, revision: int | None = None) -> int | None:
-    """The last whole, up to *revision* if given: rows from there on tell who waited at a checkpoint.  None: there is no whole."""
+    """Returns the last whole, up to *revision* if given: rows from there on are needed for a checkpoint. None: there is no whole."""
     upto = [] if revision is None else [_WAITING.revision <= revision]
     found: int | None = connection.execute(
         select(func.max(_WAITING.revision)).where(_WAITING.whole, *upto)
@@ -108,7 +109,9 @@ def first_needed(connection: Connection, revision: int | None = None) -> int | N
 
 
 def is_whole_due(connection: Connection, workflows: int) -> bool:
-    """Whether to write a whole: there is none, or the changes since then tell of as many workflows; *workflows*: of the newest."""
+    """Returns True if a whole must be written: there is none, or the changes since then cover as many workflows.
+    *workflows*: of the newest.
+    """
     first = first_needed(connection)
     if first is None:
         return True
@@ -118,13 +121,13 @@ def is_whole_due(connection: Connection, workflows: int) -> bool:
 
 
 def bytes_since(connection: Connection) -> int:
-    """Bytes of the changes since the last whole."""
+    """Returns the bytes of the changes since the last whole."""
     first = first_needed(connection)
     sums = select(func.coalesce(func.sum(func.length(_WAITING.gangs)), 0)).where(_WAITING.revision > (first or 0))
     return int(connection.execute(sums).scalar_one())
 
 
 def forget(connection: Connection, first: int | None) -> None:
-    """Deletes what only checkpoints before *first* need; None: of all."""
+    """Deletes what only checkpoints before *first* need; None: everything."""
     needed = None if first is None else first_needed(connection, first)
     connection.execute(delete(schema.waiting).where(*([] if needed is None else [_WAITING.revision < needed])))

@@ -37,9 +37,7 @@ def write_backup(database: str | Path, folder: Path | None, out: Path, *, log_fi
 
 
 def check_backup(file: Path) -> Contents:
-    """Returns the contents of the backup. Raises InvalidInput if it is not one, is damaged, or comes from another
-    version.
-    """
+    """Returns the contents of the backup. Raises InvalidInput if it is not one, is damaged, or comes from another version."""
     with _opened(file) as stream:
         return BackupReader(stream, str(file)).check()
 
@@ -102,9 +100,7 @@ def _now() -> str:
 
 @contextmanager
 def _whole_or_not(out: Path) -> Iterator[IO[bytes]]:
-    """Yields a temporary file that becomes *out* at the end. Only its owner can read it, because it holds all users'
-    work.
-    """
+    """Yields a temporary file that becomes *out* at the end. Only its owner can read it, because it holds all users' work."""
     partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
     try:
         stream = open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")  # noqa: SIM115

@@ -8,9 +8,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def bound(host: str, port: int, elsewhere: str) -> socket.socket:
-    """Returns a socket that is bound but not listening. Raises ServerFault if it cannot. *elsewhere*: how to choose
-    another port.
-    """
+    """Returns a socket that is bound but not listening. Raises ServerFault if it cannot. *elsewhere*: how to choose another port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio delays small responses by 40 ms on other sockets.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -201,9 +201,7 @@ class ServerRuntime:
         elected.take().close()
 
     def _backend(self, store: Store, term: SqlTerm, leads: Callable[[], bool]) -> tuple[Backend, Clock]:
-        """Returns the backend and its clock. Only a leader may write to the folder, which the servers of a machine
-        share.
-        """
+        """Returns the backend and its clock. Only a leader may write to the folder, which the servers of a machine share."""
         cluster = self._spec.cluster
         if self._spec.kubernetes is not None:
             identity = store.access.secret("identity", str(uuid.uuid4()))
@@ -262,9 +260,7 @@ def _api(spec: KubernetesSpec) -> "Cluster":
 
 
 def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
-    """Returns the allowed Host headers: the names in the file, with and without the port, and the address it listens
-    on.
-    """
+    """Returns the allowed Host headers: the names in the file, with and without the port, and the address it listens on."""
     own = {f"[{spec.host}]" if ":" in spec.host else spec.host.lower(), *spec.hosts}
     if spec.loopback:
         own |= {"127.0.0.1", "localhost", "[::1]"}

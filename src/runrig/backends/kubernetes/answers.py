@@ -29,9 +29,7 @@ _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 class Refusal(Exception):
-    """A rejection by the API server. *status*: 400, 403, 404, 409, 410, 422 and so on. *reason*: its code. *message*:
-    its text.
-    """
+    """A rejection by the API server. *status*: 400, 403, 404, 409, 410, 422 and so on. *reason*: its code. *message*: its text."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         self.status = status
@@ -42,9 +40,7 @@ class Refusal(Exception):
 
     @property
     def final(self) -> bool:
-        """Returns True if a retry would give the same answer for this object. Permissions, quotas and webhooks can
-        change.
-        """
+        """Returns True if a retry would give the same answer for this object. Permissions, quotas and webhooks can change."""
         passes = self.lacks_right or self.over_quota or "is being terminated" in self.message
         return self.status in (400, 413, 422) or (self.status == 403 and not passes)
 

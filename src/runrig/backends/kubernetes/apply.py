@@ -32,9 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Gang:
-    """*pods*: templates of its pods. *before*: objects created before its pod group. *group*: the pod group for *alive*
-    pods.
-    """
+    """*pods*: templates of its pods. *before*: objects created before its pod group. *group*: the pod group for *alive* pods."""
 
     pods: GangPods
     before: tuple[Object, ...]
@@ -51,9 +49,7 @@ class _Gang:
 
 @dataclass(slots=True)
 class Wanted:
-    """*desired* with the objects of its gangs, built on demand. *impossible*: attempts that no cluster can run, with
-    the reason.
-    """
+    """*desired* with the objects of its gangs, built on demand. *impossible*: attempts that no cluster can run, with the reason."""
 
     desired: Desired
     settings: Settings

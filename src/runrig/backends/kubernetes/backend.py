@@ -231,9 +231,7 @@ class KubernetesBackend:
         return facts
 
     def _masked(self, launch: Launch, pod: Object) -> Object:
-        """Returns *pod* with its task's secrets masked in the termination message; without the message if they are
-        unknown now.
-        """
+        """Returns *pod* with its task's secrets masked in the termination message; without the message if they are unknown now."""
 
         def words(said: str) -> str:
             try:
@@ -321,9 +319,7 @@ class KubernetesBackend:
             self._changed.set()  # wakes `wait`
 
     def _bury(self, pod: Object) -> bool:
-        """Saves its output, kills what is still alive and releases it. Returns False if its output is not complete
-        yet.
-        """
+        """Saves its output, kills what is still alive and releases it. Returns False if its output is not complete yet."""
         meta = pod["metadata"]
         if self._alive(pod):
             self._cluster.delete(pod, uid=meta["uid"], grace_s=1)

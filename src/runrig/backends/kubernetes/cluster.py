@@ -154,9 +154,7 @@ class Cluster:
     def log(
         self, namespace: str, pod: str, container: str, *, follow: bool = False, timestamps: bool = False
     ) -> Stream[bytes]:
-        """Returns the container's output so far; *follow*: and later output. *timestamps*: each line starts with its
-        time.
-        """
+        """Returns the container's output so far; *follow*: and later output. *timestamps*: each line starts with its time."""
         asked = {"follow": follow, "timestamps": timestamps}
         query = {"container": container, **{name: "true" if value else "" for name, value in asked.items()}}
         # A followed log may be silent for days; probes detect a dead connection.

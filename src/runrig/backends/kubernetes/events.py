@@ -148,9 +148,7 @@ def subject_of(each: Object, kind: str) -> Subject | None:
 
 
 def noted(event: Object, subject: Subject) -> ClusterEvent:
-    """Converts either kind of Event: with first and last time and a count, or with one time and a series for
-    repetitions.
-    """
+    """Converts either kind of Event: with first and last time and a count, or with one time and a series for repetitions."""
     series = event.get("series") or {}
     source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
     return ClusterEvent(

@@ -63,9 +63,7 @@ def files_of(tasks: Iterable[TaskSpec], values: Callable[[TaskSpec, int], Mappin
 
 @dataclass(slots=True)
 class _Shelf:
-    """Stores equal contents once, in order of arrival. *room*: bytes left in the last Secret. *left*: bytes left for
-    the gang.
-    """
+    """Stores equal contents once, in order of arrival. *room*: bytes left in the last Secret. *left*: bytes left for the gang."""
 
     secrets: list[dict[str, str]] = field(default_factory=list)
     where: dict[str, int] = field(default_factory=dict)
@@ -101,9 +99,7 @@ def _is_same_for_all(file: FileSpec) -> bool:
 
 
 def _paths(task: TaskSpec) -> list[str]:
-    """Returns the absolute paths of its files. Raises ValueError if one collides with another, with a folder or with
-    the output.
-    """
+    """Returns the absolute paths of its files. Raises ValueError if one collides with another, with a folder or with the output."""
     places = [_place(file.path) for file in task.files]
     folders = {parent for place in (*places, PurePosixPath(OUTPUT)) for parent in place.parents}
     taken = {PurePosixPath(OUTPUT)}

@@ -54,9 +54,7 @@ class Output(Protocol):
 
 
 Read = Callable[[str, bool], Output]
-"""Reads a pod's output from the beginning, up to now or (True) to its end. Raises RunrigError and Refusal, also while
-reading.
-"""
+"""Reads a pod's output from the beginning, up to now or (True) to its end. Raises RunrigError and Refusal, also while reading."""
 
 
 class KeptLogs:

@@ -82,9 +82,7 @@ class NamespaceClaim:
             )
 
     def _highest(self) -> int:
-        """Returns the highest term of runrig's objects there, for namespaces older than the config map; 0 if there is
-        none.
-        """
+        """Returns the highest term of runrig's objects there, for namespaces older than the config map; 0 if there is none."""
         kinds = (self._cluster.list(kind, namespace=self._namespace, labels=names.MANAGED) for kind in _WITH_EPOCHS)
         return max((names.epoch_of(each) for found in kinds for each in found.objects), default=0)
 

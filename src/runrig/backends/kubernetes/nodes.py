@@ -46,9 +46,7 @@ def node_of(node: Object, foreign: Iterable[Object], names: Mapping[str, str]) -
 
 
 def requests_of(pod: Object) -> dict[str, Decimal]:
-    """Returns the requests that a scheduler counts for *pod*: its maximum at any time, from the first init container to
-    its end.
-    """
+    """Returns the requests that a scheduler counts for *pod*: its maximum at any time, from the first init container to its end."""
     spec = pod["spec"]
     sidecars: dict[str, Decimal] = {}
     steps = []

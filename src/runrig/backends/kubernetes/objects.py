@@ -59,9 +59,7 @@ def _priority_classes() -> Iterator[Object]:
 
 
 def _queues(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """Yields queues from the root to the leaves. The root disables preemption and reclaim in KAI, because runrig
-    decides them.
-    """
+    """Yields queues from the root to the leaves. The root disables preemption and reclaim in KAI, because runrig decides them."""
     root = names.root_queue(namespace)
     never = {"preemptMinRuntime": NEVER, "reclaimMinRuntime": NEVER}
     yield _queue(namespace, root, root, QueueQuota(UNLIMITED, None, 1), never)
@@ -90,9 +88,7 @@ def _queue(namespace: str, name: str, display: str, share: QueueQuota, more: Map
 
 
 def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Object]:
-    """Yields topologies, levels coarse to fine; none for pools without keys, nor for subpools, which use their
-    parent's.
-    """
+    """Yields topologies, levels coarse to fine; none for pools without keys, nor for subpools, which use their parent's."""
     for queues in pools:
         if queues.whole is not None and queues.pool.topology_keys:
             yield {
@@ -110,9 +106,7 @@ def _topologies(pools: tuple[PoolQueues, ...], namespace: str) -> Iterator[Objec
 
 
 def gang_objects(pods: GangPods) -> tuple[Object, ...]:
-    """Returns a gang's objects except its pods, the pod group last. Raises ValueError with a message for impossible
-    files.
-    """
+    """Returns a gang's objects except its pods, the pod group last. Raises ValueError with a message for impossible files."""
     return (*before_the_group(pods), pod_group(pods))
 
 

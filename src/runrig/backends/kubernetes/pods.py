@@ -125,9 +125,7 @@ class GangPods:
 
     @cached_property
     def pulls(self) -> Mapping[str, str]:
-        """Returns the user's credentials that pull the gang's images: name → registry, the most recently changed
-        last.
-        """
+        """Returns the user's credentials that pull the gang's images: name → registry, the most recently changed last."""
         return needed(self.settings.pulls(self.gang.user), (task.image for task in self.gang.group.tasks))
 
     @cached_property

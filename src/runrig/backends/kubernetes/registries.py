@@ -38,9 +38,7 @@ def auth_of(values: Mapping[str, str]) -> str:
 
 
 def repository(image: str) -> str:
-    """Returns HOST[:PORT]/PATH of *image*, without tag and digest, with Docker's defaults:
-    `docker.io/library/ubuntu`.
-    """
+    """Returns HOST[:PORT]/PATH of *image*, without tag and digest, with Docker's defaults: `docker.io/library/ubuntu`."""
     path, _, last = image.partition("@")[0].rpartition("/")
     host, _, folder = path.partition("/")
     if host != "localhost" and "." not in host and ":" not in host:

@@ -55,9 +55,7 @@ _End = tuple[int, str]
 
 
 def fact_of(pod: Object, now: float, *, stopping: bool = False, start_timeout_s: float = START_TIMEOUT_S) -> TaskFact:
-    """*now*: seconds since the epoch. *stopping*: runrig asked it to stop. *start_timeout_s*: how long a pod with a
-    node can take.
-    """
+    """*now*: seconds since the epoch. *stopping*: runrig asked it to stop. *start_timeout_s*: how long a pod with a node can take."""
     if over(pod) or given_up(pod, now):
         return TaskFact(Phase.ENDED, *_end(pod, now, stopping=stopping), by_itself=stopping and _ended_by_itself(pod))
     if _started(pod):
@@ -338,9 +336,7 @@ def _container_end(container: Object, state: Object) -> _End:
 
 
 def _states(pod: Object) -> Iterator[tuple[Object, Object]]:
-    """Yields (container, state), init containers first, without sidecars, which can end at any time. Sets *init* in the
-    container.
-    """
+    """Yields (container, state), init containers first, without sidecars, which can end at any time. Sets *init* in the container."""
     status, spec = pod.get("status", {}), pod["spec"]
     for init, there, told in (
         (True, spec.get("initContainers"), status.get("initContainerStatuses")),

@@ -209,7 +209,5 @@ def _version(each: Object) -> str:
 
 
 def _newer(each: Object, version: str) -> bool:
-    """Returns True if *each* is newer than *version*: versions are integers that increase across all objects of a
-    kind.
-    """
+    """Returns True if *each* is newer than *version*: versions are integers that increase across all objects of a kind."""
     return int(_version(each)) > int(version)

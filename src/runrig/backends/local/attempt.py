@@ -100,9 +100,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[int | None]:
-        """Prevents supervisors from beginning. Yields the descriptor of the claim, None if a live supervisor holds
-        it.
-        """
+        """Prevents supervisors from beginning. Yields the descriptor of the claim, None if a live supervisor holds it."""
         descriptor = os.open(self.folder / "claim", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             yield descriptor if _locked(descriptor) else None
@@ -110,9 +108,7 @@ class Attempt:
             os.close(descriptor)
 
     def supervised(self) -> bool:
-        """Returns True if a supervisor is alive. Call it only if claimed; otherwise it could prevent a supervisor from
-        beginning.
-        """
+        """Returns True if a supervisor is alive. Call it only if claimed; otherwise it could prevent a supervisor from beginning."""
         with self.claim() as held:
             return held is None
 

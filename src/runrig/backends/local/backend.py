@@ -48,8 +48,7 @@ class _Live:
     """An attempt that is not finished.
 
     *child*: the last supervisor that this server started or found. *tries*: how many it has started. *grace_s*: the
-    grace period with which it asked the attempt to stop. *failed*: the last operation on it failed, and the log has the
-    error.
+    grace period of its stop request. *failed*: an operation on it failed, and the log has the error.
     """
 
     attempt: Attempt
@@ -288,9 +287,7 @@ class LocalBackend:
             self._alone(self._finish, self._live[key])
 
     def _alone(self, act: Callable[..., Any], live: _Live, *args: Any) -> Any:
-        """Returns the result of *act*; None if it fails for this attempt, which does not stop the others and is
-        retried.
-        """
+        """Returns the result of *act*; None if it fails for this attempt, which does not stop the others and is retried."""
         try:
             return act(live, *args)
         except Exception as error:
@@ -302,9 +299,7 @@ class LocalBackend:
             return None
 
     def _take_on(self, desired: Desired) -> bool:
-        """Marks new attempts as live; returns False if some were not: the disk is full, or their folder is still in
-        use.
-        """
+        """Marks new attempts as live; returns False if some were not: the disk is full, or their folder is still in use."""
         wanted: dict[str, list[Launch]] = {}
         for launch in (*desired.run.values(), *desired.stop.values()):
             wanted.setdefault(launch.key.workflow, []).append(launch)

@@ -25,9 +25,7 @@ class Machine:
 
 
 def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, ...]]) -> Machine:
-    """Returns the machine with up to *gpus* of its real GPUs (None: all); if it has none, with *gpus* simulated
-    ones.
-    """
+    """Returns the machine with up to *gpus* of its real GPUs (None: all); if it has none, with *gpus* simulated ones."""
     real = find_gpus()
     visible = real[:gpus] if real else tuple(str(index) for index in range(gpus or 0))
     resources = {
@@ -40,9 +38,7 @@ def inspect(folder: Path, gpus: int | None, find_gpus: Callable[[], tuple[str, .
 
 
 def node_name(host: str) -> str:
-    """Returns *host* as a node name: its first label in lower case, with letters, digits and hyphens; ``local`` if
-    empty.
-    """
+    """Returns *host* as a node name: its first label in lower case, with letters, digits and hyphens; ``local`` if empty."""
     label = re.sub(r"[^a-z0-9]+", "-", host.split(".")[0].lower())
     return label[:_LONGEST_NAME].strip("-") or "local"
 

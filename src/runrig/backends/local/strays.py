@@ -15,9 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def strays_of(tasks: Path, known: Callable[[Path], bool]) -> "Strays":
-    """Returns attempts below *tasks* whose folder is not *known*, and all whose data folder was deleted, wherever it
-    was.
-    """
+    """Returns attempts below *tasks* whose folder is not *known*, and all whose data folder was deleted, wherever it was."""
 
     def belongs(pid: int, folder: Path) -> bool:
         return not known(folder) if tasks in folder.parents else abandoned(pid, folder)
@@ -35,9 +33,7 @@ class Strays:
         self.found = tuple(sorted(str(folder) for folder in self._left))
 
     def end(self) -> bool:
-        """Kills what is left of them; returns True if nothing is. Takes at most half a second; later calls are
-        faster.
-        """
+        """Kills what is left of them; returns True if nothing is. Takes at most half a second; later calls are faster."""
         if self._left:
             for folder in sorted(self._left):
                 _log.warning("event=unknown_task_killed folder=%s", folder)

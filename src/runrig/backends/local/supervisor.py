@@ -168,9 +168,7 @@ def ring() -> None:
 
 
 def stat_of(pid: int) -> list[bytes]:
-    """Returns the fields of /proc/PID/stat from the third on (state, parent, process group, …, start ticks at 19);
-    empty if it ended.
-    """
+    """Returns the fields of /proc/PID/stat from the third on, with the start ticks at 19; empty if it ended."""
     try:
         text = read(f"/proc/{pid}/stat")
     except OSError:
@@ -182,9 +180,7 @@ def stat_of(pid: int) -> list[bytes]:
 
 
 def start(command: list[bytes], environment: dict[bytes, bytes], prepare: Callable[[], None]) -> int:
-    """Starts the command and returns its pid. *prepare*: called in the child first. Raises OSError if it cannot be
-    started.
-    """
+    """Starts the command and returns its pid. *prepare*: called in the child first. Raises OSError if it cannot be started."""
     parent = os.getpid()
     reader, writer = os.pipe()  # Closed by exec, so end of file means that it runs.
     pid = os.fork()
@@ -231,9 +227,7 @@ def into_logs() -> None:
 
 
 def descendants() -> dict[int, int]:
-    """Returns the live processes below this one: pid → process group. None leaves the tree while its subreaper is
-    alive.
-    """
+    """Returns the live processes below this one: pid → process group. None leaves the tree while its subreaper is alive."""
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat_of(int(entry))) and fields[0] not in (b"Z", b"X"):
@@ -248,8 +242,7 @@ def descendants() -> dict[int, int]:
 
 
 def terminate(main: int) -> bool:
-    """Sends SIGTERM once per process group, because a second one can mean "abort". Returns True if *main* had not ended
-    before.
+    """Sends SIGTERM once per process group: a second one can mean "abort". Returns True if *main* was still running.
 
     *main* has not been collected, so its pid is not reused.
     """
@@ -293,10 +286,9 @@ def supervise(
     main: int, grace_s: float, secrets: bytes, order: Order, deadline: float | None = None
 ) -> tuple[int, bool]:
     """Waits until all processes of the command have ended. Returns (its exit code, whether it ended before SIGTERM).
-    *secrets*: for sessions.
 
-    Processes left when the command ends by itself are killed immediately; after a stop, all of them have the grace
-    period. *deadline*: when everything is killed; None: no limit.
+    Processes left when the command ends by itself are killed immediately; after a stop, all have the grace period.
+    *secrets*: for sessions. *deadline*: when everything is killed; None: no limit.
     """
     code: int | None = None
     by_itself = deadline is None

@@ -1,6 +1,4 @@
-"""Connections to ports on which an attempt listens, and to no others: on this machine other processes have ports
-too.
-"""
+"""Connections to ports on which an attempt listens, and to no others: on this machine other processes have ports too."""
 
 import asyncio
 import contextlib

@@ -31,9 +31,7 @@ _END_OF_INPUT = b"\x04"
 
 
 async def visit(folder: Path, supervisor_pid: int, program: Program) -> Passage:
-    """Starts *program* in the attempt in *folder*. Raises Unavailable if its supervisor does not respond,
-    InvalidInput.
-    """
+    """Starts *program* in the attempt in *folder*. Raises Unavailable if its supervisor does not respond, InvalidInput."""
     request = _request(program)
     with _Files(program.terminal) as files:
         door = await _opened(folder, supervisor_pid)
@@ -115,9 +113,7 @@ async def _ready(loop: asyncio.AbstractEventLoop, readable: Iterable[int], writa
 
 
 class _Files:
-    """The files of a program, and the server's ends: (its input, channel → output). Closes those that were not taken
-    over.
-    """
+    """The files of a program, and the server's ends: (its input, channel → output). Closes those that were not taken over."""
 
     def __init__(self, terminal: Size | None) -> None:
         if terminal is None:

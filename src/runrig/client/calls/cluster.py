@@ -41,9 +41,7 @@ class NodeCalls(Calls):
 
     @call
     async def drain(self, nodes: Sequence[str], *, force: bool = False) -> "models.NodesDrained":
-        """Cordons *nodes* and requeues the LOW workflows there. *force*: also HIGH and NORMAL workflows. Raises
-        NotFound.
-        """
+        """Cordons *nodes* and requeues the LOW workflows there. *force*: also HIGH and NORMAL workflows. Raises NotFound."""
         body = {"nodes": list(nodes), "force": force}
         return await self._ask(models.NodesDrained, Request("POST", path("nodes") + ":drain", body=body))
 

@@ -98,9 +98,7 @@ class CohortCalls(Calls):
 
     @call
     async def get(self, name: str) -> "models.Cohort":
-        """Returns a cohort. Pass its `etag` to an edit to detect changes; None if it exists only as the parent of
-        others.
-        """
+        """Returns a cohort. Pass its `etag` to an edit to detect changes; None if it exists only as the parent of others."""
         return await self._get(models.Cohort, path("cohorts", name))
 
     @call

@@ -127,9 +127,7 @@ class WorkflowCalls(Calls):
         failed_only: bool = False,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
-        """Submits the file of a workflow again and returns the new id. *failed_only*: refuse unless the workflow
-        failed.
-        """
+        """Submits the file of a workflow again and returns the new id. *failed_only*: refuse unless the workflow failed."""
         body = {"pool": pool, "priority": priority, "failed_only": failed_only}
         return await self._ask(
             models.WorkflowSubmitted,

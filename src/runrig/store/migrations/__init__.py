@@ -1,1 +1,1 @@
-"""How the tables came to be: one step per file in versions/, run by Alembic when a store is opened."""
+"""Migrations of the tables: one step per file in versions/, run by Alembic when a store is opened."""

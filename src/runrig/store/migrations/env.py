@@ -1,4 +1,4 @@
-"""What Alembic runs: the steps of versions/, in the transaction of the connection that the store hands over."""
+"""Entry point of Alembic: runs the steps of versions/ in the transaction of the store's connection."""
 
 from alembic import context
 
@@ -7,7 +7,7 @@ from runrig.store.schema import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    render_as_batch=True,  # SQLite alters little: Alembic copies the table instead
+    render_as_batch=True,  # SQLite can hardly alter tables, so Alembic copies them.
     transactional_ddl=True,
 )
 context.run_migrations()

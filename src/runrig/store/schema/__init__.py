@@ -1,7 +1,7 @@
-"""The tables.  Values that are listed, filtered or sorted have a column of their own; nested values are JSON.
+"""The tables. Values that are listed, filtered or sorted have their own column; nested values are JSON.
 
-Columns are named as the fields of the records that they keep (`rows`).  A change here needs a migration: a test compares the two.
-No foreign key leads to a cohort or a flavor, because a name that is not defined (yet) is legal there (law Q6).
+Columns are named like the fields of their records (`rows`). A change here needs a migration; a test compares the two.
+No foreign key refers to a cohort or a flavor, because undefined names are allowed there (rule Q6).
 """
 
 from runrig.store.schema.base import metadata
@@ -21,4 +21,4 @@ from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
 HEAD = "0018"
-"""The newest migration, which makes these tables."""
+"""The newest migration, which results in these tables."""

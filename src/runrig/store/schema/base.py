@@ -1,4 +1,4 @@
-"""What all tables share."""
+"""Shared by all tables."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ metadata = MetaData(
     }
 )
 
-# Rows that change often find room for their next version on the same page: PostgreSQL then writes no index.
+# Leaves space on each page for new versions of rows, so that PostgreSQL writes no index for such an update.
 ROOM = {"fillfactor": 50}
 
 Texts = tuple[str, ...]

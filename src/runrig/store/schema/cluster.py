@@ -1,4 +1,4 @@
-"""What the cluster is: flavors, nodes, cohorts, pools."""
+"""The cluster: flavors, nodes, cohorts, pools."""
 
 from collections.abc import Mapping
 
@@ -40,7 +40,7 @@ cohorts = Table(
     Column("weight", WHOLE, nullable=False),
 )
 
-# subpools.md: a subpool is a pool with a parent; rows are never deleted (laws S4, S6).
+# subpools.md: a subpool is a pool with a parent; rows are never deleted (rules S4, S6).
 pools = Table(
     "pools",
     metadata,

@@ -1,11 +1,11 @@
-"""What happened: the log, checkpoints of it, and what people said of it."""
+"""History: the log, checkpoints, and notes on revisions."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, LargeBinary, Table
 
 from runrig.store.columns import WHOLE, Encoded, Prose, UtcDateTime, Words, plain_json
 from runrig.store.schema.base import Texts, metadata
 
-# *workflow* and *pool*: which one the action changes, so that its events can be read by an index.
+# *workflow* and *pool*: what the action changes, so that an index can find its events.
 events = Table(
     "events",
     metadata,
@@ -24,8 +24,8 @@ events = Table(
 _OF_POOLS = events.c.pool.is_not(None)
 Index("ix_events_of_pools", events.c.revision, events.c.seq, sqlite_where=_OF_POOLS, postgresql_where=_OF_POOLS)
 
-# How the cluster stood after some revisions, so that a later one is found without all that led to it (`store.checkpoints`).
-# *cluster*: nodes, pools and the like; None: as at the checkpoint *cluster_at*.
+# The state of the cluster after some revisions, so that a later state does not need the whole log
+# (`store.checkpoints`). *cluster*: nodes, pools and the like; None: as in the checkpoint *cluster_at*.
 checkpoints = Table(
     "checkpoints",
     metadata,
@@ -40,7 +40,8 @@ checkpoints = Table(
     Column("preempted", WHOLE, nullable=False),
 )
 
-# Who waited at a checkpoint (`store.waiting`).  *whole*: all; else those decided about since the row before.  *workflows*: how many.
+# Pending gangs at a checkpoint (`store.waiting`). *whole*: all; else those decided since the previous row. *workflows*:
+# count.
 waiting = Table(
     "waiting",
     metadata,
@@ -50,7 +51,7 @@ waiting = Table(
     Column("gangs", LargeBinary, nullable=False),
 )
 
-# What people said about revisions that they made; most say nothing.
+# Notes that users attached to their revisions; most have none.
 notes = Table(
     "notes",
     metadata,
@@ -59,10 +60,10 @@ notes = Table(
     Column("tags", Encoded(Texts), nullable=False),
 )
 
-# The highest number of a workflow's name among what was pruned: numbers are never given twice.
+# The highest number of a workflow's name among pruned workflows, because numbers are never reused.
 past_numbers = Table(
     "past_numbers", metadata, Column("name", Words, primary_key=True), Column("number", WHOLE, nullable=False)
 )
 
-# Workflows whose row is gone, and whose events and log files are going.
+# Workflows whose row was deleted, and whose events and log files are being deleted.
 pruned = Table("pruned", metadata, Column("workflow", Words, primary_key=True))

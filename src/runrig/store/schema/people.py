@@ -1,4 +1,4 @@
-"""Who may do what: users, roles, tokens, sessions, and what became of them."""
+"""Access: users, roles, tokens, sessions and their audit trail."""
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Table
 
@@ -8,7 +8,7 @@ from runrig.domain.trail import AccessEventKind
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
 from runrig.store.schema.base import Texts, metadata
 
-# Rows are never deleted: the logs name their users.
+# Rows are never deleted, because logs name their users.
 users = Table(
     "users",
     metadata,
@@ -18,7 +18,7 @@ users = Table(
     Column("account", Words, index=True, unique=True),
 )
 
-# *pool*: "" is all pools, since a key has no NULL.
+# *pool* "": all pools, since a key cannot be NULL.
 grants = Table(
     "grants",
     metadata,
@@ -29,7 +29,7 @@ grants = Table(
     Column("granted_by", Words, nullable=False),
 )
 
-# What people set for themselves.  `up` lets its owner speak for people without a row in users.
+# Users' own settings. With `up` the owner can act for users without a row in users.
 profiles = Table(
     "profiles",
     metadata,
@@ -39,7 +39,7 @@ profiles = Table(
     Column("slack_notification", Boolean, nullable=False),
 )
 
-# Only the hash of a token is kept.  Rows are never deleted.
+# Only the hash of a token is stored. Rows are never deleted.
 tokens = Table(
     "tokens",
     metadata,
@@ -55,7 +55,7 @@ tokens = Table(
     Column("roles", Encoded(Texts)),
 )
 
-# Values are sealed by a key that is not here.  *user* may be the owner of `up`, who has no row.
+# Values are sealed with a key that is stored elsewhere. *user* can be the owner of `up`, who has no row.
 credentials = Table(
     "credentials",
     metadata,
@@ -68,7 +68,7 @@ credentials = Table(
     Column("sealed", Prose, nullable=False),
 )
 
-# Browsers that are signed in; only the hash of a cookie is kept.  *user* may be the owner of `up`, who has no row.
+# Browser sessions; only the hash of a cookie is stored. *user* can be the owner of `up`, who has no row.
 browser_sessions = Table(
     "browser_sessions",
     metadata,
@@ -81,7 +81,7 @@ browser_sessions = Table(
     Column("ends_at", UtcDateTime, nullable=False),
 )
 
-# The audit trail of users, roles and tokens, kept for ever.
+# The audit trail of users, roles and tokens, kept without limit.
 access_events = Table(
     "access_events",
     metadata,
@@ -94,5 +94,5 @@ access_events = Table(
     Index(None, "user", "number"),
 )
 
-# Secrets shared by the servers of one database: the key that signs.
+# Secrets shared by the servers of one database: the signing key.
 secrets = Table("secrets", metadata, Column("name", Words, primary_key=True), Column("value", Words, nullable=False))

@@ -1,11 +1,11 @@
-"""Which server leads, and how far the database is."""
+"""The leader, and the revision of the database."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, DateTime, Table
 
 from runrig.store.columns import WHOLE, Words
 from runrig.store.schema.base import metadata
 
-# One row at most, of a database with several servers: a table of its own, so that a heartbeat waits for no commit.
+# At most one row, for a database with several servers. A separate table, so that heartbeats do not wait for commits.
 leader = Table(
     "leader",
     metadata,
@@ -17,7 +17,7 @@ leader = Table(
     CheckConstraint("id = 1", name="one_leader"),
 )
 
-# One row.  A commit that does not find the revision before its own was overtaken by another server.
+# One row. If a commit does not find the revision before its own, another server has taken over.
 meta = Table(
     "meta",
     metadata,

@@ -1,4 +1,4 @@
-"""What was submitted, and how far it is."""
+"""Submitted workflows and their progress."""
 
 from sqlalchemy import Boolean, Column, ForeignKey, ForeignKeyConstraint, Index, Table, UniqueConstraint
 
@@ -50,7 +50,7 @@ workflows = Table(
     Index(None, "spec_hash"),
 )
 
-# Words that people put on a workflow, also after it has ended.  The cluster's state knows nothing of them.
+# Tags that users add to a workflow, even after it finished. They are not part of the cluster state.
 workflow_tags = Table(
     "workflow_tags",
     metadata,

@@ -8,11 +8,11 @@ down_revision = None
 
 JSON = sa.JSON(none_as_null=True)
 TIME = sa.DateTime(timezone=True)
-# Text sorts by its characters' numbers, whatever the locale of the database is; whole numbers have 64 bits.
+# Text is sorted by code points, whatever the locale of the database; whole numbers have 64 bits.
 TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 PROSE = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
-# Rows that change often find room for their next version on the same page: such a change writes no index.
+# Leaves space on each page for new versions of rows, so that such an update writes no index.
 ROOM = {"fillfactor": 50}
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 

@@ -1,4 +1,4 @@
-"""The tables of 0.2.0: users, roles, tokens, their audit trail; who leads; what was pruned."""
+"""The tables of 0.2.0: users, roles, tokens, their audit trail; the leader; pruned workflows."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,7 +7,7 @@ revision = "0002"
 down_revision = "0001"
 
 TIME = sa.DateTime(timezone=True)
-# As in r0001: text sorts by its characters' numbers, and whole numbers have 64 bits.
+# As in r0001: text is sorted by code points, and whole numbers have 64 bits.
 TEXT = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 WORD = sa.String(32).with_variant(sa.String(32, collation="C"), "postgresql")
 WHOLE = sa.Integer().with_variant(sa.BigInteger(), "postgresql")

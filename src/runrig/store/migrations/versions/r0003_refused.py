@@ -1,4 +1,4 @@
-"""Gangs that a scheduler of the cluster's own did not take (law T7)."""
+"""Gangs that the cluster's own scheduler did not place (rule T7)."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What a token is for, and which roles of its user it gives."""
+"""Description of a token, and the roles of its user that it grants."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Profiles: the default pool of a user, and wishes for notifications."""
+"""Profiles: a user's default pool and notification settings."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The accounts of users who sign in at a provider of identities."""
+"""Accounts of users at the identity provider."""
 
 import sqlalchemy as sa
 from alembic import op

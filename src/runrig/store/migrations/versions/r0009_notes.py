@@ -1,4 +1,4 @@
-"""Notes: what people said about revisions that they made."""
+"""Notes that users attach to revisions."""
 
 import sqlalchemy as sa
 from alembic import op

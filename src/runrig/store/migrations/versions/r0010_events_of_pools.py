@@ -1,4 +1,4 @@
-"""Events of pools, by revision: a page of their history is found without the changes before it."""
+"""Events of pools by revision: a page of their history is found without reading the changes before it."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Browsers that are signed in."""
+"""Browser sessions."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How the cluster stood after some revisions."""
+"""The state of the cluster after some revisions."""
 
 import sqlalchemy as sa
 from alembic import op

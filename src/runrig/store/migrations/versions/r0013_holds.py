@@ -1,4 +1,4 @@
-"""Workflows on hold (law W3)."""
+"""Workflows on hold (rule W3)."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Nodes that somebody has closed, and how often groups stopped because one was drained (laws N1, N2)."""
+"""Cordoned nodes, and how often groups were stopped by a drain (rules N1, N2)."""
 
 import sqlalchemy as sa
 from alembic import op

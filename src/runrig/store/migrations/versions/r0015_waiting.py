@@ -1,4 +1,4 @@
-"""Who waited at a checkpoint, told by what has changed since the one before."""
+"""Pending gangs at a checkpoint, as changes since the previous one."""
 
 import sqlalchemy as sa
 from alembic import op

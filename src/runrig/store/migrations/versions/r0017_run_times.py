@@ -1,4 +1,4 @@
-"""Default and maximum run times of pools, and pools that are closed to submissions (laws P6, S7)."""
+"""Default and maximum run times of pools, and pools closed to submissions (rules P6, S7)."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Where the time of each workflow went, read from the log."""
+"""How each workflow spent its time, computed from the log."""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -57,7 +57,7 @@ def _read(connection: sa.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _times(log: Iterator[Any], groups: Mapping[str, str]) -> Times | None:
-    """As `State.apply` keeps them; None without a beginning, whose events are being deleted."""
+    """As `State.apply` counts them; None if the first events have been deleted."""
     times: Times | None = None
     stands: dict[str, str] = {}
     admitted: dict[str, float] = {}
