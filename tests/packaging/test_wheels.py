@@ -59,7 +59,7 @@ def test_the_wheel_of_runrig_has_every_file_and_the_clients_those_of_a_laptop(wh
     files = [path for path in (ROOT / "src/runrig").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     client, whole = (modules(wheel) for wheel in wheels)
     assert whole == sorted(str(path.relative_to(ROOT / "src")) for path in files)
-    of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "spec", "wire"}
+    of_laptop = {"__init__.py", "__main__.py", "py.typed", "cli", "client", "domain", "osmo", "spec", "wire"}
     assert client == [name for name in whole if name.split("/")[1] in of_laptop]
 
 

@@ -119,11 +119,11 @@ def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callabl
     return served
 
 
-def _written(answer: Shown | Model | Response) -> Response:
+def _written(answer: Shown | Model | Mapping[str, Any] | Response) -> Response:
     return answer if isinstance(answer, Response) else reply(answer)
 
 
-def reply(body: Shown | Model, status: int = 200, **headers: str | None) -> Response:
+def reply(body: Shown | Model | Mapping[str, Any], status: int = 200, **headers: str | None) -> Response:
     """*headers* with underscores for dashes; None: left out.  A value brings its ETag."""
     if isinstance(body, Tagged):
         headers = {"etag": body.etag} | headers

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+from pydantic_core import to_json as plain_to_json
 
 from runrig.domain import value
 from runrig.wire.json import to_json, to_plain
@@ -48,8 +49,10 @@ def example_of(kind: type[Model] | type[value.Shown]) -> Any:
     return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
 
 
-def json_of(answer: Model | value.Shown) -> str | bytes:
-    return answer.model_dump_json() if isinstance(answer, Model) else to_json(answer)
+def json_of(answer: Model | value.Shown | Mapping[str, Any]) -> str | bytes:
+    if isinstance(answer, Model):
+        return answer.model_dump_json()
+    return to_json(answer) if isinstance(answer, value.Shown) else plain_to_json(answer)
 
 
 def _example_of(model: type[BaseModel]) -> Any:

@@ -15,7 +15,6 @@ from pathlib import Path
 from runrig import wire
 from runrig.api.app import create_app
 from runrig.api.http import connections
-from runrig.api.osmo.answers import workflows as as_answers
 from runrig.backends.kubernetes import objects
 from runrig.backends.local import LocalBackend
 from runrig.backends.local.machine import why_no_gpus
@@ -29,6 +28,7 @@ from runrig.ports.backend import Backend
 from runrig.ports.clock import Clock
 from runrig.service.access.browser_sessions import FIRST_CODE_S
 from runrig.service.commands import offline
+from runrig.service.commands.offline import check as check
 from runrig.service.commands.submissions import Submission
 from runrig.service.runtime import drain_sweep
 from runrig.service.service import Service
@@ -121,11 +121,6 @@ def up(
     if interrupted:
         tasks = "1 task keeps running" if going_on == 1 else f"{going_on} tasks keep running"
         say(f"stopped; {tasks}" if going_on else "stopped")
-
-
-def check(submission: Submission, cluster: ClusterSpec) -> wire.SubmitAnswer:
-    """Returns what a server of *cluster* would answer if asked to validate *submission*. Raises as `offline.check`."""
-    return as_answers.checked(offline.check(submission, cluster))
 
 
 def render(submission: Submission, cluster: ClusterSpec, namespace: str) -> wire.RenderAnswer:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.osmo.answers import tasks as as_answers
-from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName
+from runrig.api.osmo.workflows import LONGEST_PAGE, PriorityName, links
 from runrig.api.permissions import Seeing, needs, workflow
 from runrig.api.routing import Base, Route, Serving, User, answers
 from runrig.api.times import At
@@ -34,7 +34,7 @@ else:
 def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: str) -> wire.TaskEntry:
     queries = service.workflow_queries
     found = service.task_queries.task(queries.named(id, task)[0], queries.head(id, visibility))
-    return as_answers.listed(found, base, queries.now())
+    return as_answers.listed(found, links(base), queries.now())
 
 
 @router.get(
@@ -88,5 +88,5 @@ def list_tasks(
         found = service.task_queries.sums(query, by_workflow=aggregate_by_workflow, visibility=visibility)
         return wire.TaskSumsAnswer(summaries=[as_answers.summed(each) for each in found])
     now = service.workflow_queries.now()
-    entries = [as_answers.listed(each, base, now) for each in service.task_queries.tasks(query, visibility)]
+    entries = [as_answers.listed(each, links(base), now) for each in service.task_queries.tasks(query, visibility)]
     return wire.TaskListAnswer(tasks=entries if order == "DESC" else entries[::-1])

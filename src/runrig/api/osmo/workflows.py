@@ -1,6 +1,6 @@
 """Routes of workflows."""
 
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -9,7 +9,6 @@ from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
 from runrig.api import logs
-from runrig.api.osmo.answers import workflows as as_answers
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.staying import Staying
@@ -17,14 +16,21 @@ from runrig.api.times import At
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed
 from runrig.domain.gangs import Priority
+from runrig.domain.observed import ClusterEvent
+from runrig.domain.records import Event
 from runrig.domain.shown.workflows import WorkflowSubmitted
+from runrig.domain.value import at
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.osmo import workflows as shaped
+from runrig.osmo.shape import Links, Shape
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.submissions import Submission
+from runrig.service.queries.events import each_in_words
 from runrig.service.queries.output import STDERR
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.spec.masked import masked
 from runrig.spec.template import is_template
+from runrig.wire.json import to_plain
 
 router = APIRouter(route_class=Route, tags=["workflows"])
 
@@ -44,6 +50,12 @@ _SUBMIT = needs(Permission.SUBMIT, named("pool"))
 _READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
+
+def links(base: str) -> Links:
+    """Addresses of this API at the server *base*."""
+    return Links(base, "/api/workflow/", "?use_template=True", "/error_logs", "task_name", "retry_id")
+
+
 # ---------------------------------------------------------------- commands
 
 
@@ -51,6 +63,7 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
     "/api/pool/{pool}/workflow",
     summary="Submit a workflow, or check one",
     dependencies=[_SUBMIT],
+    response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409, 413),
 )
 async def submit(
@@ -67,13 +80,13 @@ async def submit(
     dry_run: Annotated[bool, Query(description="Answers the rendered file; stores nothing")] = False,
     validation_only: Annotated[bool, Query(description="Says whether it would be accepted; stores nothing")] = False,
     workflow_id: Annotated[str | None, Query(description="Submits the file of this workflow again; no body")] = None,
-) -> wire.SubmitAnswer:
+) -> Shape:
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
         # It would run with the secrets in that file, in another user's name.
         await run_in_threadpool(lambda: asker.need(Permission.CHANGE_WORKFLOW, asker.workflow(workflow_id)))
         again = service.submissions.submitting_again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key)
-        return _accepted(await service.arrivals.do(again, key), base)
+        return _submitted(await service.arrivals.do(again, key), base)
     if body is None:
         raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
     # `workflow validate` sends what was rendered from a template without the template, and the settings once more.
@@ -92,23 +105,22 @@ async def submit(
     )
     if dry_run:
         found = await run_in_threadpool(service.submissions.rendered, submission)
-        return wire.SubmitAnswer(name=found.id, spec=found.text, warnings=list(found.warnings))
+        return shaped.rendered({"id": found.id, "file": found.text, "warnings": found.warnings})
     if validation_only:
-        return as_answers.checked(await run_in_threadpool(service.submissions.check, submission))
-    return _accepted(await service.arrivals.submit(submission), base)
+        return shaped.validated(to_plain(await run_in_threadpool(service.submissions.check, submission)))
+    return _submitted(await service.arrivals.submit(submission), base)
 
 
 @router.post(
     "/api/pool/{pool}/workflow/{id}/restart",
     summary="Submit a workflow that failed once more",
     dependencies=[_SUBMIT, _CHANGE],
+    response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409),
 )
-async def restart(
-    service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey
-) -> wire.SubmitAnswer:
+async def restart(service: Serving, user: User, base: Base, pool: str, id: str, key: IdempotencyKey) -> Shape:
     command = service.submissions.restarting(id, pool=pool, user=user, uuid=key)
-    return _accepted(await service.arrivals.do(command, key), base)
+    return _submitted(await service.arrivals.do(command, key), base)
 
 
 @router.post(
@@ -146,13 +158,8 @@ def tag(
     return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
 
 
-def _accepted(accepted: WorkflowSubmitted, base: str) -> wire.SubmitAnswer:
-    return wire.SubmitAnswer(
-        name=accepted.id,
-        overview=as_answers.page(base, accepted.id),
-        logs=as_answers.link(base, accepted.id, "/logs"),
-        warnings=list(accepted.warnings),
-    )
+def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
+    return shaped.submitted(to_plain(found), links(base))
 
 
 # ---------------------------------------------------------------- questions
@@ -162,6 +169,7 @@ def _accepted(accepted: WorkflowSubmitted, base: str) -> wire.SubmitAnswer:
     "/api/workflow",
     summary="Workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
+    response_model=wire.ListAnswer,
     responses=answers(wire.ListAnswer),
 )
 def list_workflows(
@@ -187,7 +195,7 @@ def list_workflows(
     ] = "DESC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0)] = 0,
-) -> wire.ListAnswer:
+) -> Shape:
     query = WorkflowQuery(
         pools=tuple(pools),
         users=() if all_users else tuple(users) or (user,),
@@ -203,10 +211,10 @@ def list_workflows(
         offset=offset,
     )
     if app is not None or (statuses and not query.statuses):
-        return wire.ListAnswer(workflows=[], more_entries=False)
+        return {"workflows": [], "more_entries": False}
     found, more = service.workflow_queries.workflows(query, visibility)
-    entries = [as_answers.entry(each, base) for each in found]
-    return wire.ListAnswer(workflows=entries if order == "DESC" else entries[::-1], more_entries=more)
+    entries = [shaped.entry(to_plain(each), links(base)) for each in found]
+    return {"workflows": entries if order == "DESC" else entries[::-1], "more_entries": more}
 
 
 @router.get(
@@ -223,6 +231,7 @@ def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
     "/api/workflow/{id}",
     summary="One workflow with its groups and tasks",
     dependencies=_READ,
+    response_model=wire.WorkflowAnswer,
     responses=answers(wire.WorkflowAnswer, 404),
 )
 def query(
@@ -232,9 +241,14 @@ def query(
     id: str,
     verbose: Annotated[bool, Query(description="All attempts of each task, not only the latest")] = False,
     skip_groups: Annotated[bool, Query(description="Leaves the groups and their tasks out")] = False,
-) -> wire.WorkflowAnswer:
-    found = service.workflow_queries.workflow(id, visibility)
-    return as_answers.workflow(replace(found, groups=()) if skip_groups else found, base, all_attempts=verbose)
+) -> Shape:
+    found = to_plain(service.workflow_queries.workflow(id, visibility))
+    if skip_groups:
+        found["groups"] = []
+    elif not verbose:
+        for group in found["groups"]:
+            group["tasks"] = list({task["name"]: task for task in group["tasks"]}.values())
+    return shaped.workflow(found, links(base))
 
 
 @router.get(
@@ -255,7 +269,12 @@ def events(
     retry_id: int | None = None,
 ) -> Response:
     found = service.workflow_queries.events(id, task=task_name, retry_id=retry_id, visibility=visibility)
-    return Response(as_answers.event_lines(found), media_type=TEXT)
+    return Response(_lines(found), media_type=TEXT)
+
+
+def _lines(found: Iterable[Event | ClusterEvent]) -> str:
+    """``2026-01-31 12:00:00.250000  text`` per event."""
+    return "".join(f"{at(each.time):%Y-%m-%d %H:%M:%S.%f}  {text}\n" for each, text in each_in_words(found))
 
 
 @router.get(

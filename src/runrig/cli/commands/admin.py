@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from runrig.cli.lazy import examples
-from runrig.cli.printed.times import naive
 from runrig.cli.rendering import times
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.credentials import KEY_BYTES, read_keys, written_keys
 from runrig.domain.errors import InvalidInput
+from runrig.osmo.shape import naive
 
 
 @click.group(epilog=examples("runrig admin accept-clock", "runrig admin credential-key /etc/runrig/credential.key"))

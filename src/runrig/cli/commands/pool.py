@@ -12,14 +12,13 @@ from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools as printed
-from runrig.cli.printed.addresses import page
-from runrig.cli.printed.times import naive
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.osmo.shape import naive, page
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,11 +8,11 @@ import click
 from runrig.cli import completing, options
 from runrig.cli.lazy import examples
 from runrig.cli.printed import nodes as printed
-from runrig.cli.printed.addresses import page
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.osmo.shape import page
 
 Node = Mapping[str, Any]
 _AMOUNTS = (("GPUs", "gpu"), ("CPU", "cpu"), ("Memory", "memory"))

@@ -24,6 +24,7 @@ from runrig.client.transport import Transport, path
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tokens import TOKEN
+from runrig.osmo.workflows import validated
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
@@ -267,7 +268,7 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
             client = session.client
             whole = settings.whole(pool)
             body = whole | with_local_files(client, whole, settings.body(text), file)
-            answer = workflows.validated(client.call("POST", _CHECK, body=body))
+            answer = validated(client.call("POST", _CHECK, body=body))
     else:
         with located(shown(file)):
             answer = _checked_here(text, _folder(file), settings)
@@ -296,13 +297,13 @@ def _checked_offline(
     text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
 ) -> tuple[str, dict[str, Any]]:
     """(the pool, what a server of the cluster in *cluster_file* would answer)."""
+    from runrig.wire.json import to_plain
     from runrig.wiring import up
 
     cluster, into = declared(cluster_file, pool)
     with located(shown(file)):
         submission = up.submission(with_files_here(text, file, settings), into, **settings.said())
-        answer = up.check(submission, cluster)
-    return into, answer.model_dump(mode="json")
+        return into, validated(to_plain(up.check(submission, cluster)))
 
 
 def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:

@@ -9,7 +9,6 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.printed.addresses import page
 from runrig.cli.rendering import times, would_start
 from runrig.cli.rendering.cause_text import last_lines
 from runrig.cli.rendering.output import say, warn
@@ -21,6 +20,7 @@ from runrig.domain.laws import cited
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Part
 from runrig.domain.shown.reason_lines import domain_line, part_line
+from runrig.osmo.shape import page
 
 WIDTH = 80
 TIERS = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runrig.cli.printed.times import naive
+from runrig.osmo.shape import naive
 
 Answer = Mapping[str, Any]
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from runrig.cli.printed.times import naive
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU
 from runrig.domain.spans import format_duration
+from runrig.osmo.shape import naive
 
 Answer = Mapping[str, Any]
 

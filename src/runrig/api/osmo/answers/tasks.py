@@ -1,21 +1,20 @@
 """Tasks of many workflows as answers."""
 
 from typing import Any
-from urllib.parse import quote
 
 from runrig import wire
-from runrig.api.osmo.answers.workflows import link, page
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE
+from runrig.osmo.shape import Links
 from runrig.service.queries.task_queries import Amounts, ListedTask, TaskSum
 from runrig.wire import utc
 
 _GI = 2**30
 
 
-def listed(found: ListedTask, base: str, now: float) -> wire.TaskEntry:
+def listed(found: ListedTask, links: Links, now: float) -> wire.TaskEntry:
     task, workflow = found.task, found.workflow
     ran = None if task.start_time is None else round(max(0.0, (task.end_time or now) - task.start_time), 6)
-    of_task = f"?task_name={quote(task.name)}&retry_id={task.retry_id}"
+    output = links.output(workflow.id, task.name, task.retry_id)
     return wire.TaskEntry(
         user=workflow.submitted_by,
         workflow_id=workflow.id,
@@ -29,9 +28,9 @@ def listed(found: ListedTask, base: str, now: float) -> wire.TaskEntry:
         start_time=utc(task.start_time),
         end_time=utc(task.end_time),
         duration=ran,
-        overview=page(base, workflow.id),
-        logs=link(base, workflow.id, f"/logs{of_task}"),
-        error_logs=link(base, workflow.id, f"/error_logs{of_task}"),
+        overview=links.page(workflow.id),
+        logs=output["logs"],
+        error_logs=output["error_logs"],
         **_amounts(found.asks),
     )
 

@@ -1,0 +1,37 @@
+"""The OpenAPI document describes what the shapes are: each field of a model is made, in its order, and nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+
+from runrig import wire
+from runrig.domain import shown
+from runrig.osmo import workflows
+from runrig.osmo.shape import Links
+from runrig.wire.base import Model, example_of
+
+LINKS = Links("http://there", "/w/", "?whole", "/errors", "task", "nth")
+
+
+def plain(kind: Any, **fields: Any) -> Any:
+    return example_of(kind) | fields
+
+
+WORKFLOW = plain(shown.Workflow, groups=[plain(shown.TaskGroup, pods=[plain(shown.PodCount)])])
+SUBMITTED = plain(shown.WorkflowSubmitted)
+
+
+@pytest.mark.parametrize(
+    ("made", "model"),
+    [
+        (workflows.submitted(SUBMITTED, LINKS), wire.SubmitAnswer),
+        (workflows.rendered(SUBMITTED | {"file": "workflow: {}"}), wire.SubmitAnswer),
+        (workflows.validated(SUBMITTED), wire.SubmitAnswer),
+        (workflows.entry(plain(shown.WorkflowEntry), LINKS), wire.ListEntry),
+        (workflows.workflow(WORKFLOW, LINKS), wire.WorkflowAnswer),
+    ],
+)
+def test_a_shape_is_what_its_model_documents(made: Any, model: type[Model]) -> None:
+    read = model.model_validate(made)
+    assert read.model_dump_json() == json.dumps(made, separators=(",", ":"))
