@@ -1,7 +1,7 @@
 """Writes what the docs take from the code, and checks their links.
 
     python -m docs.generate            rewrite the generated sections
-    python -m docs.generate --check    say what is stale or broken, change nothing; exit code 1 if anything is
+    python -m docs.generate --check    list what is outdated or broken, without changes; exit code 1 if anything is
 
 A generated section stands between two comments, which name it and end it; everything outside is written by hand.
 """
@@ -34,7 +34,7 @@ SHARED_OPTIONS = ("help", "format_type", "server", "data")
 COMMON_ERRORS = ("400", "401", "403", "422", "429", "500", "503")
 OURS = "/api/v1/"
 WIDE = 80
-"""Characters of arguments that stand on one line."""
+"""Maximum length of arguments on one line, in characters."""
 
 _SECTION = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -46,7 +46,7 @@ _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """(name as typed, command, its context) of every command that is no group, in the order of the help."""
+    """(name as typed, command, its context) of every command except groups, in the order of the help."""
     yield from _below(cli, click.Context(cli, info_name="runrig"))
 
 
@@ -171,7 +171,7 @@ _MARKS = {(True, True): "yes", (False, True): "own", (False, False): "-"}
 
 
 def permission_list() -> Iterator[str]:
-    """What each role allows on `vision` and its subpools; own: with one's own work."""
+    """The permissions of each role on `vision` and its subpools; own: only for the user's own work."""
     rows = [f"| needs | {' | '.join(f'`{role}`' if role else 'none' for role in _ROLES)} |", "|---" * 7 + "|"]
     for permission in access.Permission:
         cells = []
@@ -218,7 +218,7 @@ _TABLES: dict[str, Mapping[tuple[Any, Any], tuple[Any, ...]]] = {
 
 
 def state_diagrams() -> Iterator[str]:
-    """Ends that the same steps lead to stand in one box."""
+    """End states reached by the same steps share a box."""
     for title, table in _TABLES.items():
         edges: dict[tuple[str, str], dict[str, None]] = {}
         for (state, event), targets in table.items():
@@ -273,7 +273,7 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def pages() -> list[Path]:
-    """Every page of ours, those at the top of the repository first."""
+    """Every page of the project, those at the top of the repository first."""
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -288,7 +288,7 @@ def section(name: str) -> str:
 
 
 def broken_links() -> Iterator[str]:
-    """A sentence per link between our pages, or to a file of ours, that leads nowhere."""
+    """Yields a sentence for each broken link between our pages or to one of our files."""
     for page in pages():
         for match in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
             target, _, anchor = match["target"].partition("#")
