@@ -71,7 +71,7 @@ def test_one_that_waits_says_why_until_the_other_is_cancelled(server: Up) -> Non
     assert server.json("pool", "list")["node_sets"][0]["pools"][0]["used"] == 2
     assert server.runrig("workflow", "cancel", holder, "-m", "enough").out == f"{holder} is cancelled\n"
     ended = server.runrig("workflow", "wait", holder, "--timeout", "30")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (125, "")
     assert ended.err.startswith(f"{holder} is FAILED_CANCELED")
     assert server.runrig("workflow", "logs", waiter, "-f", "--task", "main").out == "ran\n"
 
@@ -188,7 +188,7 @@ def test_one_that_is_held_starts_once_it_is_released(server: Up) -> None:
     assert lines_with("On hold", server.runrig("workflow", "query", waiter).out)[0].split()[2:4] == ["by", user]
     assert f"{waiter} put on hold by {user} (Hold, rule W3)" in server.runrig("workflow", "events", waiter).out
     assert server.runrig("workflow", "cancel", holder).code == 0
-    assert server.runrig("workflow", "wait", holder, "--timeout", "30").code == 1
+    assert server.runrig("workflow", "wait", holder, "--timeout", "30").code == 125
     assert server.json("workflow", "query", waiter)["status"] == "PENDING"
     assert server.runrig("workflow", "release", waiter).out == f"{waiter} is released\n"
     assert server.runrig("workflow", "wait", waiter, "--timeout", "30").code == 0

@@ -697,7 +697,10 @@ def test_the_cause_stands_first_in_logs_and_below_why_and_query() -> None:
 
 WAIT = [
     ("COMPLETED", [], 0, "train-1 is COMPLETED\n", ""),
-    ("FAILED", [], 1, "", "train-1 is FAILED: main exited with 1\n"),
+    ("FAILED", [], 7, "", "train-1 is FAILED: main exited with 1\n"),
+    ("FAILED", ["--for", "COMPLETED"], 1, "", "train-1 is FAILED: main exited with 1\n"),
+    ("FAILED_EXEC_TIMEOUT", [], 124, "", "train-1 is FAILED_EXEC_TIMEOUT: main exited with 1\n"),
+    ("FAILED_CANCELED", [], 125, "", "train-1 is FAILED_CANCELED: main exited with 1\n"),
     ("FAILED_CANCELED", ["--for", "FAILED"], 0, "train-1 is FAILED_CANCELED: main exited with 1\n", ""),
     ("RUNNING", ["--for", "running"], 0, "train-1 is RUNNING\n", ""),
     ("COMPLETED", ["--for", "RUNNING"], 1, "", "train-1 is COMPLETED\n"),
@@ -707,7 +710,9 @@ WAIT = [
 
 @pytest.mark.parametrize(("status", "args", "code", "out", "err"), WAIT)
 def test_wait_ends_with_the_exit_code_of_what_came(status: str, args: list[str], code: int, out: str, err: str) -> None:
-    answer = workflow(status, message="main exited with 1" if status.startswith("FAILED") else "")
+    ends = ("2026-01-31T12:00:02Z", "2026-01-31T12:00:01Z", "2026-01-31T12:00:00Z")
+    tasks = [task(f"t{at}", status=status, exit_code=code, end_time=ends[at]) for at, code in enumerate((9, 7, 3006))]
+    answer = workflow(status, *tasks, message="main exited with 1" if status.startswith("FAILED") else "")
     done = answered({"GET /api/v1/workflows/train-1/wait": answer}, "workflow", "wait", "train-1", *args)
     assert (done.code, done.out, done.err) == (code, out, err)
 

@@ -18,8 +18,12 @@ from runrig.domain.workflow_status import WorkflowStatus
 
 _POLL_S = 20.0
 _SHORTEST_POLL_S = 0.2
+_LARGEST_EXIT_CODE = 255
+"""Larger ones are runrig's own, such as 3006 for a preempted task."""
 _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensitive=False)
 ENDED_OTHERWISE = 1
+TIME_UP, NOT_RUN = 124, 125
+"""Exit codes where the command of the workflow has none: it reached its time limit; it was cancelled, or could not run."""
 
 
 @click.command(epilog=examples("runrig wait train-1", "runrig wait train-1 --for RUNNING --timeout 60"))
@@ -29,18 +33,18 @@ ENDED_OTHERWISE = 1
     "status",
     type=_STATUS,
     metavar="STATUS",
-    default="COMPLETED",
-    show_default=True,
-    help="Status to wait for.",
+    help="Status to wait for. Default: any final status.",
 )
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="S", help="Timeout in seconds. Default: no timeout.")
 @with_session
-def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
-    """Wait until a workflow has a status.
+def wait(session: Session, id: str, status: str | None, timeout: float | None) -> None:
+    """Wait until a workflow has ended, or has a status.
 
-    Exit code 0 when it has; 1 if it ended with another status, or had already ended when you wait for RUNNING;
-    75 on timeout.
+    The exit code is that of the command that failed first, 0 if none did; 124 if it reached its time limit; 125 if
+    it was cancelled or could not run. With --for: 0 when it has the status; 1 if it ended with another one, or had
+    already ended when you wait for RUNNING. 75 on timeout.
     """
+    own, status = status is None, status or WorkflowStatus.COMPLETED.value
     if timeout is not None and math.isnan(timeout):
         raise click.UsageError("--timeout must be a number of seconds")
     client = session.client
@@ -54,7 +58,7 @@ def wait(session: Session, id: str, status: str, timeout: float | None) -> None:
     if not session.show(answer):
         (tell if came else warn)(ending(answer))
     if not came:
-        raise click.exceptions.Exit(ENDED_OTHERWISE)
+        raise click.exceptions.Exit(exit_code_of(answer) if own else ENDED_OTHERWISE)
 
 
 def _looked(client: Transport, id: str, status: str, seconds: float) -> dict[str, Any]:
@@ -76,6 +80,19 @@ def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> 
             return answer
         # Do not keep asking a server that answers at once, such as one that is stopping.
         time.sleep(max(0.0, min(_SHORTEST_POLL_S, begun + _SHORTEST_POLL_S - now)))
+
+
+def exit_code_of(answer: Mapping[str, Any]) -> int:
+    """The exit code of a workflow that has ended, as `wait` describes it."""
+    if answer["status"] == WorkflowStatus.COMPLETED.value:
+        return 0
+    if answer["status"] == WorkflowStatus.FAILED_EXEC_TIMEOUT.value:
+        return TIME_UP
+    tasks = [
+        task for group in answer["groups"] for task in group["tasks"] if task["status"] == WorkflowStatus.FAILED.value
+    ]
+    codes = [task["exit_code"] for task in sorted(tasks, key=lambda task: task["end_time"] or "")]
+    return next((code for code in codes if code is not None and 0 < code <= _LARGEST_EXIT_CODE), NOT_RUN)
 
 
 def reached(answer: Mapping[str, Any], status: str) -> bool:
