@@ -53,14 +53,13 @@ from runrig.domain.workflows import (
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
 from runrig.engine.state import timing
-from runrig.engine.state.all_rows import rows_of
 from runrig.engine.state.attempts import new_attempt, queue_tasks
-from runrig.engine.state.changed_rows import ChangedRows
 from runrig.engine.state.deadlines import Deadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.left_alone import end_all, leave_alone, take_up
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
 from runrig.engine.state.rejections import flavors_freed, rejected_in, rejected_on
+from runrig.engine.state.rows import ChangedRows, rows_of
 from runrig.engine.state.task_table import TaskTable
 
 ON_NODES = (Status.INITIALIZING, Status.RUNNING)
@@ -372,10 +371,7 @@ class State:
     def take_changes(self) -> tuple[RowChange, ...]:
         """Returns the rows that changed since the last call, and removes finished workflows from memory."""
         changed, self._changed = self._changed, ChangedRows()
-        changes = (
-            *changed.of_cluster(self.flavors, self.nodes, self.cohorts, self.pools),
-            *changed.of_work(self.workflows, self.groups, self.tasks, self.ledger.entries),
-        )
+        changes = tuple(changed.of(self))
         for id in sorted(changed.workflows):
             if self.workflows[id].status.finished:
                 self._forget(id)

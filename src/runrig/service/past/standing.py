@@ -6,7 +6,7 @@ from runrig.domain.gangs import GangState
 from runrig.domain.plan import Decision, DropCohort, DropNode, PutCohort, PutNode, PutPool, Queue, Release, SetFlavors
 from runrig.domain.records import Event, GangRow, Loaded
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.state.changed_rows import gang_row
+from runrig.engine.state.rows import gang_row
 from runrig.engine.state.state import State
 from runrig.ports.past import Declared, PastStore, Standing
 

@@ -1,0 +1,93 @@
+"""The rows of a state: all of them, and those changed by actions since the last commit, which writes them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from runrig.domain.nodes import Flavor, Node
+from runrig.domain.pools import Cohort, Pool
+from runrig.domain.records import GangRow, Loaded, RowChange
+from runrig.domain.workflows import GroupKey, TaskKey, Workflow, WorkflowSpec
+from runrig.engine.ledger.ledger import Ledger
+from runrig.engine.ledger.queue import Entry
+from runrig.engine.state.group_table import GroupTable
+from runrig.engine.state.task_table import TaskTable
+
+
+class Whole(Protocol):
+    """The parts of a state that are stored as rows."""
+
+    revision: int
+    ledger: Ledger
+    nodes: dict[str, Node]
+    workflows: dict[str, Workflow]
+    groups: GroupTable
+    tasks: TaskTable
+    specs: dict[str, WorkflowSpec]
+    numbers: dict[str, int]
+
+    @property
+    def flavors(self) -> Mapping[str, Flavor]: ...
+
+    @property
+    def cohorts(self) -> Mapping[str, Cohort]: ...
+
+    @property
+    def pools(self) -> Mapping[str, Pool]: ...
+
+
+@dataclass(slots=True)
+class ChangedRows:
+    """Keys of rows, one set per kind of record: gangs by id, everything else as in `domain.records.RowChange`."""
+
+    flavors: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+    cohorts: set[str] = field(default_factory=set)
+    pools: set[str] = field(default_factory=set)
+    workflows: set[str] = field(default_factory=set)
+    groups: set[GroupKey] = field(default_factory=set)
+    tasks: set[TaskKey] = field(default_factory=set)
+    gangs: set[str] = field(default_factory=set)
+
+    def of(self, state: Whole) -> Iterator[RowChange]:
+        """Yields the rows in their current form. A row that no longer exists is deleted."""
+        yield from (RowChange("Cohort", (name,), state.cohorts.get(name)) for name in sorted(self.cohorts))
+        yield from (RowChange("Flavor", (name,), state.flavors.get(name)) for name in sorted(self.flavors))
+        yield from (RowChange("Node", (name,), state.nodes.get(name)) for name in sorted(self.nodes))
+        yield from (RowChange("Pool", (name,), state.pools.get(name)) for name in sorted(self.pools))
+        for id in sorted(self.gangs):
+            entry = state.ledger.entries.get(id)
+            yield RowChange("GangRow", (id,), None if entry is None else gang_row(entry))
+        yield from (RowChange("Group", key, state.groups.get(key)) for key in sorted(self.groups))
+        yield from (RowChange("Task", tuple(key), state.tasks.get(key)) for key in sorted(self.tasks))
+        yield from (RowChange("Workflow", (id,), state.workflows.get(id)) for id in sorted(self.workflows))
+
+
+def rows_of(state: Whole) -> Loaded:
+    """All rows, sorted, as a store would load them."""
+    return Loaded(
+        revision=state.revision,
+        flavors=tuple(state.flavors.values()),
+        nodes=tuple(node for _, node in sorted(state.nodes.items())),
+        cohorts=tuple(cohort for _, cohort in sorted(state.cohorts.items())),
+        pools=tuple(pool for _, pool in sorted(state.pools.items())),
+        workflows=tuple(each for _, each in sorted(state.workflows.items())),
+        groups=tuple(group for _, group in sorted(state.groups.items())),
+        tasks=tuple(task for _, task in sorted(state.tasks.items())),
+        gangs=tuple(gang_row(entry) for _, entry in sorted(state.ledger.entries.items())),
+        specs=dict(sorted(state.specs.items())),
+        numbers=dict(sorted(state.numbers.items())),
+    )
+
+
+def gang_row(entry: Entry) -> GangRow:
+    """The row of *entry*."""
+    return GangRow(
+        entry.gang,
+        entry.state,
+        entry.placement,
+        entry.waits_for,
+        entry.admitted_at,
+        entry.preempted_by,
+        entry.law,
+    )
