@@ -138,8 +138,8 @@ QUOTAS: list[tuple[Any, int, str]] = [
     ([1], 422, "expected a whole number, got a list"),
     ({"gpu": {"nominal": 1, "borrowing_limit": 1}}, 422, "a subpool has only a GPU quota, without limits"),
     ({"cpu": 4}, 422, "a subpool has only a GPU quota, without limits"),
-    (7, 400, "subpools of team would have 11 of default/gpu (x 7, a 4), and team has 10: x can have 6"),
-    (2**63 - 1, 400, "and team has 10: x can have 6"),
+    (7, 400, "the subpools of team would have 11 GPUs (x 7, a 4), but team has only 10. Give x at most 6"),
+    (2**63 - 1, 400, "but team has only 10. Give x at most 6"),
     (2**63, 422, "9223372036854775808 is too large: at most 9223372036854775807"),
     ("9" * 40, 422, "is too large"),
     ("101%", 422, "101% is more than the parent's quota. Use at most 100%."),
@@ -275,7 +275,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
         it.call("DELETE", f"{ROUTE}/busy")
         before = state_of(it)
         still = "pool team--busy is DELETING, and 1 workflow with 1 GPU still runs there"
-        nested = "team--a is a subpool, and a subpool has no subpools: make 'x' one of team"
+        nested = "team--a is a subpool, and a subpool cannot have subpools. Create 'x' in team instead"
         cases: list[tuple[str, str, Any, int, str]] = [
             ("POST", ROUTE, {"name": "a", "quota": 1}, 409, "pool team--a is ACTIVE: the name is taken"),
             ("POST", ROUTE, {"name": "busy", "quota": 1}, 409, still),
@@ -292,12 +292,12 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("GET", "/api/configs/pool/nope/subpool", None, 404, "unknown pool 'nope'"),
             ("GET", f"{ROUTE}/x", None, 404, "pool team has no subpool 'x'"),
             ("DELETE", "/api/configs/pool/team", None, 409, "pool team has subpools (team--a, team--busy)"),
-            ("PATCH", "/api/v1/pools/team", {"quota": 3}, 400, "its subpools hold 4 (a 2, busy 2 DELETING)"),
+            ("PATCH", "/api/v1/pools/team", {"quota": 3}, 400, "its subpools have 4 (a 2, busy 2 DELETING)"),
             ("PATCH", "/api/v1/pools/team--a", {"cohort": "x"}, 422, "subpool team--a inherits cohort from team"),
             ("PATCH", "/api/v1/pools/team--a", {"borrowing_limit": 1}, 422, "inherits borrowing_limit from team"),
             ("POST", "/api/v1/pools", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
             ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
-            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "Use one of team--a; it was deleted"),
+            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "Use team--a; it was deleted"),
             ("POST", "/api/pool/team--x/workflow", {"file": one_task("v")}, 404, "it has team--a"),
         ]  # fmt: skip
         for method, path, body, status, says in cases:
@@ -372,7 +372,7 @@ def test_apply_makes_changes_and_prunes_subpools(tmp_path: Path) -> None:
             status, answer = it.error("POST", "/api/v1/apply", {"file": cut(9, **shares)})
             assert (status, says in answer["message"]) == (422, True), answer
         status, answer = it.error("POST", "/api/v1/apply", {"file": cut(3, b=1)})
-        assert (status, "team would have 3 of default/gpu, and its subpools hold 5" in answer["message"]) == (400, True)
+        assert (status, "team cannot have a quota of 3 GPUs: its subpools have 5" in answer["message"]) == (400, True)
         assert state_of(it) == before
 
 

@@ -455,7 +455,7 @@ BAD: list[tuple[str, dict[str, Any], int, str, str]] = [
         {"file": one_task("a", gpus=3)},
         400,
         "RESOURCE",
-        " needs 3 GPUs at the same time, but pool pool1 has a quota of 2 GPUs",
+        " needs 3 GPUs, but pool pool1 has a quota of 2 GPUs",
     ),
     ("pool1", {"file": one_task("a").replace("gpu: 1", "tpu: 1")}, 422, "USAGE", "tpu"),
     ("pool1", {"file": "a: &a [x, x]\nb: &b [*a, *a]\nworkflow: *b"}, 422, "USAGE", ""),

@@ -63,9 +63,9 @@ def test_what_is_beyond_its_limits_or_its_nodes_is_said_below_the_tree() -> None
     assert shown[3].split(maxsplit=4)[1:4] == ["lab", "cohort", "(over-committed)"]
     assert shown[-3:] == [
         "",
-        "cohort lab is over-committed by 2 of default/gpu, 1Gi of default/memory: running workflows continue, "
+        "cohort lab is over-committed by 2 GPUs, 1Gi memory: running workflows continue, "
         "and new ones wait until enough have finished (Headroom, rule Q4)",
-        "quotas exceed capacity by 3 of default/gpu",
+        "quotas exceed capacity by 3 GPUs",
     ]
 
 
@@ -150,6 +150,6 @@ def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says
 def test_a_person_is_told_what_a_delete_takes_away() -> None:
     assert question(node("lab", children=[], quotas={}), leave_children=False) == "Delete cohort lab?"
     assert question(node("lab"), leave_children=True) == (
-        "Delete cohort lab? Its quota goes: 8 of default/gpu. "
+        "Delete cohort lab? Its quota goes: 8 GPUs. "
         "batch, vision stay under a cohort that is only named, at the top of the tree, without quota and limits."
     )

@@ -202,10 +202,10 @@ def test_a_pool_that_holds_more_than_it_may_is_marked_wherever_it_is_shown(serve
     text = one_task("holds", 2, image="any", command=["x"], duration=3600)
     id = server.runrig("workflow", "submit", "-", "--pool", "cut", "-t", "json", stdin=text).json["name"]
     assert server.runrig("workflow", "wait", id, "--for", "RUNNING", "--timeout", "60").code == 0
-    marked = "(over-committed by 1 of default/gpu)"
+    marked = "(over-committed by 1 GPU)"
     assert f"State     ACTIVE {marked}" in server.runrig("pool", "update", "cut", "--quota", "1").out
     assert f"State     ACTIVE {marked}" in server.runrig("pool", "show", "cut").out
-    assert "pool cut is over-committed by 1 of default/gpu" in server.runrig("cohort", "list").out
+    assert "pool cut is over-committed by 1 GPU" in server.runrig("cohort", "list").out
     assert server.runrig("workflow", "cancel", id).code == 0
 
 
@@ -281,14 +281,14 @@ def test_an_edit_that_will_hurt_is_warned_of(tmp_path: Path) -> None:
             0,
             [
                 "Warning: these topology keys replace rack=rack. Name all keys that the pool needs.",
-                "Warning: 0 of 4 nodes have the label zone of topology key zone: a gang with topology requirements goes to no other",
+                "Warning: label zone of topology key zone is missing on all 4 nodes. Gangs with topology requirements are not placed there",
             ],
         )
-        assert "0 of 4 nodes" in it.runrig("pool", "create", "new", "--quota", "0", "--topology-key", "zone=zone").err
+        assert "all 4 nodes" in it.runrig("pool", "create", "new", "--quota", "0", "--topology-key", "zone=zone").err
         racks = it.runrig("pool", "update", "new", "--topology-key", "rack=rack")
-        assert (racks.code, "nodes have the label" in racks.err) == (0, False)
+        assert (racks.code, "label" in racks.err) == (0, False)
         assert it.runrig("pool", "update", "video", "--quota", "4").err == ""
-        beyond = "Warning: quotas exceed capacity by 3 of default/gpu, so they cannot all be used at the same time\n"
+        beyond = "Warning: quotas exceed capacity by 3 GPUs, so they cannot all be used at the same time\n"
         assert it.runrig("pool", "update", "video", "--quota", "7").err == beyond
         assert it.runrig("apply", "-f", "-", stdin="pools: [{name: more, quota: 0}]").err == beyond
         assert it.runrig("pool", "update", "vision", "--description", "x").err == ""

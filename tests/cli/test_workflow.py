@@ -201,7 +201,7 @@ def test_validate_with_a_cluster_file_needs_no_server(tmp_path: Path) -> None:
     refused_here = validated(tmp_path, gpus(3), "--pool", "a")
     assert (refused_here.code, refused_here.err) == (
         1,
-        "Error: train needs 3 GPUs at the same time, but pool a has a quota of 2 GPUs. "
+        "Error: train needs 3 GPUs, but pool a has a quota of 2 GPUs. "
         "Request less or submit with priority LOW to borrow (Gate, rule P3)\n",
     )
     assert validated(tmp_path, gpus(8), "-p", "a", "--priority", "low").code == 0

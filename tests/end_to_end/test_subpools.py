@@ -73,7 +73,7 @@ def test_the_example_of_the_specification_prints_its_table(team: Up) -> None:
     refused = submit(team, "more", "team", 15, "--priority", "HIGH")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err == (
-        "Error: more needs 15 GPUs at the same time, but pool team has 10 unallocated (3 subpools have 90 of its 100 GPUs). "
+        "Error: more needs 15 GPUs, but pool team has 10 unallocated (3 subpools have 90 of its 100 GPUs). "
         "Request less, submit with priority LOW to borrow, or submit to team--b, which has 30 GPUs of quota left "
         "(Gate, rule P3)\n"
     )
@@ -156,7 +156,7 @@ BAD = [
     (["create", "team", "x" * 60, "--quota", "1"], 2, "so NAME may have 57"),
     (["create", "team", "'; DROP TABLE pools", "--quota", "1"], 2, "must be lower-case letters"),
     (["create", "team", "a", "--quota", "1"], 1, "the name is taken"),
-    (["create", "team--a", "x", "--quota", "1"], 1, "a subpool has no subpools"),
+    (["create", "team--a", "x", "--quota", "1"], 1, "a subpool cannot have subpools"),
     (["create", "nowhere", "x", "--quota", "1"], 2, "unknown pool 'nowhere'"),
     (["update", "team", "nowhere", "--quota", "1"], 2, "has no subpool 'nowhere'"),
     (["delete", "team", "nowhere"], 2, "has no subpool 'nowhere'"),
@@ -174,7 +174,7 @@ def test_what_cannot_be_is_told_with_its_exit_code_and_changes_nothing(tmp_path:
             assert "Traceback" not in done.err
         assert before == (server.json("pool", "list", "--all"), server.json("pool", "history", "team"))
         done = server.runrig("pool", "update", "team", "--quota", "29")
-        assert (done.code, "its subpools hold 30 (a 30)" in done.err) == (1, True)
+        assert (done.code, "its subpools have 30 (a 30)" in done.err) == (1, True)
         done = server.runrig("pool", "delete", "team")
         assert (done.code, "pool team has subpools (team--a): delete them first" in done.err) == (1, True)
 

@@ -19,8 +19,7 @@ from runrig.wire import ErrorAnswer
 _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     400: (
         "Refused by a rule",
-        "train needs 4 GPUs at the same time, but pool vision has a quota of 2 GPUs. "
-        "Request less or submit with priority LOW to borrow",
+        "train needs 4 GPUs, but pool vision has a quota of 2 GPUs. Request less or submit with priority LOW to borrow",
         Refused.code,
         {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
     ),

@@ -281,8 +281,8 @@ def _in_use(it: Reason) -> str:
 
 
 def _of_pods(it: Reason) -> str:
-    pods = f"its minimum of {it.need} pods" if it.at_least else f"all {it.need} pods"
-    fit = f"{it.have or 'none'} of {pods.removeprefix('all ')} {'fits' if it.have == 1 else 'fit'}"
+    pods = f"its minimum of {it.need} pods" if it.at_least else "both pods" if it.need == 2 else f"all {it.need} pods"
+    fit = f"{it.have or 'none'} of {pods if it.at_least else f'{it.need} pods'} {'fits' if it.have == 1 else 'fit'}"
     one = it.need == 1
     if it.code is Code.PLACEMENT_NOT_PROVEN:
         return f"no placement found for {'its pod' if one else pods} within the search limit"

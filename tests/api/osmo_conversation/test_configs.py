@@ -160,7 +160,7 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"resources": {"gpu": {"maximum": 1}}}, 422, "maximum of 1 is below the guarantee of 4"),
         ("ada", "team", {"resources": {"gpu": 5}}, 422, "expected a mapping"),
         ("ada", "team", {"resources": {"cpu": {}}}, 422, "only gpu is counted there"),
-        ("ada", "team", {"resources": {"gpu": {"guarantee": 0}}}, 400, "its subpools hold 1"),
+        ("ada", "team", {"resources": {"gpu": {"guarantee": 0}}}, 400, "its subpools have 1"),
         ("ada", "team", {"topology_keys": [RACKS[0], RACKS[0]]}, 422, "rack"),
         ("ada", "team", {"topology_keys": "rack"}, 422, "topology_keys"),
         ("ada", "team", {"default_platform": "h200"}, 422, "is not one of the pool's flavors"),

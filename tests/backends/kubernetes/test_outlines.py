@@ -45,10 +45,10 @@ def test_keys_in_another_order_leave_a_sentence_in_place_of_the_outline(tmp_path
     state.apply_all([PutPool(replace(pool, topology_keys=pool.topology_keys[::-1]))], 2.0)
     changed = gang(launches, state)
     assert changed.outline == (
-        "task t has slices of 2 pods for topology key 'host' and of 4 for 'rack', which is finer: 4 does not divide 2, "
-        "so write a sliceSize for 'rack' that does"
+        "task t has slices of 4 pods for topology key 'rack', which does not divide its slices of 2 pods for the coarser key "
+        "'host'. Use a sliceSize for 'rack' that divides 2"
     )
-    with pytest.raises(ValueError, match="4 does not divide 2"):
+    with pytest.raises(ValueError, match="divides 2"):
         GangPods(changed, Settings("jobs", state.flavors, {})).leaf("t", 0)
 
 

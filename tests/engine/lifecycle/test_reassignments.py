@@ -57,7 +57,7 @@ def test_the_gate_judges_it_anew_and_says_what_is_too_much() -> None:
     world.cycle()
     world.submit("w", "a", NORMAL, 2)
     before = world.state.rows()
-    with pytest.raises(Refused, match="w-1 needs 2 GPUs at the same time, but pool b has a quota of 1 GPU"):
+    with pytest.raises(Refused, match="w-1 needs 2 GPUs, but pool b has a quota of 1 GPU"):
         reassign(world.state, "w-1", pool="b")
     with pytest.raises(NotFound, match="no pool 'c'"):
         reassign(world.state, "w-1", pool="c")

@@ -29,13 +29,13 @@ TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
     [
         (
             {"zone": "z", "row": "r"},
-            "topology key 'rack' of task a was not found in pool p: it has zone, row",
+            "task a: pool p has no topology key 'rack'. Available: zone, row",
             {"law": "T6", "pool": "p", "task": "a", "key": "rack", "keys": ["zone", "row"]},
         ),
         (
             {},
-            "task a has a requirement for topology key 'zone', and pool p has no topology keys: leave the requirement out, or "
-            "choose a pool that has the key",
+            "task a has a requirement for topology key 'zone', but pool p has no topology keys. Remove the requirement, or "
+            "use a pool with this key",
             {"law": "T6", "pool": "p", "task": "a", "key": "zone", "keys": []},
         ),
     ],

@@ -74,7 +74,7 @@ def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
     world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), "research")})
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 3)
-    assert str(refused.value) == ("w needs 3 GPUs at the same time, but pool a has a quota of 2 GPUs. Request less")
+    assert str(refused.value) == ("w needs 3 GPUs, but pool a has a quota of 2 GPUs. Request less")
 
 
 def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
@@ -83,7 +83,7 @@ def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 9)
     assert str(refused.value) == (
-        "w needs 9 GPUs at the same time, but pool a has a quota of 8 GPUs (2 of its own, 6 shared by research). "
+        "w needs 9 GPUs, but pool a has a quota of 8 GPUs (2 of its own, 6 shared by research). "
         "Request less or submit with priority LOW to borrow"
     )
     assert refused.value.details == {
@@ -102,7 +102,7 @@ def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() 
     with pytest.raises(Refused) as refused:
         world.submit("w", "b", NORMAL, 8)
     assert str(refused.value) == (
-        "w needs 8 GPUs at the same time, but pool b has 1 unallocated (1 subpool has 3 of its 4 GPUs), "
+        "w needs 8 GPUs, but pool b has 1 unallocated (1 subpool has 3 of its 4 GPUs), "
         "6 shared by research. Request less or submit with priority LOW to borrow"
     )
 

@@ -205,7 +205,7 @@ def test_a_workflow_that_can_never_run_is_a_warning_and_the_others_run() -> None
         {
             "document": 1,
             "path": "workflows[0]",
-            "message": "refused: a needs 5 GPUs at the same time, but pool vision has a quota of 4 GPUs. Request less",
+            "message": "refused: a needs 5 GPUs, but pool vision has a quota of 4 GPUs. Request less",
         }
     ]
 

@@ -30,8 +30,8 @@ _READ = [needs(Permission.READ_POOL, named("name"))]
 DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
 
 _OVER: Said = (
-    "subpools of team would have 101 of default/gpu (b 40, a 31, d 30), and team has 100: d can have 29, unless you give the "
-    "others less, or the parent more",
+    "the subpools of team would have 101 GPUs (b 40, a 31, d 30), but team has only 100. Give d at most 29, reduce other "
+    "subpools, or raise the quota of team",
     {"law": "S1", "pool": "team", "resource": "default/gpu", "asked": 101, "limit": 100, "unallocated": 29},
 )
 _DRAINING: Said = (

@@ -250,6 +250,6 @@ def _closed(found: dict[str, Any]) -> str | None:
 
 
 def _state(answer: dict[str, Any]) -> str:
-    """``ACTIVE (over-committed by 2 of default/gpu)`` for a pool that holds more than it may have (law Q4)."""
+    """``ACTIVE (over-committed by 2 GPUs)`` for a pool that holds more than it may have (law Q4)."""
     beyond = balances.over(answer.get("balances") or {})
     return f"{answer['state']} (over-committed by {beyond})" if beyond else str(answer["state"])

@@ -31,12 +31,13 @@ def warn_of_quotas(client: Transport) -> None:
 
 
 def _lacking(found: Mapping[str, Any]) -> Iterator[str]:
-    """``0 of 8 nodes have the label …``, for each key that some nodes lack."""
+    """``label … is missing on 1 of 8 nodes``, for each key whose label some nodes lack."""
     total = found["all"]["nodes"]
     for key in found["keys"]:
         lacking = sum(key["label"] in each["lacks"] for each in found["apart"])
         if lacking:
+            nodes = f"{lacking} of {total} nodes" if lacking < total else f"all {total} nodes"
             yield (
-                f"{total - lacking} of {total} nodes have the label {key['label']} of topology key {key['key']}: "
-                "a gang with topology requirements goes to no other"
+                f"label {key['label']} of topology key {key['key']} is missing on {'the only node' if total == 1 else nodes}. "
+                "Gangs with topology requirements are not placed there"
             )

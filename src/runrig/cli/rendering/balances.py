@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from runrig.cli.rendering.tables import Column
-from runrig.domain.quantities import format_quantity
+from runrig.domain.quantities import amount_of_flavor, format_quantity
 
 Balances = Mapping[str, Mapping[str, Any]]
 
@@ -40,14 +40,14 @@ def rows(balances: Balances, *, full: bool = False) -> list[tuple[str, ...]]:
 
 
 def over(balances: Balances) -> str:
-    """The amounts beyond its limits: ``2 of default/gpu, 1Ti of default/memory``; "" if nothing is."""
+    """The amounts beyond its limits: ``2 GPUs, 1Ti memory``; "" if nothing is."""
     beyond = ((key, balances[key]["over"]) for key in sorted(balances))
     return ", ".join(shown(key, amount) for key, amount in beyond if amount)
 
 
 def shown(key: str, amount: int) -> str:
-    """``1Ti of default/memory``."""
-    return f"{_amount(key, amount)} of {key}"
+    """``2 GPUs``, ``2 h100 GPUs``, ``1Ti memory``."""
+    return amount_of_flavor(key, amount, named=not key.startswith("default/"))
 
 
 def _amount(key: str, amount: int) -> str:

@@ -210,7 +210,9 @@ def _check_circle(cohorts: Mapping[str, Cohort], name: str) -> None:
         path.append(cohort.parent)
         if cohort.parent in path[:-1]:
             circle = " -> ".join(path[path.index(cohort.parent) :])
-            raise Refused(f"the parents of cohort {name} would run in a circle: {circle}", law="Q5")
+            raise Refused(
+                f"the parents of cohort {name} would form a cycle ({circle}). Choose another parent", law="Q5"
+            )
 
 
 # ---------------------------------------------------------------- checks
@@ -303,7 +305,9 @@ def _declare_flavors(state: State, flavors: Iterable[Flavor]) -> Iterator[Action
     for owner, named in sorted(_flavors_named(state).items()):
         lost = sorted(named - kept)
         if lost:
-            raise Refused(f"flavor {lost[0]} is still named by {owner}: change that first", law="Q7")
+            raise Refused(
+                f"flavor {lost[0]} cannot be removed, because {owner} uses it. Change {owner} first", law="Q7"
+            )
     yield SetFlavors(declared)
     for _, node in sorted(state.nodes.items()):
         flavor = flavor_of(node, declared)

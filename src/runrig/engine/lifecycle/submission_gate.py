@@ -134,7 +134,7 @@ def open_pool(state: State, name: str) -> Pool:
         raise NotFound(_unknown(state, name))
     if pool.state is not PoolState.ACTIVE:
         siblings = [other for other in _active(state) if other.parent == pool.parent and other.parent is not None]
-        others = f"one of {_named_pools(siblings)}" if siblings else "another pool"
+        others = ("one of " if len(siblings) > 1 else "") + (_named_pools(siblings) or "another pool")
         raise Refused(
             f"pool {name} is {pool.state.value} and does not accept submissions. Use {others}",
             law="P3",
@@ -248,7 +248,8 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     limit = amount_in_words(key.resource, max(0, most))
     leaf = state.ledger.leaf(entry)
     details = {"pool": entry.gang.pool, "resource": str(key), "asked": amount, "limit": most}
-    needs = f"{who} needs {amount_of_flavor(str(key), amount, named=named)} at the same time, but pool {leaf.name}"
+    at_once = " at the same time" if sum(assignment.count for assignment in choice) > 1 else ""
+    needs = f"{who} needs {amount_of_flavor(str(key), amount, named=named)}{at_once}, but pool {leaf.name}"
     if not entry.bucket.firm:
         return Refused(f"{needs} can get at most {limit}, even by borrowing. Request less", "P3", details)
     node = state.ledger.tree.pools[leaf.name]
@@ -329,7 +330,8 @@ def _over_nodes(state: State, entry: Entry, choice: Placement, who: str) -> Refu
     elif assignment.count == 1:
         finding = f"the pod of {pod_set} fits on none. Request less"
     else:
-        finding = f"{most or 'none'} of {assignment.count} pods of {pod_set} fit. Request less per pod, or fewer pods"
+        fit = "fits" if most == 1 else "fit"
+        finding = f"{most or 'none'} of {assignment.count} pods of {pod_set} {fit}. Request less per pod, or fewer pods"
     return Refused(
         f"{who} does not fit even on empty {nodes}: {finding}",
         "P3",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, closed_as, gpus_of, subpool_name_problem, subpool_of
-from runrig.domain.quantities import FlavorResource
+from runrig.domain.quantities import FlavorResource, amount_in_a_sentence, amount_of_flavor, has_several_flavors
 
 MOST_NAMED = 10
 """Maximum number of pools that a message names."""
@@ -22,7 +22,7 @@ def parent_of(pools: Mapping[str, Pool], subpool: Pool) -> Pool:
         raise NotFound(f"no pool {name!r} to be the parent of {short!r}: `runrig pool list` shows all pools")
     if parent.parent is not None:
         raise Refused(
-            f"{name} is a subpool, and a subpool has no subpools: make {short!r} one of {parent.parent}",
+            f"{name} is a subpool, and a subpool cannot have subpools. Create {short!r} in {parent.parent} instead",
             law="S5",
             details={"pool": name, "parent": parent.parent},
         )
@@ -72,8 +72,16 @@ def check_slices(pools: Mapping[str, Pool], changed: Pool) -> None:
 def _over(parent: Pool, children: list[Pool], key: FlavorResource, changed: Pool) -> Refused:
     total, most = sum(_nominal(child, key) for child in children), _nominal(parent, key)
     parts = sorted(((_nominal(child, key), child) for child in children), key=lambda part: (-part[0], part[1].name))
+    several = has_several_flavors({each for pool in (parent, *children) for each in pool.quotas}, key.resource)
+
+    def words(amount: int) -> str:
+        return amount_of_flavor(str(key), amount, named=several)
+
+    def short(amount: int) -> str:
+        return amount_in_a_sentence(key.resource, amount)
+
     named = [
-        f"{child.subpool_name} {amount}" + (" DELETING" if child.state is PoolState.DELETING else "")
+        f"{child.subpool_name} {short(amount)}" + (" DELETING" if child.state is PoolState.DELETING else "")
         for amount, child in parts[:MOST_NAMED]
     ]
     rest = len(parts) - len(named)
@@ -81,13 +89,15 @@ def _over(parent: Pool, children: list[Pool], key: FlavorResource, changed: Pool
     details: dict[str, object] = {"pool": parent.name, "resource": str(key), "asked": total, "limit": most}
     details["subpools"] = {child.name: amount for amount, child in parts}
     if changed.name == parent.name:
-        text = f"pool {parent.name} would have {most} of {key}, and its subpools hold {total} ({names})"
-        return Refused(f"{text}: leave it at least {total}, or give them less first", law="S1", details=details)
+        text = f"pool {parent.name} cannot have a quota of {words(most)}: its subpools have {short(total)} ({names})"
+        return Refused(f"{text}. Keep at least {short(total)}, or reduce the subpools first", law="S1", details=details)
     left = most - total + _nominal(changed, key)
-    text = f"subpools of {parent.name} would have {total} of {key} ({names}), and {parent.name} has {most}"
-    way_out = f"{changed.subpool_name} can have {left}" if left > 0 else "nothing is left"
+    text = (
+        f"the subpools of {parent.name} would have {words(total)} ({names}), but {parent.name} has only {short(most)}"
+    )
+    way_out = f"Give {changed.subpool_name} at most {short(left)}, r" if left > 0 else "R"
     return Refused(
-        f"{text}: {way_out}, unless you give the others less, or the parent more",
+        f"{text}. {way_out}educe other subpools, or raise the quota of {parent.name}",
         law="S1",
         details=details | {"unallocated": left},
     )

@@ -96,7 +96,7 @@ def _requirement(task: Asking, key: str) -> Requirement | None:
     """The requirement of *task* for *key*; None if it has none. Raises Refused if it has two."""
     matching = [requirement for requirement in task.topology if requirement.key == key]
     if len(matching) > 1:
-        raise Refused(f"task {task.name} names topology key {key!r} twice: keep one of them", "T3")
+        raise Refused(f"task {task.name} names topology key {key!r} twice. Keep one of them", "T3")
     return matching[0] if matching else None
 
 
@@ -107,8 +107,8 @@ def _slice_size(key: str, group: str, tasks: Sequence[Asking]) -> int | None:
     sliced = [name for name, size in sizes.items() if size is not None]
     if sliced and len(tasks) > 1:
         raise Refused(
-            f"group {group!r} of topology key {key!r} has slices of task {sliced[0]}, and other tasks beside it "
-            f"({', '.join(task.name for task in tasks if task.name != sliced[0])}): give that task a group of its own",
+            f"group {group!r} of topology key {key!r} has slices of task {sliced[0]}, so it cannot contain other tasks "
+            f"({', '.join(task.name for task in tasks if task.name != sliced[0])}). Use another group for task {sliced[0]}",
             "T3",
             {"key": key, "group": group, "tasks": [task.name for task in tasks]},
         )
@@ -124,13 +124,17 @@ def _check_slices(levels: Sequence[TopologyKey], task: Asking) -> None:
             continue
         if coarser is not None and coarser.slice_size is not None and coarser.slice_size % finer.slice_size:
             raise Refused(
-                f"task {task.name} has slices of {coarser.slice_size} pods for topology key {coarser.key!r} and of "
-                f"{finer.slice_size} for {finer.key!r}, which is finer: {finer.slice_size} does not divide "
-                f"{coarser.slice_size}, so write a sliceSize for {finer.key!r} that does",
+                f"task {task.name} has slices of {_pods(finer.slice_size)} for topology key {finer.key!r}, which does not divide its "
+                f"slices of {_pods(coarser.slice_size)} for the coarser key {coarser.key!r}. Use a sliceSize for {finer.key!r} that "
+                f"divides {coarser.slice_size}",
                 "T3",
                 {"task": task.name, "sizes": {coarser.key: coarser.slice_size, finer.key: finer.slice_size}},
             )
         coarser = finer
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:
@@ -139,8 +143,8 @@ def _required(key: str, group: str, tasks: Sequence[Asking]) -> bool:
     soft = [name for name, requirement in requirements if requirement is not None and not requirement.required]
     if hard and soft:
         raise Refused(
-            f"group {group!r} of topology key {key!r} is required by task {hard[0]} and preferred by task {soft[0]}: "
-            "write the same requirementType in both, or name two groups",
+            f"group {group!r} of topology key {key!r} is required by task {hard[0]} and preferred by task {soft[0]}. "
+            "Use the same requirementType in both, or two groups",
             "T3",
             {"key": key, "group": group, "required": hard, "preferred": soft},
         )
@@ -164,14 +168,14 @@ def _check_key(pool: Pool, task: TaskSpec, requirement: Requirement) -> None:
     details: dict[str, object] = {"pool": pool.name, "task": task.name, "key": requirement.key, "keys": known}
     if not known:
         raise Refused(
-            f"task {task.name} has a requirement for topology key {requirement.key!r}, and pool {pool.name} has no topology keys: "
-            "leave the requirement out, or choose a pool that has the key",
+            f"task {task.name} has a requirement for topology key {requirement.key!r}, but pool {pool.name} has no topology keys. "
+            "Remove the requirement, or use a pool with this key",
             "T6",
             details,
         )
     if requirement.key not in known:
         raise Refused(
-            f"topology key {requirement.key!r} of task {task.name} was not found in pool {pool.name}: it has {', '.join(known)}",
+            f"task {task.name}: pool {pool.name} has no topology key {requirement.key!r}. Available: {', '.join(known)}",
             "T6",
             details,
         )
