@@ -13,6 +13,7 @@ from runrig.domain.value import at
 from runrig.ports.access import AccessChange, AccessRows
 from runrig.store import schema
 from runrig.store.dialect import insert_new, insert_rows, put_rows
+from runrig.store.rows import same_fields
 from runrig.store.transactions import Transactions
 
 _EVENT = schema.access_events.c
@@ -20,14 +21,11 @@ _GRANT = schema.grants.c
 _PROFILE = schema.profiles.c
 _SECRET = schema.secrets.c
 _TOKEN = schema.tokens.c
-_TOKEN_FIELDS = tuple(field.name for field in fields(TokenRow))
 _CREDENTIAL = schema.credentials.c
-_CREDENTIAL_FIELDS = tuple(field.name for field in fields(Credential))
-assert tuple(schema.tokens.columns.keys()) == _TOKEN_FIELDS, "a token is stored field by field"
 _SESSION = schema.browser_sessions.c
-_SESSION_FIELDS = tuple(field.name for field in fields(BrowserSession))
-assert tuple(schema.browser_sessions.columns.keys()) == _SESSION_FIELDS, "and so is a session"
-assert tuple(schema.credentials.columns.keys()) == _CREDENTIAL_FIELDS, "so is a credential"
+_TOKENS = same_fields(TokenRow, schema.tokens)
+_CREDENTIALS = same_fields(Credential, schema.credentials)
+_SESSIONS = same_fields(BrowserSession, schema.browser_sessions)
 
 
 class AccessTables:
@@ -46,8 +44,8 @@ class AccessTables:
         return AccessRows(
             tuple(_user_of(row, grants) for row in sorted(users, key=lambda row: row["name"])),
             tuple(grants),
-            tuple(TokenRow(**row) for row in sorted(tokens, key=lambda row: row["id"])),
-            tuple(Credential(**row) for row in sorted(credentials, key=lambda row: (row["user"], row["name"]))),
+            tuple(_TOKENS.of_row(row) for row in sorted(tokens, key=lambda row: row["id"])),
+            tuple(_CREDENTIALS.of_row(row) for row in sorted(credentials, key=lambda row: (row["user"], row["name"]))),
         )
 
     def write(self, change: AccessChange) -> None:
@@ -56,13 +54,12 @@ class AccessTables:
             for row in change.withdrawn:
                 connection.execute(delete(schema.grants).where(_same_grant(row)))
             put_rows(connection, schema.grants, [_grant_row(row) for row in change.grants])
-            put_rows(connection, schema.tokens, [_values(token, _TOKEN_FIELDS) for token in change.tokens])
+            put_rows(connection, schema.tokens, [_TOKENS.to_row(token) for token in change.tokens])
             for gone in change.dropped:
                 connection.execute(
                     delete(schema.credentials).where(and_(_CREDENTIAL.user == gone.user, _CREDENTIAL.name == gone.name))
                 )
-            rows = [_values(each, _CREDENTIAL_FIELDS) for each in change.credentials]
-            put_rows(connection, schema.credentials, rows)
+            put_rows(connection, schema.credentials, [_CREDENTIALS.to_row(each) for each in change.credentials])
             last = connection.execute(select(func.max(_EVENT.number))).scalar_one() or 0
             events = [
                 (number, event.time.timestamp(), event.actor, event.what, event.user, event.subject)
@@ -73,14 +70,13 @@ class AccessTables:
     def sessions(self) -> tuple[BrowserSession, ...]:
         with self._transactions.reading() as connection:
             found = connection.execute(select(schema.browser_sessions).order_by(_SESSION.hash)).mappings()
-            return tuple(BrowserSession(**row) for row in found)
+            return tuple(map(_SESSIONS.of_row, found))
 
     def put_sessions(self, sessions: Iterable[BrowserSession], ended: Iterable[str]) -> None:
         with self._transactions.writing() as connection:
             for hash in ended:
                 connection.execute(delete(schema.browser_sessions).where(_SESSION.hash == hash))
-            rows = [_values(each, _SESSION_FIELDS) for each in sessions]
-            put_rows(connection, schema.browser_sessions, rows)
+            put_rows(connection, schema.browser_sessions, [_SESSIONS.to_row(each) for each in sessions])
 
     def used(self, last_used_at: Mapping[str, float]) -> None:
         with self._transactions.writing() as connection:
@@ -135,10 +131,6 @@ def _event_of(row: RowMapping) -> AccessEvent:
 
 def _user_row(user: User) -> tuple[Any, ...]:
     return user.name, user.created_at, user.disabled, user.account
-
-
-def _values(record: TokenRow | Credential | BrowserSession, names: tuple[str, ...]) -> tuple[Any, ...]:
-    return tuple(getattr(record, name) for name in names)
 
 
 def _grant_of(row: RowMapping) -> GrantRow:

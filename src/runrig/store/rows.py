@@ -42,7 +42,8 @@ class Kind:
         return tuple(f"key_{column.name}" for column in self.table.primary_key)
 
 
-def _same_fields(record: type, table: Table) -> Kind:
+def same_fields(record: type, table: Table) -> Kind:
+    """The kind of a record whose fields are the columns of *table*."""
     names = tuple(field.name for field in dataclasses.fields(record))
     return Kind(
         table,
@@ -66,15 +67,15 @@ def _to_gangs(columns: Mapping[str, Iterable[Any]]) -> Iterable[GangRow]:
 
 
 KINDS: Mapping[str, Kind] = {
-    "Flavor": _same_fields(Flavor, schema.flavors),
-    "Node": _same_fields(Node, schema.nodes),
-    "Cohort": _same_fields(Cohort, schema.cohorts),
-    "Pool": _same_fields(Pool, schema.pools),
-    "Workflow": _same_fields(Workflow, schema.workflows),
-    "Group": _same_fields(Group, schema.groups),
-    "Task": _same_fields(Task, schema.tasks),
+    "Flavor": same_fields(Flavor, schema.flavors),
+    "Node": same_fields(Node, schema.nodes),
+    "Cohort": same_fields(Cohort, schema.cohorts),
+    "Pool": same_fields(Pool, schema.pools),
+    "Workflow": same_fields(Workflow, schema.workflows),
+    "Group": same_fields(Group, schema.groups),
+    "Task": same_fields(Task, schema.tasks),
     "GangRow": Kind(schema.gangs, _of_gang, _to_gang, _to_gangs),
-    "Note": _same_fields(Note, schema.notes),
+    "Note": same_fields(Note, schema.notes),
 }
 """Kinds by the name of the record's class, each after those it refers to."""
 
