@@ -143,7 +143,7 @@ def test_a_cluster_file_makes_subpools_and_a_restart_keeps_them(tmp_path: Path) 
 
 
 BAD = [
-    (["create", "team", "x", "--quota", "71"], 1, "and team has 100: x can have 70"),
+    (["create", "team", "x", "--quota", "71"], 1, "but team has only 100. Give x at most 70"),
     (["create", "team", "x", "--quota", "9223372036854775808"], 2, "too large"),
     (["create", "team", "x", "--quota", "101%"], 2, "at most 100%"),
     (["create", "team", "x", "--quota=-1%"], 2, "is not a percentage"),
