@@ -1,1 +1,1 @@
-"""The page: what the server knows, to look at.  HTML made here, with a little script for what moves; nothing comes from elsewhere."""
+"""The web page: HTML rendered here, with a little script for live parts. Loads nothing from other sites."""

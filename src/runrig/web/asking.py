@@ -1,4 +1,4 @@
-"""A form on a page: opened, answered by what it would do, said yes to, and done once."""
+"""Forms: shown, previewed, confirmed, and executed once."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -36,11 +36,11 @@ async def answered(
     do: Callable[[], Awaitable[str]],
     look: Look | None = None,
 ) -> Response:
-    """The page with a form, or what came of it.
+    """Returns the page with the form, or the result of submitting it.
 
-    *fields*: what was sent; none: the form is opened.  *look*: what it would do is shown first, and done once somebody has said yes
-    to just that; None: the form itself says so.  *do*: the act, and the address at which the browser goes on.  *draw*: the page, with
-    the values of *look* and *shown*, or with *error*.
+    *fields*: submitted values; none: show the form. *look*: computes the effect, which the user must confirm before the
+    act; None: the form describes it. *do*: the act; returns the address to open next. *draw*: renders the page with the
+    values of *look* and *shown*, or with *error*.
     """
     try:
         if not fields:
@@ -56,7 +56,7 @@ async def answered(
 
 
 def plan_of(request: Request, service: Service, asker: Asker, question: Callable[[], Question]) -> Look:
-    """The plan for *question*, which is made in another thread."""
+    """Returns the plan for *question*, computed in another thread."""
 
     async def look() -> Mapping[str, Any] | None:
         plan = await planned(request, service, asker, asker.identity.user, question)
@@ -66,7 +66,7 @@ def plan_of(request: Request, service: Service, asker: Asker, question: Callable
 
 
 def in_thread(do: Callable[[], object], then: str) -> Callable[[], Awaitable[str]]:
-    """*do*, which waits, in a thread; the browser goes on at *then*."""
+    """Returns *do*, which blocks, for a thread; the browser then opens *then*."""
 
     async def done() -> str:
         await run_in_threadpool(do)
@@ -85,9 +85,9 @@ def form_shown(
     shown: str = "",
     **values: Any,
 ) -> Response:
-    """A page with a form, and what is wrong with what was typed, if anything is.
+    """Renders a form, with the errors in its fields, if any.
 
-    It has a secret in it, and a new key, so that what was typed anew is done anew.  *known*: its fields.
+    It contains a secret, and a new key, so that another submission counts as new. *known*: its fields.
     """
     page = html(
         request,

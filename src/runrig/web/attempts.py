@@ -1,7 +1,4 @@
-"""The attempts of a workflow's groups over time, out of its events.
-
-Pure.
-"""
+"""The attempts of a workflow's groups over time, derived from its events."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +18,7 @@ _SAID = {
     Status.FAILED_QUEUE_TIMEOUT: ("failed", "queue time limit reached"),
     Status.FAILED_UPSTREAM: ("failed", "an upstream group failed"),
 }
-"""How an attempt is drawn that ended so, and what is said of it; "failed" otherwise.  Taken: the work itself had no fault."""
+"""How an ended attempt is drawn and described; "failed" for others. Taken: it was stopped through no fault of its own."""
 
 
 def attempts_of(events: Iterable[Event]) -> tuple[Attempt, ...]:

@@ -1,8 +1,8 @@
-"""The board as a browser gets it: where nodes stand, who holds what, and what has changed since.
+"""The board as sent to browsers: the layout of the nodes, which gangs use them, and later changes.
 
-Pure.  There is one form for who holds what, now and in changes: a gang and its runs.  `[first, count, mask]` are *count* nodes from
-the place *first* on, in the order of the layout, of each of which it holds the GPUs of the bits of *mask*; a mask below zero is a
-number of GPUs of which nobody says which ones they are.  All gangs that the user cannot see are one gang without a name.
+Pure. Usage has one form, now and in changes: a gang and its runs `[first, count, mask]`. That means *count* nodes from
+position *first* in layout order, on each of which the gang uses the GPUs whose bits are set in *mask*. A negative mask
+is a number of GPUs whose indices are unknown. All gangs that the user cannot see form one gang without a name.
 """
 
 import hashlib
@@ -16,20 +16,20 @@ from runrig.domain.gangs import GangState
 from runrig.service.queries.board import Board, BoardGang, BoardNode
 
 Record = list[Any]
-"""[id, pool, priority, state, runs]; id and pool are "" for what the asker does not see."""
+"""[id, pool, priority, state, runs]; id and pool are "" for gangs that the user cannot see."""
 
 PRIORITIES = ("HIGH", "NORMAL", "LOW")
 STATES = (GangState.NOMINATED, GangState.ADMITTED, GangState.STOPPING)
 NOBODY: Record = ["", "", 1, 1]
 LARGEST_MASK = 53
-"""Bits: so many a number of JSON keeps in a browser.  Of a node with more GPUs only the count is told."""
+"""Bits that JSON numbers keep in a browser. For a node with more GPUs only the count is sent."""
 
 
 def layout(board: Board) -> dict[str, Any]:
-    """*levels*: names of the domains; *tree*: domains as [label, first, count, below], places in the order of nodes.
+    """*levels*: names of the levels. *tree*: domains as [label, first, count, below], with positions in node order.
 
-    *names*: of the nodes, as [head, first number, its digits, how many]; no digits: the head is the name.  *gpus*: [GPUs, how many].
-    *closed*: places of nodes that take no new pods.  *tag* changes with all else.
+    *names*: of the nodes, as [head, first number, digits, count]; digits 0: head is the name. *gpus*: [GPUs, count].
+    *closed*: positions of nodes without new pods. *tag*: changes with any of these.
     """
     found = {
         "levels": list(board.levels),
@@ -45,7 +45,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 
 
 def _names(names: Iterable[str]) -> Iterator[list[Any]]:
-    """Yields runs of names that count on."""
+    """Yields runs of consecutively numbered names."""
     run: list[Any] | None = None
     for name in names:
         match = _NUMBERED.fullmatch(name)
@@ -74,7 +74,7 @@ def _tree(nodes: Sequence[BoardNode], depth: int, first: int) -> Iterator[list[A
 
 
 def state(board: Board, tag: str) -> dict[str, Any]:
-    """*tag*: of the layout that the places are those of."""
+    """*tag*: of the layout to which the positions refer."""
     return {"r": board.revision, "layout": tag, "gangs": list(records(board).values())}
 
 
@@ -84,7 +84,7 @@ def records(board: Board) -> dict[str, Record]:
 
 
 class Recorder:
-    """Makes records of one board after the other, of what one asker sees; of a gang that is the same object, it is the same record."""
+    """Creates records of successive boards as one user sees them. Unchanged gang objects keep their record."""
 
     def __init__(self) -> None:
         self._nodes: Sequence[BoardNode] = ()
@@ -118,7 +118,7 @@ class Recorder:
 
 
 def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Yields (position, mask).  A removed node has no position."""
+    """Yields (position, mask). A removed node has no position."""
     for share in gang.shares:
         if share.node in places:
             told = share.indices and max(share.indices) < LARGEST_MASK
@@ -126,7 +126,7 @@ def _masks(gang: BoardGang, places: Mapping[str, int]) -> Iterator[tuple[int, in
 
 
 def _runs(held: Iterable[tuple[int, int]]) -> list[int]:
-    """*held* ascends by place."""
+    """*held* must be sorted by position."""
     runs: list[list[int]] = []
     for place, mask in held:
         if runs and runs[-1][2] == mask and runs[-1][0] + runs[-1][1] == place:
@@ -137,7 +137,7 @@ def _runs(held: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def held_by(record: Record) -> Iterator[tuple[int, int]]:
-    """Yields (place, mask) of a record again."""
+    """Yields (position, mask) of a record."""
     runs = record[4]
     for first, count, mask in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
         yield from ((place, mask) for place in range(first, first + count))
@@ -149,14 +149,14 @@ def held_by(record: Record) -> Iterator[tuple[int, int]]:
 def delta(
     before: Mapping[str, Record], after: Mapping[str, Record], since: int, revision: int
 ) -> dict[str, Any] | None:
-    """The change that turns *before* into *after*; None: they are equal."""
+    """Returns the change that turns *before* into *after*; None if they are equal."""
     new = [record for id, record in after.items() if (known := before.get(id)) is not record and known != record]
     gone = [id for id in before if id not in after]
     return {"r": revision, "from": since, "+": new, "-": gone} if new or gone else None
 
 
 def changed(before: Mapping[str, Record], change: Mapping[str, Any]) -> dict[str, Record]:
-    """*before* with *change*, as a browser does it."""
+    """Applies *change* to *before*, as a browser does."""
     left = {id: record for id, record in before.items() if id not in change["-"]}
     return left | {record[0]: record for record in change["+"]}
 

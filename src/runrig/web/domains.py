@@ -1,7 +1,4 @@
-"""The map as a table: what is free in each domain, what fits there, and what a gang holds.
-
-Pure.
-"""
+"""The map as a table: what is free in each domain, what fits there, and what a gang uses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +17,10 @@ MODES = {"pool": "Pool", "priority": "Priority", "load": "Load", "free": "Free G
 
 @dataclass(frozen=True, slots=True)
 class DomainRow:
-    """*first*: the place of its first node, in the order of the layout.  *full*: nodes with all their GPUs free.
+    """*first*: position of its first node in layout order. *full*: nodes with all GPUs free.
 
-    *firm*, *low*: GPUs held by HIGH and NORMAL, and by LOW.  *gang*: GPUs that the gang in question holds.  *fits*: gangs of the
-    size in question; None: no size is.
+    *firm*, *low*: GPUs in use by HIGH and NORMAL, and by LOW. *gang*: GPUs in use by the selected gang. *fits*: gangs
+    of the selected size; None: no size.
     """
 
     path: Path
@@ -62,7 +59,7 @@ class _Sum:
 def _summed(
     nodes: Sequence[BoardNode], first: int, firm: Mapping[str, int], low: Mapping[str, int], own: Mapping[str, int]
 ) -> _Sum:
-    """*nodes* together; *firm*, *low*, *own*: GPUs by node."""
+    """Sums over *nodes*; *firm*, *low*, *own*: GPUs by node."""
     found = _Sum(first, len(nodes))
     for name, gpus, is_open, _ in nodes:
         by_firm, by_low = firm.get(name, 0), low.get(name, 0)
@@ -79,7 +76,7 @@ def _summed(
 def domains_of(
     board: Board, within: Path = (), depth: int = 2, gang: str = "", fits: dict[Path, GangsThatFit] | None = None
 ) -> tuple[DomainRow, ...]:
-    """*within* and *depth* levels below it, each domain behind the one that it lies in; without levels one row of all."""
+    """Returns *within* and *depth* levels below it, parents first; without levels, one row for everything."""
     firm, low, own = _held(board, gang)
     sums: dict[Path, _Sum] = {}
     place = 0
@@ -126,12 +123,12 @@ def _held(board: Board, gang: str) -> tuple[dict[str, int], dict[str, int], dict
 
 
 def is_of(gang: BoardGang, asked: str) -> bool:
-    """*asked*: the id of a gang, or of its workflow; "" for none."""
+    """*asked*: the id of a gang or workflow; "" for none."""
     return bool(asked) and (gang.id == asked or gang.id.startswith(f"{asked}/"))
 
 
 def path_named(board: Board, text: str) -> Path | None:
-    """The domain with labels as in ``z1/s8``; None if it has no nodes.  Labels can contain slashes."""
+    """Returns the domain for labels such as ``z1/s8``; None if it has no nodes. Labels can contain slashes."""
     return next(
         (
             node.path[:level]
@@ -144,7 +141,7 @@ def path_named(board: Board, text: str) -> Path | None:
 
 
 def places_in(board: Board, within: Path) -> tuple[int, int]:
-    """(first, how many) nodes of *within*."""
+    """Returns (position of the first node, number of nodes) of *within*."""
     found = [place for place, node in enumerate(board.nodes) if node.path[: len(within)] == within]
     return (found[0], len(found)) if found else (0, 0)
 
@@ -153,14 +150,15 @@ def places_in(board: Board, within: Path) -> tuple[int, int]:
 
 
 Ranges = list[tuple[int, int]]
-"""(first, how many) nodes."""
+"""(first, count) of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapView:
-    """A view of the map, as its address says.  *rows*: the same as a table; *finer*: paths of those with domains inside.
+    """A view of the map, as given by its address. *rows*: the same as a table. *finer*: paths of domains that contain
+    others.
 
-    *within*: the domain shown; () for all; *places*: its nodes.  *outlined*: domains with room for a gang of *size*.
+    *within*: the domain shown; () for all. *places*: its nodes. *outlined*: domains that fit a gang of *size*.
     """
 
     levels: tuple[str, ...]
@@ -187,7 +185,7 @@ class MapView:
         return " ".join(f"{first}+{count}" for first, count in self.outlined.get(name, ()))
 
     def address(self, **other: object) -> str:
-        """The address of this view with *other* values; None or "" leaves one out."""
+        """Returns the address of this view with *other* values; None or "" removes one."""
         said = {"by": "" if self.by == "pool" else self.by, "in": "/".join(self.within), "gang": self.gang}
         said |= {"size": self.size, "table": "1" if self.table else ""}
         said |= {("in" if name == "within" else name): str(value or "") for name, value in other.items()}
@@ -199,7 +197,7 @@ class MapView:
 
 
 def fits_of(report: DomainReport) -> dict[Path, GangsThatFit]:
-    """Gangs that fit, by domain, from a report with a size."""
+    """Returns gangs that fit, by domain, from a report with a size."""
     return {each.path: each.gangs for each in _all(report) if each.gangs is not None}
 
 
@@ -210,7 +208,7 @@ def _all(report: DomainReport) -> Iterator[DomainReport]:
 
 
 def outlined(board: Board, fits: dict[Path, GangsThatFit]) -> dict[str, Ranges]:
-    """The finest domains that have room for a gang: ``now``, or ``low`` once LOW work has gone, as (first, how many) nodes."""
+    """Returns the finest domains that fit a gang, ``now`` or (``low``) without LOW workflows, as (first, count) of nodes."""
     rows = domains_of(board, depth=len(board.levels))
     found: dict[str, Ranges] = {"now": [], "low": []}
     fitting = {
@@ -228,6 +226,6 @@ _PARTS = (("now", "now"), ("low", "after_low"))
 
 
 def _finest(rows: Sequence[DomainRow], good: set[Path]) -> set[Path]:
-    """Returns the domains of *good* that have none of *good* inside."""
+    """Returns the domains in *good* that contain none of *good*."""
     above = {row.path[:level] for row in rows if row.path in good for level in range(len(row.path))}
     return {path for path in good if path and path not in above}

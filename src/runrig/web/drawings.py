@@ -1,6 +1,6 @@
-"""Pictures that need no script, as SVG: bars of the quota tree, the graph of a workflow, the attempts of its groups.
+"""Pictures without script, as SVG: bars of the quota tree, the graph of a workflow, the attempts of its groups.
 
-Pure: values to text.  Colours are classes of the style sheet, since the page allows no style in attributes.
+Pure. Colours are classes of the style sheet, since the page allows no inline styles.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 
-# What is put together here are numbers, names of classes, and words that went through `escape`.
+# All parts are numbers, class names, or escaped text.
 _drawn = Markup
 
 # ---------------------------------------------------------------- a bar
@@ -21,9 +21,10 @@ PROMISED, BEYOND, HIGH = 84, 44, 10
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """GPUs of a pool or cohort.  *promised*: with what its subpools have; *firm*, *low*: held by HIGH and NORMAL, by LOW.
+    """GPUs of a pool or cohort. *promised*: the guaranteed quota, including subpools. *firm*, *low*: in use by HIGH and NORMAL,
+    by LOW.
 
-    *borrowed*: of what it holds; *lent*: of what it was promised, held by others.
+    *borrowed*: part of its usage. *lent*: part of its guaranteed quota, in use by others.
     """
 
     promised: int
@@ -42,9 +43,10 @@ class Bar:
 
 
 def bar_of(share: Share) -> Bar:
-    """The parts left of the line at `PROMISED`, in order, and what is borrowed right of it, in the same scale.
+    """Returns the guaranteed parts in order, left of the line at `PROMISED`, and borrowed ones right of it, on the same
+    scale.
 
-    A share that nothing is promised to borrows all that it has, and fills the right part.
+    Without guaranteed quota, everything is borrowed and fills the right part.
     """
     scale = PROMISED / share.promised if share.promised else BEYOND / max(1, share.borrowed)
     inside = share.firm + share.low - share.borrowed
@@ -88,12 +90,12 @@ def _round(value: float) -> float:
 
 BOX_W, BOX_H, GAP_X, GAP_Y = 168, 54, 40, 14
 NOTE_FITS = 24
-"""Characters of a status in capitals that a box has room for; more are drawn narrower."""
+"""Characters of an upper-case status that fit in a box; longer ones are narrowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A group.  *kind*: of its state, a class.  *lines*: what stands below its name."""
+    """A group. *kind*: class for its state. *lines*: text below its name."""
 
     name: str
     kind: str
@@ -103,13 +105,13 @@ class Box:
 
 
 def columns(boxes: Sequence[Box]) -> list[list[Box]]:
-    """The boxes, each right of all that it waits for, in their order."""
+    """Returns the boxes in columns, each right of all its dependencies, in order."""
     by_name = {box.name: box for box in boxes}
     depth: dict[str, int] = {}
 
     def depth_of(box: Box) -> int:
         if box.name not in depth:
-            depth[box.name] = 0  # what waits for itself is refused at submission
+            depth[box.name] = 0  # A cycle is refused at submission.
             above = [depth_of(by_name[name]) for name in box.upstream if name in by_name]
             depth[box.name] = max(above, default=-1) + 1
         return depth[box.name]
@@ -121,7 +123,7 @@ def columns(boxes: Sequence[Box]) -> list[list[Box]]:
 
 
 def graph(boxes: Sequence[Box]) -> Markup:
-    """The groups of a workflow, each right of those that it waits for, with a line from each of these."""
+    """Draws the groups of a workflow, each right of its dependencies and connected to them."""
     placed = columns(boxes)
     at = {box.name: (x, y) for x, column in enumerate(placed) for y, box in enumerate(column)}
     width = len(placed) * (BOX_W + GAP_X) - GAP_X + 2
@@ -167,9 +169,9 @@ SPAN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a group, in seconds since the epoch.  *start* None: it waits; *end* None: it goes on.
+    """One attempt of a group, in seconds since the epoch. *start* None: it is waiting. *end* None: it is running.
 
-    *outcome*: a class; *said*: in words.
+    *outcome*: a class. *said*: its description.
     """
 
     group: str
@@ -182,7 +184,7 @@ class Attempt:
 
 
 def times(attempt: Attempt, begin: float, end: float) -> Markup:
-    """A row of the attempts between *begin* and *end*: thin while it waits, thick while it runs."""
+    """Draws a row of attempts from *begin* to *end*: thin while waiting, thick while running."""
     parts = []
     for kind, since, until, y, height in (
         ("waits", attempt.queued, attempt.start or attempt.end or end, 6, 4),
@@ -203,10 +205,10 @@ def _scaled(at: float, begin: float, end: float) -> int:
 # ---------------------------------------------------------------- colours
 
 HUES = 9
-"""Colours in the style sheet; further pools are grey."""
+"""Colours in the style sheet; other pools are grey."""
 
 
 def colours(pools: Iterable[str]) -> Mapping[str, str]:
-    """A class for each pool, by name: subpools have that of their parent, and who comes late shares grey."""
+    """Returns a class for each pool, by name. Subpools share their parent's colour; pools beyond the last colour are grey."""
     tops = sorted({pool.partition(SUBPOOL_DELIMITER)[0] for pool in pools})
     return {top: f"c{place}" if place < HUES else "grey" for place, top in enumerate(tops)}

@@ -1,4 +1,4 @@
-"""Files that browsers keep: style and script, under a name that changes with what is in them."""
+"""Style and script files for browser caches, under names that change with their content."""
 
 import gzip
 import hashlib
@@ -39,17 +39,17 @@ def _read() -> dict[str, File]:
 
 _FILES = _read()
 TAG = hashlib.sha256(b"\0".join(name.encode() + b"\0" + each.plain for name, each in _FILES.items())).hexdigest()[:12]
-"""Another one with each release that changes any of the files."""
+"""Changes with each release that changes any of the files."""
 
 
 def address(name: str) -> str:
-    """Where a browser finds the file *name*."""
+    """Returns the address of the file *name*."""
     assert name in _FILES, name
     return f"{STATIC}{TAG}/{name}"
 
 
 Zips = Annotated[bool, Found(lambda request: "gzip" in request.headers.get("accept-encoding", ""))]
-"""Whether the browser reads gzip."""
+"""Whether the browser accepts gzip."""
 
 
 @router.get("/static/{tag}/{name}", dependencies=[OPEN])

@@ -1,7 +1,4 @@
-"""Events for people: one line for the same event of many tasks.
-
-Pure.
-"""
+"""Events for users: one line for the same event of many tasks."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +9,7 @@ from runrig.domain.laws import cited
 from runrig.wire import v1
 
 LONG = 140
-"""Characters from which on a line is shown in part."""
+"""Characters above which a line is shortened."""
 _OF_A_TASK = re.compile(r"task (\S+) \(attempt (\d+)\) (is|starts) (.*)", re.DOTALL)
 
 
@@ -28,7 +25,7 @@ class Line:
 
 
 def folded(events: Iterable[v1.WorkflowEvent | v1.ClusterEvent]) -> list[Line]:
-    """In their order.  Neighbours that say the same of several tasks, at the same time, become one line."""
+    """Merges adjacent events that are equal except for their task, in order."""
     found: list[tuple[tuple[object, ...] | None, list[v1.WorkflowEvent | v1.ClusterEvent]]] = []
     for event in events:
         match = _OF_A_TASK.fullmatch(event.text)
@@ -45,12 +42,12 @@ def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
     match = _OF_A_TASK.fullmatch(text)
     if len(same) > 1 and match:
         text = f"{len(same)} tasks {'are' if match[3] == 'is' else 'start'} {match[4]}"
-    shown, rest = _cut(text.replace(f" {cited(first.law)}", "") if first.law else text)  # shown in its own column
+    shown, rest = _cut(text.replace(f" {cited(first.law)}", "") if first.law else text)  # Shown in its own column.
     return Line(first.time, shown, rest, first.law, _workflow(first))
 
 
 def _cut(text: str) -> tuple[str, str]:
-    """(the part that is shown, the rest), where a part of the sentence ends."""
+    """Returns (shown part, rest), cut at the end of a clause."""
     if len(text) <= LONG:
         return text, ""
     for end in ("; ", "), ", ", ", " "):

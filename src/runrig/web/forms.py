@@ -1,4 +1,4 @@
-"""Forms of pages: what was typed, whether it was shown before it is sent, and that what is sent twice is done once."""
+"""Forms: submitted values, whether they were previewed, and a guard against repeated submission."""
 
 import hashlib
 import hmac
@@ -25,8 +25,8 @@ Fields = Mapping[str, str]
 
 
 async def sent(request: Request) -> Fields:
-    """The fields of a form, the last value of each, with lines that end as in a file; none where a form is opened.  Raises InvalidInput."""
-    if request.method == "GET":  # whatever it carries: the guard asks for the second secret of what is posted alone
+    """Returns the last value of each field, with normalised line ends; none when a form is opened. Raises InvalidInput."""
+    if request.method == "GET":  # Ignored for GET: only for POST does the guard check the second secret.
         return {}
     try:
         found = parse_qs(
@@ -38,19 +38,19 @@ async def sent(request: Request) -> Fields:
 
 
 def secret_of(request: Request, service: Service) -> str:
-    """The first field that a form has to have; "" if the request has no browser's session."""
+    """Returns the required first field of a form; "" if the request has no browser session."""
     cookie = None if "authorization" in request.headers else browsers.cookie(request.headers, request.app.state.scheme)
     return "" if cookie is None else service.access.browsers.csrf(cookie)
 
 
 def tag_of(fields: Fields) -> str:
-    """Changes with whatever was typed."""
+    """Returns a tag that changes with the values."""
     typed = sorted((name, value) for name, value in fields.items() if name not in _OURS)
     return hashlib.sha256(repr(typed).encode()).hexdigest()[:16]
 
 
 def is_to_be_done(fields: Fields) -> bool:
-    """True if somebody says yes to just what was shown to them."""
+    """Returns True if the user confirmed exactly what was shown."""
     return fields.get("step") == "send" and hmac.compare_digest(
         fields.get("shown", "").encode(), tag_of(fields).encode()
     )
@@ -69,7 +69,7 @@ def key_of(fields: Fields) -> str:
 
 
 def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[str]]:
-    """The problems by field; "" for problems of the whole form."""
+    """Returns the errors by field; "" for errors of the whole form."""
     problems = error.problems if isinstance(error, InvalidInput) else (Problem(error.message),)
     found: dict[str, list[str]] = {}
     for each in problems:
@@ -80,19 +80,19 @@ def problems_of(error: RunrigError, fields: tuple[str, ...]) -> dict[str, list[s
 
 
 def sentence(text: str) -> str:
-    """*text* with a full stop.  Without a capital: it may begin with a name."""
+    """Returns *text* with a full stop, but no capital, because it may begin with a name."""
     return text if text.endswith("?") else f"{text}."
 
 
 class Done:
-    """Processed forms, in one event loop.  A restarted server has none; then the rules refuse a second submission."""
+    """Processed forms, in one event loop. A restart clears them; then the rules refuse a repeated submission."""
 
     def __init__(self) -> None:
         self._keys = Keys()
         self._done: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def once(self, user: str, key: str, do: Callable[[], Awaitable[str]]) -> Response:
-        """Does *do* unless *user* had it done under *key*, and sends the browser to the address that it gave."""
+        """Runs *do* unless *user* already ran it with *key*, and redirects the browser to the resulting address."""
         async with self._keys.turn(f"{user} {key}"):
             if (user, key) not in self._done:
                 self._done[user, key] = await do()

@@ -1,4 +1,4 @@
-"""Puts the page onto the application."""
+"""Adds the page to the application."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
-    """*scheme*: under which browsers reach the server."""
+    """*scheme*: with which browsers reach the server."""
     app.state.scheme = scheme
     app.state.problem_page = problem_page
     app.state.reasons = Reasons(service)
@@ -45,7 +45,7 @@ def install(app: FastAPI, service: Service, *, scheme: str = "http") -> None:
 
 
 def _show_problems(app: FastAPI) -> None:
-    """Errors on pages are pages; programs get the same errors as elsewhere."""
+    """Shows errors of pages as pages. Programs still get JSON errors."""
     otherwise = {kind: app.exception_handlers[kind] for kind in (RunrigError, HTTPException, RequestValidationError)}
 
     async def shown(request: Request, error: Exception) -> Response:

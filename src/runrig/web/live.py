@@ -1,7 +1,7 @@
-"""The board over HTTP, and what changes of it, as server-sent events.
+"""The board over HTTP, and its changes as server-sent events.
 
-There is one look at a time for all who see as much: browsers are woken by commits, and the first that asks makes it.  A look is at most
-one a second; what changed between looks is kept for those who come back.
+All users with the same visibility share one look. Commits wake browsers, and the first that asks creates the look, at
+most once per second. Changes between looks are kept for clients that reconnect.
 """
 
 import asyncio
@@ -33,11 +33,13 @@ from runrig.web.rendering import answer
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 LOOK_S = 1.0
-"""Between two looks."""
+"""Seconds between two looks."""
 STREAM_S = 0.02
-"""As much longer each open stream makes the time between two messages: a message costs some 0.2 ms, and all together 1 % of a processor."""
+"""Seconds that each open stream adds to the interval between messages. A message costs about 0.2 ms, so all together
+use 1 % of a processor.
+"""
 KEPT = 120
-"""Looks whose changes are kept."""
+"""Number of looks whose changes are kept."""
 MOST_STREAMS = 200
 HEARTBEAT_S = 20.0
 MOST_SIGHTS = 100
@@ -45,7 +47,7 @@ JSON = "application/json"
 
 
 class Change(NamedTuple):
-    """What turned *since* into *revision*.  *message*: as each who is told gets it."""
+    """The change from *since* to *revision*. *message*: as sent to every client."""
 
     since: int
     revision: int
@@ -54,9 +56,9 @@ class Change(NamedTuple):
 
 @dataclass
 class _Kept:
-    """What those who see as much have been told.
+    """Board and changes for all users with the same visibility.
 
-    *layout*: of *nodes* and *levels*, and worked out again only when these have changed.
+    *layout*: of *nodes* and *levels*; recomputed only when these change.
     """
 
     visibility: Visibility
@@ -72,7 +74,7 @@ class _Kept:
 
     @property
     def sign(self) -> str:
-        """Differs between those who see different pools; no more than that, of what a browser is shown as an id."""
+        """Differs between users who see different pools. Part of the event ids that browsers send back."""
         return f"{crc32(repr(self.visibility.sight).encode()):08x}"
 
     def look(self, service: Service) -> None:
@@ -98,13 +100,14 @@ class _Kept:
         return f"id: {revision}.{self.sign}\ndata: {as_json(change)}\n\n".encode()
 
     def here(self) -> bytes:
-        """Says where a stream begins: what a page loads meanwhile may be older."""
+        """Returns the start of a stream. The page may have loaded an older state."""
         return self._message(self.revision, {"r": self.revision, "from": self.revision, "+": [], "-": []})
 
     def since(self, revision: int) -> list[bytes] | None:
-        """The changes after *revision*, as they are told; None: they are not all known any more.
+        """Returns the messages for changes after *revision*; None if some of them are no longer kept.
 
-        The first may begin earlier: a change says what is there, not what was added.  Empty for what is newer than the last look.
+        The first may begin earlier, because a change contains new values, not differences. Empty for a revision after
+        the last look.
         """
         if revision >= self.revision:
             return []
@@ -113,7 +116,7 @@ class _Kept:
 
 
 class Hub:
-    """All but the looks happens in the event loop."""
+    """Everything except the looks runs in the event loop."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -122,16 +125,16 @@ class Hub:
 
     @property
     def stored(self) -> int:
-        """The revision of the last commit."""
+        """Returns the revision of the last commit."""
         return self._service.stored
 
     @property
     def pace_s(self) -> float:
-        """The time between two messages of a stream."""
+        """Returns the seconds between two messages of a stream."""
         return max(LOOK_S, STREAM_S * self.streams)
 
     async def now(self, visibility: Visibility) -> _Kept:
-        """What is seen, at most `LOOK_S` old."""
+        """Returns what is visible, at most `LOOK_S` old."""
         sight = visibility.sight
         kept = self._sights.setdefault(sight, _Kept(visibility))
         self._sights.move_to_end(sight)
@@ -204,9 +207,9 @@ async def live(
 async def _stream(
     hub: Hub, pulse: Pulse, sees: Callable[[], Visibility | None], known: int, sign: str
 ) -> AsyncIterator[bytes]:
-    """*sign*: of who saw what is known; "" if that is not said.
+    """*sign*: visibility for which *known* holds; "" if unknown.
 
-    It ends when somebody sees other pools than before, and tells them to begin anew when they come back.
+    Ends when the user's visibility changes, so that the browser reconnects and starts over.
     """
     hub.streams += 1
     try:
@@ -219,10 +222,10 @@ async def _stream(
                     kept = await hub.now(visibility)
                     messages = _told(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
                     if messages:
-                        yield b"".join(messages)  # sending costs as much for one as for many
+                        yield b"".join(messages)  # Sending many costs as much as sending one.
                         spoken = time.monotonic()
                     known, sign, begun = kept.revision, kept.sign, True
-                    if known < hub.stored:  # perhaps by a commit that came before it listened
+                    if known < hub.stored:  # Perhaps there was a commit before it listened.
                         changed.set()
                     await asyncio.sleep(max(0.0, kept.looked + hub.pace_s - time.monotonic()))
                 if time.monotonic() - spoken > HEARTBEAT_S:
@@ -233,7 +236,9 @@ async def _stream(
 
 
 def _told(kept: _Kept, known: int, sign: str, stored: int) -> list[bytes]:
-    """What to say to who knows *known*, a revision up to *stored*; browsers send the last id when they come back."""
+    """Returns the messages for a client that knows revision *known*, up to *stored*. Browsers send the last id when
+    they reconnect.
+    """
     changes = [] if known < 0 else kept.since(known) if known <= stored else None
     if changes is None or sign not in ("", kept.sign):
         return [f"id: {kept.revision}.{kept.sign}\nevent: reset\ndata: {{}}\n\n".encode()]

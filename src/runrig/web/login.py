@@ -1,4 +1,4 @@
-"""The way in and out: a token or a code becomes a session, which the browser keeps as a cookie that no script can read."""
+"""Login and logout: a token or a code becomes a session, in a cookie that scripts cannot read."""
 
 import hmac
 from typing import Annotated
@@ -27,9 +27,9 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 
 @router.get("/login", dependencies=[OPEN])
 def show_login(request: Asked, service: Serving, next: Annotated[str, Query()] = "/") -> Response:
-    """A session that waits for the provider of identities goes on here, and the browser goes back to where it came from.
+    """Continues a sign-in with the identity provider, and returns the browser to its page.
 
-    One that cannot go on begins anew by way of the provider, without a click where that knows the browser.
+    If it cannot continue, it starts a new sign-in, without a click if the provider still recognises the browser.
     """
     cookie = browsers.cookie(request.headers, request.app.state.scheme)
     if cookie is not None and service.access.browsers.goes_on(cookie):
@@ -60,7 +60,7 @@ async def log_in(request: Asked, service: Serving) -> Response:
 
 @router.post("/logout", dependencies=[OPEN])
 async def log_out(request: Asked, service: Serving) -> Response:
-    """The form has the session's second secret, since another page could send one without it."""
+    """The form has the session's second secret, because another site could send one without it."""
     cookie = browsers.cookie(request.headers, request.app.state.scheme)
     sent = (await _form(request)).get("csrf", "")
     if cookie is not None:
@@ -80,7 +80,7 @@ def shown_login(request: Request, next: str, problem: str = "", status: int = 20
 
 
 def inside(next: str) -> str:
-    """*next* if it is a page of this server, else the overview."""
+    """Returns *next* if it is a page of this server, else the overview."""
     try:
         parts = urlsplit(next)
     except ValueError:
@@ -107,7 +107,7 @@ def _keep(request: Request, answer: Response, cookie: str, seconds: int) -> None
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, the last value of each."""
+    """Returns the last value of each field of a form."""
     body = await request.body()
     if len(body) > LONGEST_FORM:
         return {}

@@ -1,7 +1,4 @@
-"""A plan in words: what an edit costs whom, in two sentences, as a table, and by name.
-
-Pure.
-"""
+"""A plan as two sentences, a table, and lists of names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +19,14 @@ from runrig.domain.shown.plans import (
 from runrig.web.rendering import many, moment, number
 
 MOST_NAMED = 8
-"""The most that is named of one kind."""
+"""Maximum names listed per kind."""
 _NONE = "none"
 _THEN = {"queued": "requeued", "elsewhere": "restarts elsewhere"}
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """*gang*: the gang concerned, or ""; *text*: the rest; *law*: the rule, or ""."""
+    """*gang*: the gang concerned, or "". *text*: the rest. *law*: the rule, or ""."""
 
     gang: str
     text: str
@@ -38,7 +35,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """*more*: how many are not named."""
+    """*more*: number of gangs not listed."""
 
     label: str
     items: tuple[Item, ...]
@@ -55,7 +52,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pool in which something differs."""
+    """A pool with changes."""
 
     pool: str
     quota: Turn
@@ -66,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """*settings*: (pool, setting, before and after).  *sentences*: who gains, and who pays.  *rests*: it is all."""
+    """*settings*: (pool, setting, before and after). *sentences*: gains, and costs. *rests*: the plan is complete."""
 
     revision: int
     settings: tuple[tuple[str, str, Turn], ...]
@@ -91,7 +88,7 @@ def told(plan: Plan) -> Told:
 
 
 def sentences(plan: Plan) -> Iterator[str]:
-    """Who gains; then who pays for it."""
+    """Yields the gains, then the costs."""
     gains = list[PlanGang](plan.starts) + [each for each in plan.spared if not each.again]
     unseen = plan.others.get("starts")
     gangs, gpus = len(gains), sum(each.gpus for each in gains)

@@ -1,7 +1,4 @@
-"""The form of a pool's settings: its fields, and the edit from what was typed.
-
-Pure.
-"""
+"""The form of a pool's settings: its fields, and the edit from the submitted values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,12 +11,12 @@ from runrig.service.commands.edits import PoolEdit
 
 PARTS = ("nominal", "borrowing_limit", "lending_limit")
 _SHARED = {"nominal": "quota"}
-"""How the parts are called in an edit."""
+"""Names of the parts in an edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """*now*: the amount as it is typed; "" if there is none."""
+    """*now*: the current amount, formatted; "" if there is none."""
 
     name: str
     now: str
@@ -34,7 +31,7 @@ class Line:
 
 
 def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
-    """The quotas of a top-level pool, and the GPUs of *flavors*, which it can use."""
+    """Returns the quotas of a top-level pool, and the GPUs of *flavors*, which it can use."""
     keys = sorted({*pool.quotas, *(FlavorResource(flavor, GPU) for flavor in flavors)})
     return [Line(key, tuple(Cell(f"{part} {key}", _now(pool, key, part)) for part in PARTS)) for key in keys]
 
@@ -46,7 +43,9 @@ def _now(pool: Pool, key: FlavorResource, part: str) -> str:
 
 
 def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> PoolEdit:
-    """Edits what differs from *pool*; a field that is not in *typed* stays.  Raises InvalidInput, whose paths are names of fields."""
+    """Returns an edit of the settings that differ from *pool*; missing fields stay. Raises InvalidInput, with field
+    names as paths.
+    """
     if pool.parent is not None:
         return _resized(pool, typed)
     problems: list[Problem] = []
@@ -79,7 +78,7 @@ def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> Poo
 
 
 def settings_now(pool: Pool) -> dict[str, str]:
-    """The settings other than amounts, as typed: "" means no cohort, or all flavors."""
+    """Returns the settings other than amounts, formatted: "" means no cohort, or all flavors."""
     return {
         "weight": str(pool.weight),
         "queueing": pool.queueing.value,
@@ -120,7 +119,7 @@ def _queueing(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> 
 
 
 def _resized(pool: Pool, typed: Mapping[str, str]) -> PoolEdit:
-    """A subpool has its quota alone: GPUs, a percentage, or ``h100=8,b200=4``."""
+    """A subpool has only a quota: GPUs, a percentage, or ``h100=8,b200=4``."""
     said = typed.get("quota", "").strip()
     return PoolEdit(quota=share(said)) if said != share_now(pool) else PoolEdit()
 
@@ -133,7 +132,7 @@ def share(said: str) -> int | str:
 
 
 def share_now(pool: Pool) -> str:
-    """The quota of a subpool as it is typed."""
+    """Returns the quota of a subpool, formatted."""
     gpus = {key.flavor: quota.nominal for key, quota in sorted(pool.quotas.items()) if key.resource == GPU}
     return (
         str(next(iter(gpus.values()), 0))
@@ -143,5 +142,5 @@ def share_now(pool: Pool) -> str:
 
 
 def mentioned(edit: PoolEdit) -> set[str]:
-    """The settings that *edit* changes."""
+    """Returns the settings that *edit* changes."""
     return {each.name for each in fields(edit) if not isinstance(getattr(edit, each.name), Keep)}

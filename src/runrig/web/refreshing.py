@@ -1,7 +1,7 @@
-"""Live pages: how often their script asks, and answers that are shared by many users.
+"""Live pages: how often their script polls, and responses shared by many users.
 
-However many tabs are open, what they ask for takes a small part of one processor: each is told how long to pause, and what all who have
-the same roles see is made once for all of them.
+All open tabs together use a small part of one processor. Each response includes the pause until the next, and what all users with
+the same roles see is rendered once.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from fastapi import Request, Response
 from runrig.domain.access import Grant, Identity
 
 HEADER = "x-page-refresh"
-"""The script asks with it.  The answer has what is live on the page, and nothing about the person who asks."""
+"""Sent by the script. The response has the live parts of the page, and nothing about the user."""
 PAUSE = "x-page-pause"
-"""In the answer: seconds until the script may ask again."""
+"""In the response: seconds until the script may poll again."""
 LEAST_S, MOST_S = 2.0, 30.0
 PART = 0.015
-"""Of a processor, for the requests of all tabs together; as much again for what is made for all who have the same roles."""
+"""Share of a processor for the requests of all tabs, and again as much for shared responses."""
 REQUEST_S = 0.0015
-"""Fixed cost of a request, without its content."""
+"""Fixed cost of a request in seconds, without its content."""
 MOST_KEPT = 50
 
 
@@ -34,19 +34,19 @@ def is_refresh(request: Request) -> bool:
 
 
 def pause_s(streams: int, cost_s: float) -> float:
-    """How long each of *streams* tabs pauses after an answer that took *cost_s* of a processor."""
+    """Returns how long each of *streams* tabs pauses after a response that took *cost_s* seconds of a processor."""
     return min(MOST_S, max(LEAST_S, streams * (REQUEST_S + cost_s) / PART))
 
 
 def own_pause_s(request: Request) -> float:
-    """The same after an answer that was made for this request alone, in the thread that is making it."""
+    """The same for a response rendered only for this request, in the current thread."""
     cost_s = time.thread_time() - getattr(request.state, "began", time.thread_time())
     return pause_s(request.app.state.hub.streams, cost_s)
 
 
 @dataclass
 class _Answer:
-    """*good_until*: afterwards it is created again."""
+    """*good_until*: after that it is rendered again."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     body: bytes = b""
@@ -55,13 +55,13 @@ class _Answer:
 
 
 _Key = tuple[str, bytes, frozenset[Grant], bool]
-"""Path, query, roles, and whether the browser reads gzip."""
+"""Path, query, roles, and whether the browser accepts gzip."""
 
 
 class Refreshes:
-    """Answers to scripts, shared by who has the same roles.  All but the making happens in the event loop.
+    """Responses to scripts, shared by users with the same roles. Everything except rendering runs in the event loop.
 
-    *streams*: how many tabs are live.
+    *streams*: number of live tabs.
     """
 
     def __init__(self, streams: Callable[[], int]) -> None:
@@ -71,10 +71,11 @@ class Refreshes:
         """Number of shared answers created so far."""
 
     async def answer(self, request: Request, make: Callable[[], Response]) -> Response:
-        """What *make* returns, in a thread.  A script gets what was made for somebody with the same roles, if that is new enough.
+        """Returns the result of *make*, run in a thread. A script gets a recent response for the same roles, if there
+        is one.
 
-        What *make* puts into an answer to a script may depend on the address and on roles alone; where it depends on the person too,
-        it sets `request.state.personal`, and the answer is not shared.
+        *make* must depend only on the address and roles. If it depends on the user, it sets `request.state.personal`,
+        and the response is not shared.
         """
         if not is_refresh(request):
             return await to_thread.run_sync(make)
@@ -99,7 +100,7 @@ class Refreshes:
         return found
 
     async def _make(self, kept: _Answer, request: Request, make: Callable[[], Response]) -> Response | None:
-        """Brings *kept* up to date, or returns an answer that is not to be shared."""
+        """Updates *kept*, or returns a response that must not be shared."""
 
         def timed() -> tuple[Response, float]:
             began = time.thread_time()
@@ -115,7 +116,7 @@ class Refreshes:
 
 
 def shared(draw: Callable[..., Response]) -> Callable[..., Awaitable[Response]]:
-    """For a route that draws a page of the parameter *request*: scripts that refresh it are answered as `Refreshes.answer` has it."""
+    """Decorates a route that renders a page for *request*: refreshes by script go through `Refreshes.answer`."""
 
     @wraps(draw)
     async def answer(**asked: Any) -> Response:

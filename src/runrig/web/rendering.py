@@ -1,4 +1,4 @@
-"""Templates to answers, with the headers that a page has."""
+"""Renders templates to responses with the headers of a page."""
 
 import re
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""Nothing from elsewhere, nothing inline, no script that writes HTML."""
+"""Nothing from other sites, nothing inline, no script that writes HTML."""
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with none at all a browser sends forms with the Origin null, which the guard refuses
+    "Referrer-Policy": "same-origin",  # With no-referrer, browsers would send forms with the Origin null, which the guard refuses.
     "Vary": "Accept-Encoding, Cookie",
 }
 _SMALL = 1_000
-"""Bytes that are not worth to be zipped."""
+"""Bytes below which compression is not worthwhile."""
 
 
 def html(request: Request, template: str, *, status: int = 200, secret: bool = False, **values: Any) -> Response:
@@ -64,7 +64,7 @@ _FILTERS = re.compile(r'<form class="filters"[^>]*>')
 
 
 def _at_that_time(text: str, revision: int) -> str:
-    """A page of an earlier time, whose links lead to pages of the same time."""
+    """Makes the links of a page about the past lead to pages of the same time."""
     text = _LINK.sub(
         lambda link: f'{link[1]}{f"{link[2]}&amp;" if link[2] else "?"}at={revision}{link[3] or ""}"', text
     )
@@ -90,7 +90,7 @@ def moment(at: float | datetime | None) -> str:
 
 
 def stamp(at: float) -> str:
-    """As an address has it."""
+    """As in an address."""
     return f"{datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat()}Z"
 
 
@@ -105,7 +105,7 @@ def number(value: int) -> str:
 
 
 def setting(value: Any, resource: str | None) -> str:
-    """A field of a pool, before or after an edit: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" for what has nothing in it."""
+    """Formats a field of a pool, before or after an edit: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" if empty."""
     if resource is not None and isinstance(value, int):
         return format_quantity(resource.rpartition("/")[2], value)
     if isinstance(value, tuple):
@@ -117,12 +117,12 @@ def setting(value: Any, resource: str | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Output of a task without what is not to be drawn."""
+    """Returns task output without control characters."""
     return "".join(each for each in text if each.isprintable() or each in "\n\t")
 
 
 def told(it: Workflow) -> str:
-    """Where its time went."""
+    """Describes how it spent its time."""
     times = it.times
     passed = times.total_s - (times.since - it.submit_time).total_seconds()
     return times_in_words(asdict(times), passed if times.now == "waited" else None)
@@ -134,7 +134,7 @@ def many(count: int, one: str, several: str | None = None) -> str:
 
 
 def commands(text: str) -> Markup:
-    """*text* with the parts in backticks as code."""
+    """Returns *text* with the parts in backticks as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -142,7 +142,7 @@ def commands(text: str) -> Markup:
 
 
 def kind_of(status: str) -> str:
-    """A class for a status of a workflow, a group or a task.  Taken: the cluster or a drain ended it, not the work itself."""
+    """Returns a class for a status. Taken: the cluster or a drain ended it, through no fault of its own."""
     if status in ("PENDING", "WAITING", "SCHEDULING"):
         return "waits"
     if status in ("RUNNING", "INITIALIZING"):

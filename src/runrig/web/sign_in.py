@@ -1,6 +1,6 @@
 """Sign-in with the identity provider: a link sends the browser there, and it returns with a code.
 
-A cookie of its own binds both ways: browsers send it although another site sent them back (`SameSite=Lax`).
+A separate cookie connects both requests: browsers send it although another site redirected them (`SameSite=Lax`).
 """
 
 from typing import Annotated
@@ -21,11 +21,11 @@ from runrig.web.rendering import html
 
 router = APIRouter(route_class=Route, include_in_schema=False)
 answers = APIRouter(include_in_schema=False)
-"""Routes that take whatever else a provider adds to its answer."""
+"""Routes that accept additional parameters of an identity provider."""
 
 BACK = "/login/oidc/return"
 LONGEST_NEXT = 1000
-"""Characters.  The overview is shown in place of a longer address."""
+"""Maximum characters. A longer address is replaced by the overview."""
 
 
 @router.get("/login/oidc", dependencies=[OPEN])
@@ -40,7 +40,7 @@ def begin_sign_in(request: Asked, service: Serving, next: Annotated[str, Query()
 
 @answers.get(BACK, dependencies=[OPEN])
 def end_sign_in(request: Request) -> Response:
-    """A page that redirects by itself, because browsers withhold session cookies from requests that another site caused."""
+    """A page that redirects itself, because browsers withhold session cookies from requests caused by another site."""
     service: Service = request.app.state.service
     kept, _, place = request.cookies.get(_name(request), "").rpartition(".")
     next = inside(_text(place))
@@ -65,7 +65,7 @@ def _ways(service: Service) -> InBrowsers:
 
 
 def _own(request: Request) -> str:
-    """The address of this server, as browsers reach it."""
+    """Returns the address of this server, as browsers see it."""
     return f"{request.app.state.scheme}://{request.headers['host'].lower()}"
 
 

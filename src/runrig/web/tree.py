@@ -1,7 +1,4 @@
-"""The quota tree as rows of a table, and the numbers above it.
-
-Pure.
-"""
+"""The quota tree as table rows, and the totals above it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +13,9 @@ from runrig.web.drawings import Share
 
 @dataclass(frozen=True, slots=True)
 class TreeRow:
-    """*depth*: 0 for what hangs under the root.  *waits*: gangs of it and of all pools below.
+    """*depth*: 0 below the root. *waits*: its pending gangs, including those of all pools below.
 
-    *note*: what is special about it, in words; "" if nothing is.
+    *note*: anything special about it; "" if nothing.
     """
 
     name: str
@@ -30,7 +27,7 @@ class TreeRow:
 
     @property
     def shown(self) -> str:
-        """A subpool without its parent's name."""
+        """Returns the name of a subpool without its parent's."""
         return self.name.partition("--")[2] or self.name
 
     @property
@@ -50,7 +47,7 @@ class TreeRow:
 
 
 def rows_of(tree: QuotaTree, waits: Mapping[str, int]) -> tuple[TreeRow, ...]:
-    """In the order of the tree, cohorts before pools.  *waits*: gangs by pool."""
+    """In tree order, cohorts before pools. *waits*: gangs by pool."""
     below: dict[tuple[str | None, str], list[Cohort]] = {}
     for view in tree.nodes:
         below.setdefault((view.parent_kind, view.parent or ""), []).append(view)
@@ -91,7 +88,7 @@ def _note(view: Cohort) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """GPUs, but for *gangs*, which wait, and *nodes*.  *free*: on nodes that take new pods; *closed*: nodes that take none."""
+    """GPUs, except *gangs*, which are pending, and *nodes*. *free*: on nodes that accept new pods. *closed*: nodes that do not."""
 
     gpus: int
     free: int

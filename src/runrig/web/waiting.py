@@ -1,7 +1,7 @@
-"""Everything that waits, pool by pool, with the first blocker of each.
+"""Pending workflows by pool, with the first blocker of each.
 
-To find out why costs the engine work, so a thread does that, one pool after the other, and pages show what is known: they wait for it
-a moment at most.
+Finding the reasons costs the engine work. So a thread does that pool by pool, and pages show what is known, after a
+short wait at most.
 """
 
 import logging
@@ -20,12 +20,12 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 
 FIRST_S, WAIT_S = 2.0, 0.25
-"""How long a page waits for new and for outdated reasons."""
+"""Seconds that a page waits for new and for outdated reasons."""
 REST = 3.0
-"""So many times as long as an answer took, and at most LONGEST_REST_S, the thread rests: without a mirror others need the interpreter."""
+"""The thread pauses this many times as long as an answer took, up to LONGEST_REST_S, because others need the interpreter."""
 LONGEST_REST_S = 1.0
 OLD_S = 60.0
-"""Older answers are no longer shown."""
+"""Seconds after which answers are no longer shown."""
 MOST_KEPT = 2_000
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One blocker of a pool, and who waits for it.  *age_s*: of what was found out before the last change; 0 if it is up to date."""
+    """One blocker of a pool, and its pending workflows. *age_s*: seconds since the reasons were outdated; 0 if current."""
 
     pool: str
     held: Held
@@ -45,7 +45,7 @@ class Card:
 
     @property
     def part(self) -> int:
-        """How much of the need is available, in hundredths."""
+        """Returns the available part of the need, in percent."""
         reason = self.held.reason
         return 0 if reason.need <= 0 else max(0, min(100, 100 * reason.have // reason.need))
 
@@ -55,7 +55,7 @@ class Card:
 
 
 class _Known(NamedTuple):
-    """*found* None: the pool is gone.  *revision*: the last that was stored when it was asked for, *at*: when that was."""
+    """*found* None: the pool was deleted. *revision*: the last commit when it was requested, *at*: time of the request."""
 
     found: PoolWhy | None
     revision: int
@@ -64,14 +64,14 @@ class _Known(NamedTuple):
 
 class Explains(Protocol):
     def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
-        """None: the pool is gone by now, or nobody knows yet."""
+        """Returns None if the pool was deleted, or nothing is known yet."""
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the cards of *pools*, in their order, the most frequent blocker of each first; of what is not known yet, none."""
+        """Returns the cards of *pools*, in order, the most frequent blocker of each first; unknown ones are left out."""
 
 
 class ReasonsThen:
-    """Answers of an earlier time, each when it is asked for."""
+    """Answers for an earlier time, computed on demand."""
 
     def __init__(self, then: Then) -> None:
         self._then = then
@@ -92,11 +92,11 @@ def _asked(views: Service | Then, pool: str, visibility: Visibility) -> PoolWhy 
 
 
 _Key = tuple[str, tuple[str, ...] | None]
-"""A pool, and the top-level pools that are seen; None: all."""
+"""A pool, and the visible top-level pools; None: all."""
 
 
 class Reasons:
-    """Answers are shared by all who see as much.  Its thread ends when there is nothing left to ask.  Thread-safe."""
+    """Answers are shared by users with the same visibility. Its thread ends when there is nothing to compute. Thread-safe."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -106,12 +106,12 @@ class Reasons:
         self._at_work = False
 
     def of(self, pool: str, visibility: Visibility) -> PoolWhy | None:
-        """None: the pool is gone by now, or nobody knows yet."""
+        """Returns None if the pool was deleted, or nothing is known yet."""
         (known,) = self._known([pool], visibility)
         return None if known is None else known.found
 
     def cards(self, pools: Sequence[str], visibility: Visibility) -> list[Card]:
-        """Returns the cards of *pools*, in their order, the most frequent blocker of each first; of what is not known yet, none."""
+        """Returns the cards of *pools*, in order, the most frequent blocker of each first; unknown ones are left out."""
         found = zip(pools, self._known(pools, visibility), strict=True)
         return [
             Card(pool, held, self._age_s(known))
@@ -155,7 +155,7 @@ class Reasons:
             began, revision = time.monotonic(), self._service.stored
             try:
                 known = _asked(self._service, key[0], visibility)
-            except Exception as error:  # noqa: BLE001 - pages show what was known before, and ask again
+            except Exception as error:  # noqa: BLE001 - pages keep showing the old answer, and it is retried
                 level = logging.DEBUG if isinstance(error, RunrigError) else logging.ERROR
                 _log.log(level, "event=reasons_failed pool=%s", key[0], exc_info=error)
             else:

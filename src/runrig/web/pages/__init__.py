@@ -1,1 +1,1 @@
-"""The pages, each with its route.  All of them work without script."""
+"""The pages and their routes. All of them work without script."""

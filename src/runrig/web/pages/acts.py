@@ -1,4 +1,4 @@
-"""Forms of workflows: submit, submit again, restart, cancel, hold, release, move, reprioritise.  Each asks first."""
+"""Forms of workflows: submit, submit again, restart, cancel, hold, release, move, reprioritise. Each asks for confirmation."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -36,7 +36,7 @@ _ON_NODES = ("INITIALIZING", "RUNNING")
 
 
 def acts_on(shown: Workflow, *, whole: bool, has_file: bool) -> list[tuple[str, str]]:
-    """Lists the acts on a workflow that the user is allowed to do, as (address, words).  *whole*: the user may change it."""
+    """Returns the allowed actions on a workflow as (address, label). *whole*: the user can change it."""
     if not whole:
         return []
     address = workflow_address(shown.id)
@@ -103,7 +103,7 @@ def _submission_of(fields: Fields, asker: Asker, key: str | None = None) -> Subm
 
 
 def _pairs(fields: Fields, name: str) -> tuple[str, ...]:
-    """The lines of a field, each NAME=VALUE.  Raises InvalidInput."""
+    """Returns the lines of a field, each NAME=VALUE. Raises InvalidInput."""
     lines = [line.strip() for line in fields.get(name, "").splitlines()]
     for line in lines:
         if line and not line.partition("=")[1]:
@@ -128,7 +128,7 @@ def check_pool(asker: Asker, fields: Fields) -> None:
 
 
 def _verdict(service: Service, asker: Asker, check: Callable[[], WorkflowSubmitted]) -> Look:
-    """Answers as `runrig workflow submit --dry-run` does."""
+    """Answers like `runrig workflow submit --dry-run`."""
 
     def found() -> Mapping[str, Any]:
         accepted = check()
@@ -150,7 +150,7 @@ def _submission(
     file: str = "",
     **more: Any,
 ) -> Response:
-    """*of*: the workflow that is submitted again, with *file*; None: what is typed is.  *accepted*, *verdict*: what was looked at."""
+    """*of*: the workflow to submit again with *file*; None: a new one. *accepted*, *verdict*: from the preview."""
     pools = asker.submits_to()
     default = of.pool if of is not None else service.access.profile(asker.identity.user).default_of(pools)
     typed = {"pool": default or "", "priority": of.priority if of else ""} | dict.fromkeys(_TYPED, "") | dict(fields)
@@ -247,7 +247,7 @@ def _cancel(request: Request, service: Service, asker: Asker, id: str, fields: F
 
 
 def stops(of: Workflow) -> Mapping[str, int]:
-    """Counts what ends if it is cancelled now: *pods* that hold *gpus* on *nodes*, and *groups* that have not started."""
+    """Counts what cancelling would end now: *pods* using *gpus* on *nodes*, and *groups* that have not started."""
     tasks = [each for group in of.groups for each in group.tasks if each.start_time and not each.end_time]
     return {
         "pods": len(tasks),
@@ -297,7 +297,7 @@ async def reassign(request: Asked, service: Serving, asker: Asking, id: str) -> 
     user = asker.identity.user
 
     def wanted() -> dict[str, Any]:
-        """The pool is asked about only if it is another one: who owns a workflow need not be let into its pool any more."""
+        """Includes the pool only if it changes, because the owner may no longer have access to the current one."""
         pool = fields.get("pool")
         if pool == shown_workflow(service, asker, id).pool:
             pool = None

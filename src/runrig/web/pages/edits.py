@@ -1,4 +1,4 @@
-"""Edits of pools, each previewed by a plan, and what-if questions about another quota."""
+"""Edits of pools, each previewed by a plan, and what-if questions about quota."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ _DELETE = [needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission
 
 
 def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
-    """Lists the acts on a pool that the user is allowed to do, as (address, words)."""
+    """Returns the allowed actions on a pool as (address, label)."""
     pool, about = view.pool, About(view.pool.name)
     if pool.state is not PoolState.ACTIVE:
         return []
@@ -49,7 +49,7 @@ def acts_on(view: PoolView, asker: Asker) -> list[tuple[str, str]]:
 
 
 def may_promise(asker: Asker, name: str) -> bool:
-    """Whether the user may change, and therefore preview, the pool's quota."""
+    """Returns True if the user can change, and so preview, the pool's quota."""
     about = About(name)
     if not asker.may(Permission.CHANGE_POOL, about):
         return False
@@ -71,7 +71,7 @@ def _shown(
     plan: Told | None = None,
     **values: Any,
 ) -> Response:
-    """*error* Changed: it names who changed the pool, and the form shows the current values."""
+    """*error* Changed: the form names who changed the pool and shows the current values."""
     if isinstance(error, Changed):
         error = Changed(_changed(service, view.pool.name))
     more = values | {"it": view.pool, "tag": tag_of(view.pool), "plan": plan}
@@ -79,7 +79,7 @@ def _shown(
 
 
 def _changed(service: Service, name: str) -> str:
-    own = None if SUBPOOL_DELIMITER in name else name  # not what was changed of its subpools
+    own = None if SUBPOOL_DELIMITER in name else name  # Not changes of its subpools.
     newest = service.history.changes(name, HistoryQuery(subpool=own, limit=1)).entries
     by = "".join(f" by {each.by} at {moment(each.time)} UTC" for each in newest)
     return f"pool {name} was changed{by}, after you opened it. Check the current values and preview again"
@@ -143,7 +143,7 @@ def _edit(request: Request, service: Service, asker: Asker, name: str, fields: F
 
 
 def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:
-    """The cohorts that the pool can be in: those that the asker sees, and its own."""
+    """Returns the cohorts that the pool can join: those that the user sees, and its own."""
     seen = {each.name for each in service.queries.cohorts(asker.visibility)}
     return sorted(seen | ({view.pool.cohort} if view.pool.cohort else set()))
 
@@ -194,7 +194,7 @@ def _subpool(request: Request, service: Service, asker: Asker, name: str, fields
 
 @form(router, "/pool/{name}/delete", dependencies=_DELETE)
 async def delete(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    """The form is opened with its plan: there is nothing to type."""
+    """Opens with its plan, since there is nothing to fill in."""
     fields, user = await sent(request), asker.identity.user
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
     parent = name.partition(SUBPOOL_DELIMITER)[0]
@@ -224,7 +224,7 @@ async def what_if(
     quota: Annotated[str, Query(max_length=20)] = "",
     flavor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
-    """To ask takes the same right as the edit itself.  A client that leaves ends the work."""
+    """Requires the same permission as the edit. Stops working when the client disconnects."""
     await run_in_threadpool(check_promise, asker, name, {"quota"})
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
     slider = slider_of(view, flavor, quota)
@@ -244,7 +244,7 @@ async def what_if(
 
 
 def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, Any]:
-    """The slider of a guarantee of GPUs.  *asked*: whether *quota* is a number that may be asked."""
+    """Returns the slider of a GPU guarantee. *asked*: whether *quota* is a valid number for it."""
     there = gpus_of(view.pool.quotas)
     flavors = (
         [each.name for each in view.flavors if each.name in there]

@@ -1,4 +1,4 @@
-"""The map of the cluster: what is shown of it is its address."""
+"""The map of the cluster. Its address determines what it shows."""
 
 from typing import Annotated, Literal
 
@@ -82,7 +82,7 @@ def _path(board: Board, text: str) -> Path:
 
 
 def _fits(views: Views, board: Board, size: str, visibility: Visibility) -> dict[Path, GangsThatFit]:
-    """By domain; () is all nodes together.  Of pools with other keys than the map nothing is said."""
+    """By domain; () means all nodes. Ignores pools with keys other than the map's."""
     maps = views.topology.maps(MapQuery(size=parse_size(size), holders=0), visibility).maps
     found = [each.all for each in maps if tuple(key.key for key in each.keys) == board.levels]
     return fits_of(found[0]) if found else {}

@@ -1,4 +1,4 @@
-"""Who is signed in: roles, tokens, and the way out."""
+"""The signed-in user: roles, tokens, logout."""
 
 from fastapi import APIRouter, Response
 

@@ -1,4 +1,4 @@
-"""A node, and how it is closed, opened and emptied."""
+"""A node, and its cordon, uncordon and drain forms."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -51,7 +51,7 @@ def node(request: Asked, service: Serving, asker: Asking, name: str, at: At = ""
 
 
 def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[str, str]]:
-    """Lists the acts on a node that the user is allowed to do, as (address, words)."""
+    """Returns the allowed actions on a node as (address, label)."""
     if not asker.may(Permission.CHANGE_CLUSTER):
         return []
     cordoned = node.cordoned
@@ -62,7 +62,7 @@ def acts_on(node: Node, work: Sequence[NodeWork], asker: Asker) -> list[tuple[st
 
 
 def closed(node: Node, work: Sequence[NodeWork]) -> str:
-    """Lists what still has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
+    """Returns what has to finish before a cordoned node is empty; "" if runrig did not cordon it."""
     if not node.cordoned:
         return ""
     stopping = sum(each.stops for each in work)
@@ -106,7 +106,7 @@ async def _marked(request: Request, service: Service, asker: Asker, name: str, h
 
 @form(router, "/node/{name}/drain", dependencies=_CHANGE)
 async def drain(request: Asked, service: Serving, asker: Asking, name: str) -> Response:
-    """The form is opened with the plan of a drain that is not forced."""
+    """Opens with the plan of a drain without force."""
     fields, user = await sent(request), asker.identity.user
     force = bool(fields.get("force"))
     return await answered(

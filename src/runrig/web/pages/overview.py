@@ -1,4 +1,4 @@
-"""The overview: numbers, the quota tree, the map, what happened lately, and why what waits does."""
+"""The overview: figures, quota tree, map, latest events, and why workflows are waiting."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ router = APIRouter(route_class=Route, include_in_schema=False)
 LATELY = 14
 """Events on the overview."""
 LOOKED_BACK = 400
-"""Revisions in which they are looked for."""
+"""Revisions searched for them."""
 MOST_POOLS = 6
 """Number of pools whose reasons the overview shows: those with the most pending work."""
 MOST_CARDS = 8
@@ -74,19 +74,19 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
 
 
 def _lives(views: Views, visibility: Visibility) -> bool:
-    """Whether any work uses no GPUs and is not queued, because it is on hold or needs none."""
+    """Returns True if there is work outside the queue that uses no GPUs: on hold, or without GPU requests."""
     found, _ = views.workflow_queries.workflows(WorkflowQuery(statuses=("PENDING", "RUNNING"), limit=1), visibility)
     return bool(found)
 
 
 def _first_pool(service: Service, asker: Asker) -> str:
-    """The pool for a first workflow; "" if there is none that takes it."""
+    """Returns the pool for a first workflow; "" if none accepts it."""
     pools = asker.submits_to()
     return service.access.profile(asker.identity.user).default_of(pools) or (pools or [""])[0]
 
 
 def lately(views: Views, visibility: Visibility) -> list[Line]:
-    """The latest events that are seen, newest first."""
+    """Returns the latest visible events, newest first."""
     if isinstance(views, Then):
         told = views.told(LOOKED_BACK, _SMALL, visibility)
     else:
@@ -95,7 +95,7 @@ def lately(views: Views, visibility: Visibility) -> list[Line]:
 
 
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:
-    """Gives a colour to each top-level pool in *views*."""
+    """Returns a colour for each top-level pool in *views*."""
     nodes = views.queries.quota_tree(visibility).nodes
     return colours_of(service, [node.name for node in nodes if node.kind == "pool"], visibility)
 

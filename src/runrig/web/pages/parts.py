@@ -1,4 +1,4 @@
-"""Values that routes of pages take from a request."""
+"""Values that page routes take from a request."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -23,6 +23,6 @@ Explaining = Annotated[Reasons, Found(_reasons)]
 
 
 def colours_of(service: Service, shown: Sequence[str], visibility: Visibility) -> Mapping[str, str]:
-    """A class for each top-level pool of *shown*: the same on every page, and of every time."""
+    """Returns a class for each top-level pool of *shown*, the same on every page and at all times."""
     shades = colours(service.queries.pool_names(visibility))
     return {top: shades[top] for top in (name.partition(SUBPOOL_DELIMITER)[0] for name in shown)}

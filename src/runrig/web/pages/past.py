@@ -1,6 +1,6 @@
-"""Pages of an earlier time: what `at` in their address means, and where they lead.
+"""Pages of an earlier time: the parameter `at`, and navigation in time.
 
-Without script there are a field for a time and links to the decision before and after; with script a slider (`time.js`).
+Without script there are a time field and links to the previous and next decision; with script a slider (`time.js`).
 """
 
 import re
@@ -31,7 +31,7 @@ from runrig.web.waiting import Explains, Reasons, ReasonsThen
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 Views = Service | Then
-"""Who answers: the service for now, or the same questions as of then."""
+"""Answers the queries: the service for now, or the state at an earlier time."""
 
 At = Annotated[str, Query(max_length=64, description="Time (RFC 3339) or revision. Default: now")]
 MOST_POINTS = 500
@@ -41,9 +41,10 @@ _BEHIND_A_TIME = re.compile(r"(T[0-9:.]+) (?=[0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Where a page stands in time.  *moment* None: now.  *back*, *forward*, *now*: addresses of the same page; None: there is none.
+    """The time navigation of a page. *moment* None: now. *back*, *forward*, *now*: addresses of the same page; None:
+    not available.
 
-    *kept*: the other parts of its address, which a form has to send along.
+    *kept*: other parameters of its address, which a form has to send.
     """
 
     span: Span
@@ -55,7 +56,7 @@ class Bar:
 
 
 class NoTime(UnknownParameter):
-    """*at* is not a time, or has no history."""
+    """*at* is invalid, or has no history."""
 
 
 def moment_of(service: Service, at: str) -> Moment:
@@ -70,7 +71,7 @@ def _read(at: str) -> int | float:
     if _DIGITS.fullmatch(at):
         return int(at)
     try:
-        found = datetime.fromisoformat(_BEHIND_A_TIME.sub(r"\1+", at))  # a form sends a + as a space
+        found = datetime.fromisoformat(_BEHIND_A_TIME.sub(r"\1+", at))  # A form sends a + as a space.
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         raise InvalidInput.one(
@@ -80,7 +81,7 @@ def _read(at: str) -> int | float:
 
 @contextmanager
 def looking(request: Request, service: Service, at: str) -> Iterator[tuple[Views, Bar | None]]:
-    """Who answers the questions of a page, and the bar on it; None: nothing is kept of the past yet, or a script refreshes the page."""
+    """Yields what answers the queries of a page, and its time bar; None if there is no history, or a script refreshes the page."""
     if not at:
         request.state.revision, request.state.began = service.stored, time.thread_time()
         yield service, None if is_refresh(request) else _bar(request, service, None)
@@ -108,7 +109,7 @@ def _bar(request: Request, service: Service, moment: Moment | None) -> Bar | Non
 
 
 def reasons_of(views: Views, reasons: Reasons) -> Explains:
-    """*reasons*, which a thread finds out, or those of then."""
+    """Returns *reasons*, computed by a thread, or those of the earlier time."""
     return ReasonsThen(views) if isinstance(views, Then) else reasons
 
 
@@ -120,7 +121,7 @@ def get_series(
     end: Annotated[float, Query(alias="to")] = float("inf"),
     points: Annotated[int, Query(ge=2, le=MOST_POINTS)] = 100,
 ) -> Response:
-    """*points*: [time, GPUs of HIGH and NORMAL, of LOW, asked by what waits].  *preempted*: [time, gangs]."""
+    """*points*: [time, GPUs of HIGH and NORMAL, of LOW, requested by pending gangs]. *preempted*: [time, gangs]."""
     series = service.past.series(begin, end, points)
     found = {"points": series.points, "preempted": series.preempted}
     return answer(request, as_json(found).encode(), "application/json")

@@ -36,10 +36,10 @@ from runrig.web.rendering import html, kind_of, printable
 router = APIRouter(route_class=Route, include_in_schema=False)
 
 MOST_EVENTS = 500
-"""The latest ones; all of them are in the log."""
+"""The latest ones; the log has all of them."""
 MOST_TASKS = 100
 LAST_LINES = 200
-"""The lines of output on the page."""
+"""Lines of output on the page."""
 LARGEST_OUTPUT = 256 * 1024
 """Bytes on the page."""
 TIERS = {
@@ -107,7 +107,7 @@ def workflow(
 def _seen(
     views: Views, id: str, visibility: Visibility
 ) -> tuple[Workflow, WorkflowWhy, tuple[Event | ClusterEvent, ...]]:
-    """The workflow, its why, and its events."""
+    """Returns the workflow, its reasons, and its events."""
     shown = views.workflow_queries.workflow(id, visibility)
     if isinstance(views, Then):
         views.bring([shown.id])
@@ -122,7 +122,7 @@ def _box(group: TaskGroup) -> Box:
 
 
 def details(reason: Reason) -> list[str]:
-    """Details of a reason: who uses the missing resource, and the domains that come closest."""
+    """Returns details of a reason: users of the missing resource, and the closest domains."""
     kind = str(reason.resource).rpartition("/")[2]
     found = []
     for part in Part:
@@ -135,7 +135,7 @@ def details(reason: Reason) -> list[str]:
 
 
 def _foreseen(request: Asked, service: Service, asker: Asking, id: str, search: str) -> WorkflowChanges | str:
-    """A sentence where there is no answer in time."""
+    """Returns a sentence if there is no answer in time."""
     try:
         others, leaving = search == "all", leaving_of(request)
         return service.change_queries.would_start(id, asker.identity, others=others, depth=1, leaving=leaving)
@@ -155,7 +155,7 @@ def _file(service: Service, id: str, *, whole: bool) -> str | None:
 
 
 def output_of(service: Service, id: str, task: str) -> str:
-    """The last lines; "" if there are none."""
+    """Returns the last lines; "" if there are none."""
     try:
         attempts = service.workflow_queries.attempts(id, task=task or None)
     except NotFound:
@@ -170,6 +170,6 @@ def output_of(service: Service, id: str, task: str) -> str:
 
 @router.get("/page/output/{id}", dependencies=_READ)
 def follow_output(service: Serving, stays: Staying, id: str, task: Annotated[str, Query()] = "") -> Response:
-    """The same, and what comes, until the tasks have ended, or the asker may no longer read them."""
+    """Streams the same and later output until the tasks finish or the user loses permission to read it."""
     wanted = logs.LogRequest(id, task or None, last_lines=LAST_LINES, follow=True)
     return StreamingResponse(logs.stream(service, wanted, stays), media_type="text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""The list of workflows, as `runrig workflow list` filters it, but that a pool brings its subpools: the filters are the address."""
+"""The list of workflows, filtered by its address like `runrig workflow list`, except that a pool includes its subpools."""
 
 from dataclasses import replace
 from typing import Annotated
