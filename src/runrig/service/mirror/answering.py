@@ -1,6 +1,6 @@
-"""The process of the mirror: answers one question after the other, and forks a branch for each that changes the state.
+"""The mirror's process: answers questions one at a time, and forks a branch for each that changes the state.
 
-A question comes with a connection of its own, on which its answer goes back.  Who hangs up ends the branch that works for it.
+Each question has its own connection, which also carries the answer. Hanging up ends the branch that works on it.
 """
 
 import os
@@ -20,17 +20,18 @@ from runrig.service.mirror.replica import Replica
 T = TypeVar("T")
 
 Call = tuple[Callable[..., T], tuple[Any, ...]]
-"""A function of a state, known by its name in a module, and its other arguments."""
+"""A function of a state, identified by module and name, and its other arguments."""
 
 READY = b"ready"
 KEEPS_UP_S = 1.0
-"""How often the replica catches up while nobody asks."""
+"""Seconds between updates of the replica while no question arrives."""
 LOOKS = 100
-"""How many gangs are looked at before somebody who asks has his turn: some 30 ms."""
+"""Gangs evaluated before the next question gets its turn: about 30 ms."""
 
 
 class Question(NamedTuple, Generic[T]):
-    """*ask*: a pure function of a state and *args*, known by its name in a module.  *at_least*: the oldest revision it may be about.
+    """*ask*: a pure function of a state and *args*, identified by module and name. *at_least*: the oldest acceptable
+    revision.
 
     *branch*: it changes the state.
     """
@@ -42,7 +43,7 @@ class Question(NamedTuple, Generic[T]):
 
 
 class Answer(NamedTuple, Generic[T]):
-    """*value*: of *revision*; with a *fault*, how the function failed, there is none."""
+    """*value*: as of *revision*; None after a *fault*, which describes how the function failed."""
 
     value: T | None
     revision: int
@@ -50,17 +51,19 @@ class Answer(NamedTuple, Generic[T]):
 
 
 class Answering:
-    """*door*: questions come through it, one descriptor each, until its other end is closed."""
+    """*door*: receives questions, one descriptor each, until the other end is closed."""
 
     def __init__(self, door: socket.socket, replica: Replica) -> None:
         self._door = door
         self._replica = replica
         self._selector = selectors.DefaultSelector()
         self._selector.register(door, selectors.EVENT_READ)
-        self._branches: dict[int, tuple[int, Connection]] = {}  # by descriptor of the process: its number, who asked
+        self._branches: dict[
+            int, tuple[int, Connection]
+        ] = {}  # Descriptor of the process → (its pid, the asker's connection).
 
     def run(self) -> None:
-        """Returns when the server has gone.  Raises what the store raises."""
+        """Returns when the server has ended. Raises what the store raises."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._replica.catch_up()
         with suppress(BrokenPipeError):
@@ -86,10 +89,10 @@ class Answering:
             self._replica.settle(LOOKS)
 
     def _take(self) -> bool:
-        """Takes a question; False if no more will come."""
+        """Receives a question; returns False if no more will come."""
         try:
             _, descriptors, *_ = socket.recv_fds(self._door, len(READY), 1)
-        except ConnectionResetError:  # the server stopped before it read that we are ready
+        except ConnectionResetError:  # The server stopped before it read the ready message.
             return False
         if not descriptors:
             return False
@@ -115,7 +118,7 @@ class Answering:
         number = os.fork()
         if number == 0:
             try:
-                os.setpgid(0, 0)  # to be ended with the branches that it makes
+                os.setpgid(0, 0)  # So that it can be killed together with its own branches.
                 self._hang_up_others()
                 asker.send(answer(self._replica.state, question))
             finally:
@@ -126,13 +129,13 @@ class Answering:
         self._selector.register(asker, selectors.EVENT_READ, process)
 
     def _hang_up_others(self) -> None:
-        """In a branch: nobody waits for its copies of what the mirror has open."""
+        """Closes a branch's copies of the mirror's other descriptors."""
         self._door.close()
         for _, asker in self._branches.values():
             asker.close()
 
     def _kill(self, process: int) -> None:
-        """Its asker has hung up.  The end of the process comes as any other."""
+        """Kills a branch whose asker hung up. Its end is handled like any other."""
         number, asker = self._branches[process]
         self._selector.unregister(asker)
         _end(number)
@@ -152,14 +155,14 @@ class Answering:
 
 
 def _end(branch: int) -> None:
-    """Kills *branch* and those that it made; it may have no group yet."""
+    """Kills *branch* and its own branches; it may not have a process group yet."""
     os.kill(branch, signal.SIGKILL)
     with suppress(ProcessLookupError):
         os.killpg(branch, signal.SIGKILL)
 
 
 def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
-    """Returns what each of *calls* finds in a *state* of its own: all but the last in another process.  Only a branch may do this."""
+    """Returns the result of each of *calls* in its own *state*, all but the last in another process. Only for branches."""
     pipes = []
     for call in calls[:-1]:
         ours, theirs = Pipe(duplex=False)
@@ -178,8 +181,8 @@ def in_branches(state: State, calls: Sequence[Call[T]]) -> list[T]:
 
 
 def answer(state: State, question: Question[T]) -> Answer[T]:
-    """Returns what *question* finds in *state*."""
+    """Returns the answer to *question* in *state*."""
     try:
         return Answer(question.ask(state, *question.args), state.revision)
-    except Exception:  # noqa: BLE001 - the server tells of it, and asks its own state
+    except Exception:  # noqa: BLE001 - the server logs it, and uses its own state
         return Answer(None, state.revision, traceback.format_exc())

@@ -1,4 +1,4 @@
-"""Who answers a question about the state: the mirror, or while there is none the server itself."""
+"""Answers questions about the state: by the mirror, or without one by the server itself."""
 
 import time
 from collections.abc import Callable
@@ -14,32 +14,32 @@ from runrig.service.runtime.transactor import Transactor
 
 T = TypeVar("T")
 Sent = Callable[[Asked[Any]], None]
-"""Is told a question when it is on its way, so that somebody else can hang up."""
+"""Called with a question once it was sent, so that another thread can hang up."""
 
 
 SMALL = 2_000
-"""Nodes and gangs of a state that the server copies for somebody who asks, while there is no mirror: some 0.2 s of its interpreter."""
+"""Maximum nodes and gangs of a state that the server copies for a question without a mirror: about 0.2 s."""
 
 MOST_FRESH_STARTS = 5
-"""How often a question that is answered in steps begins again because something else was stored."""
+"""How often a question answered in steps restarts because of a commit."""
 
 HOLD_S = 0.001
-"""So long the lock is held for steps of a question, and for the one that is under way then."""
+"""Seconds for which the lock is held to run steps of a question, plus the step in progress."""
 
 
 class NoBranches(Unavailable):
-    """It takes a state of its own, which only a mirror has."""
+    """The question needs its own state, which only a mirror has."""
 
 
 def _nobody(_: Asked[Any]) -> None:
-    """Nobody hangs up."""
+    """The default callback: does nothing."""
 
 
 class Asker:
     """*mirror* None: the server always answers itself.
 
-    What is asked is a pure function of the state, named in a module.  An answer comes with the revision of the state that it is
-    about; that knows all that was stored before.
+    A question is a pure function of the state, identified by module and name. An answer comes with the revision of its
+    state, which includes everything stored before the question.
     """
 
     def __init__(self, transactor: Transactor, mirror: Mirror | None, metrics: Metrics) -> None:
@@ -48,7 +48,7 @@ class Asker:
         self._metrics = metrics
 
     def ask(self, ask: Callable[..., T], *args: Any, here: Callable[..., T] | None = None) -> tuple[T, int]:
-        """Returns what *ask*, which leaves the state as it is, finds there.  *here*: what the server does instead, while others wait."""
+        """Returns the result of *ask*, which does not change the state. *here*: used by the server instead, under its lock."""
         found = self._of_mirror_at_once(Question(ask, args, self._transactor.stored))
         if found is not None:
             return found
@@ -62,9 +62,9 @@ class Asker:
         here: Callable[..., Steps[T]] | None = None,
         fresh_starts: int = MOST_FRESH_STARTS,
     ) -> tuple[T, int]:
-        """`ask`, for a function that finds its answer in steps: where the server answers, others have their turn between two.
+        """Like `ask`, for a function that works in steps: if the server answers, others get the lock between steps.
 
-        If others store something again and again meanwhile, it is answered at once in the end, after *fresh_starts*.
+        After *fresh_starts* restarts because of commits, it answers without a break.
         """
         found = self._of_mirror_at_once(Question(_in_one, (ask, *args), self._transactor.stored))
         if found is None:
@@ -75,10 +75,10 @@ class Asker:
             return drained((here or ask)(state, *args)), state.revision
 
     def ask_branches(self, *calls: Call[T], within_s: float, sent: Sent = _nobody) -> tuple[list[T], int]:
-        """Returns what each of *calls* finds, which changes the state as it likes: it has one of its own.
+        """Returns the result of each of *calls*, which may change its own state.
 
-        Raises GivenUp where the mirror takes longer than *within_s*, or where it was told to stop; NoBranches where there is no
-        mirror, and the state is too large to be copied beside requests.
+        Raises GivenUp if the mirror takes longer than *within_s*, or the asker hung up. Raises NoBranches if there is
+        no mirror and the state is too large to copy.
         """
         found = self._of_mirror(Question(in_branches, (calls,), self._transactor.stored, branch=True), within_s, sent)
         if found is not None:
@@ -101,9 +101,10 @@ class Asker:
         )
 
     def ask_in_steps(self, ask: Callable[..., Steps[T]], *args: Any) -> tuple[T, int]:
-        """Returns what *ask* finds in the server's state, which it leaves as it was at each step: others have their turn between two.
+        """Returns the result of *ask* in the server's state, which each step leaves unchanged. Others get the lock
+        between steps.
 
-        Begins again where something was stored meanwhile.  Raises Unavailable after MOST_FRESH_STARTS.
+        Restarts after a commit. Raises Unavailable after MOST_FRESH_STARTS.
         """
         found = self._here_in_steps(ask, *args)
         if found is None:
@@ -113,7 +114,7 @@ class Asker:
     def _here_in_steps(
         self, ask: Callable[..., Steps[T]], *args: Any, fresh_starts: int = MOST_FRESH_STARTS
     ) -> tuple[T, int] | None:
-        """None: it began *fresh_starts* times, and each time something was stored meanwhile."""
+        """Returns None after *fresh_starts* attempts that were interrupted by a commit."""
         for _ in range(fresh_starts):
             with self._transactor.reading() as state:
                 revision, steps = state.revision, ask(state, *args)
@@ -131,14 +132,14 @@ class Asker:
         return None
 
     def _of_mirror_at_once(self, question: Question[T]) -> tuple[T, int] | None:
-        """As `_of_mirror`; None also where its answer takes too long."""
+        """As `_of_mirror`; None also if the answer takes too long."""
         try:
             return self._of_mirror(question, ANSWER_S)
         except GivenUp:
             return None
 
     def _of_mirror(self, question: Question[T], within_s: float, sent: Sent = _nobody) -> tuple[T, int] | None:
-        """The mirror's answer; None: there is no mirror, and the server answers.  Raises GivenUp."""
+        """Returns the mirror's answer; None without a mirror. Raises GivenUp."""
         if self._mirror is not None:
             try:
                 with self._mirror.asking(question) as asked:

@@ -1,4 +1,4 @@
-"""Whether the one who asks is still there: whoever leaves ends the work, and the wait for it."""
+"""Whether a client is still connected: its disconnect ends the work for it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,7 +8,7 @@ from runrig.service.mirror.mirror import Asked
 
 
 class Leaving:
-    """In another process nobody leaves: it is ended.  Thread-safe."""
+    """In another process there is no disconnect: the process is killed. Thread-safe."""
 
     def __init__(self) -> None:
         self.left = False
@@ -18,14 +18,14 @@ class Leaving:
         return Leaving, ()
 
     def then(self, do: Callable[[], None]) -> None:
-        """*do*, and nothing else that was said before, is called when the one who asks leaves; at once if that was so already."""
+        """Calls *do* when the client disconnects, instead of earlier callbacks; immediately if it already has."""
         self._then = do
         if self.left:
             do()
 
     def sent(self, asked: Asked[Any]) -> None:
         def hang_up() -> None:
-            with suppress(OSError):  # it has been answered
+            with suppress(OSError):  # It was answered.
                 asked.hang_up()
 
         self.then(hang_up)

@@ -1,7 +1,7 @@
-"""The mirror: a process with the same state, which answers long questions beside the server's lock and its interpreter.
+"""The mirror: a process with a copy of the state, which answers slow questions without the server's lock and
+interpreter.
 
-It is started when somebody asks for the first time, and again when it has died.  While there is none, whoever asks is told so at
-once, and asks the server's own state.
+Started by the first question, and again after it died. Without it, a question immediately uses the server's own state.
 """
 
 import json
@@ -20,10 +20,10 @@ from runrig.service.mirror.answering import READY, Answer, Question
 from runrig.service.runtime import logs
 
 ANSWER_S = 10.0
-"""How long an answer may take, unless the asker says otherwise."""
+"""Default maximum seconds for an answer."""
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
-"""How long after its death the next mirror is started: longer each time, until one answers."""
+"""Maximum seconds before a dead mirror is restarted; the pause grows until one answers."""
 END_S = 2.0
 
 T = TypeVar("T")
@@ -32,15 +32,15 @@ _log = logging.getLogger(__name__)
 
 
 class Absent(Exception):
-    """No mirror answers: there is none yet, or not any more."""
+    """There is no mirror, or it died."""
 
 
 class GivenUp(Exception):
-    """The answer took too long, or nobody wants it any more."""
+    """The answer took too long, or is no longer needed."""
 
 
 class _Running:
-    """A process, and *door*, through which it gets questions."""
+    """A process, and *door*, which passes questions to it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", door: socket.socket) -> None:
         self.process = process
@@ -48,13 +48,13 @@ class _Running:
         self.ready = False
 
     def look(self) -> None:
-        """Finds out whether it is ready."""
+        """Checks whether it is ready."""
         if not self.ready:
             with suppress(BlockingIOError):
                 self.ready = self.door.recv(len(READY), socket.MSG_DONTWAIT) == READY
 
     def end(self) -> None:
-        """It ends by itself when its door is closed, unless it is in the middle of an answer."""
+        """Closes its door, after which it ends by itself, or kills it in the middle of an answer."""
         self.door.close()
         try:
             self.process.wait(END_S)
@@ -64,7 +64,7 @@ class _Running:
 
 
 class Asked(Generic[T]):
-    """A question on its way."""
+    """A question that was sent."""
 
     def __init__(self, connection: Connection, line: socket.socket) -> None:
         self._connection = connection
@@ -72,14 +72,14 @@ class Asked(Generic[T]):
         self._hung_up = False
 
     def answer(self, within_s: float = ANSWER_S) -> tuple[T, int]:
-        """(what was asked for, the revision that it is about).  Raises Absent, and GivenUp."""
+        """Returns (the answer, its revision). Raises Absent, and GivenUp."""
         try:
             if not self._connection.poll(within_s):
                 raise GivenUp(f"no answer within {within_s:g} s")
             found: Answer[Any] = self._connection.recv()
         except (EOFError, OSError) as error:
             raise GivenUp("no longer needed") if self._hung_up else Absent("it died") from error
-        if self._hung_up:  # the answer was already on its way
+        if self._hung_up:  # The answer was already sent.
             raise GivenUp("no longer needed")
         if found.fault:
             _log.error("event=mirror_failed\n%s", found.fault)
@@ -88,13 +88,13 @@ class Asked(Generic[T]):
         return value, found.revision
 
     def hang_up(self) -> None:
-        """Nobody wants the answer any more: `answer` raises GivenUp, and a branch that works on it is ended.  From any thread."""
+        """Cancels the question: `answer` raises GivenUp, and its branch is ended. Thread-safe."""
         self._hung_up = True
         self._line.shutdown(socket.SHUT_RDWR)
 
 
 class Mirror:
-    """*command*: starts its process, with the number of a descriptor behind it.  *settings*: what that process is told first.
+    """*command*: starts its process, followed by the number of a descriptor. *settings*: sent to that process first.
 
     Thread-safe.
     """
@@ -122,7 +122,7 @@ class Mirror:
             yield Asked(connection, ours)
 
     def _send(self, descriptor: int) -> None:
-        """Passes *descriptor* through the door.  Raises Absent."""
+        """Passes *descriptor* through the door. Raises Absent."""
         with self._lock:
             running = self._there()
             if not running.ready:
@@ -135,7 +135,7 @@ class Mirror:
             self._pause_s = FIRST_PAUSE_S
 
     def _there(self) -> _Running:
-        """The process; starts one if there is none.  Raises Absent."""
+        """Returns the process; starts one if there is none. Raises Absent."""
         if self._running is not None and self._running.process.poll() is not None:
             self._lost(self._running)
         if self._running is None:
@@ -148,12 +148,12 @@ class Mirror:
     def _started(self) -> _Running:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 - our own program
+            process = subprocess.Popen(  # noqa: S603 - a fixed command
                 [*self._command, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the server
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process with threads is not forked
+                start_new_session=True,  # Ctrl-C is for the server.
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # Processes with threads must not fork.
             )
         ours.send(json.dumps(self._settings).encode())
         _log.info("%s", logs.line("mirror_started", process=process.pid))

@@ -1,4 +1,4 @@
-"""A second state, in a process of its own, that follows the server's by reading what it committed."""
+"""A copy of the state in another process, which follows the server by reading its commits."""
 
 import gc
 import time
@@ -16,14 +16,14 @@ from runrig.ports.store import Store
 
 _END = object()
 PAGE = 2000
-"""Events that are read at a time."""
+"""Events read per page."""
 
 LONGEST_GAP_S = 60.0
-"""After a longer pause all rows are read anew: soon that is faster than the log, and retention deletes some of that in the end."""
+"""Seconds after which all rows are read again: soon that is faster than the log, which retention also shortens."""
 
 
 class Replica:
-    """*open_store*: makes a store that reads the server's database.  *fixed_nodes*, *topology*: as of its backend.
+    """*open_store*: opens a store on the server's database. *fixed_nodes*, *topology*: of its backend.
 
     Not thread-safe.
     """
@@ -36,17 +36,17 @@ class Replica:
         self._read_at = 0.0
         self._looking: Iterator[Decision | None] | None = None
         self.settled = False
-        """True if `settle` has nothing to do until something is committed."""
+        """True if `settle` has nothing to do until the next commit."""
 
     @property
     def state(self) -> State:
-        """As of its revision.  Only a branch may change it, and trials that take everything back."""
+        """Returns the state at its revision. Only a branch, or a what-if run that is undone, may change it."""
         assert self._state is not None, "it has caught up once"
-        self._looking = None  # who was looked at is known; the rest begins again, as things are then
+        self._looking = None  # Results so far are kept; the rest starts again with the new state.
         return self._state
 
     def catch_up(self) -> None:
-        """Takes in what the server has committed.  Raises what the store raises."""
+        """Applies what the server has committed. Raises what the store raises."""
         store = self._store = self._store or self._open_store()
         began = time.monotonic()
         before = None if self._state is None else self._state.revision
@@ -56,25 +56,25 @@ class Replica:
         self.settled = self.settled and self.state.revision == before
 
     def settle(self, looks: int) -> None:
-        """Looks at *looks* of those who wait, and starts nobody, so that whoever sleeps in the server sleeps here too."""
+        """Evaluates *looks* pending gangs without starting any, so that the same buckets are asleep as in the server."""
         looking = self._looking or decide(self.state.ledger)
         for _ in range(looks):
-            if next(looking, _END) is not None:  # the end, or what the server is about to carry out
+            if next(looking, _END) is not None:  # The end, or a decision that the server is about to make.
                 self.settled = True
                 assert self._state is not None, "its ledger was looked at"
-                self._state.ledger.nodes.gpus(REAL)  # each branch of a plan counts them, from what is counted here
+                self._state.ledger.nodes.gpus(REAL)  # Cached here for the branches of a plan.
                 return
         self._looking = looking
 
     def make_ready(self) -> None:
-        """A process that is forked now finds what each search reads, and has no connection."""
+        """Prepares for a fork: fills caches that every search reads, and closes the connection."""
         make_ready(self.state)
         if self._store is not None:
             self._store.close()
             self._store = None
 
     def _load(self, store: Store) -> None:
-        self._state = None  # two at once would take twice the memory
+        self._state = None  # Two at the same time would take twice the memory.
         gc.unfreeze()
         gc.collect()
         gc.disable()
@@ -82,11 +82,11 @@ class Replica:
             self._state = State.load(store.load(), fixed_nodes=self._fixed_nodes, topology=self._topology)
         finally:
             gc.enable()
-        gc.freeze()  # looking for garbage in it would copy the pages that it shares with branches
+        gc.freeze()  # Garbage collection would copy the pages that it shares with branches.
 
 
 def _follow(state: State, store: Store) -> bool:
-    """Applies what the log has beyond *state*; False if some of it is missing there."""
+    """Applies the log after *state*; returns False if part of it is missing."""
     while events := store.log.events(after=state.revision, limit=PAGE):
         state.specs.update(store.specs(_submitted(events) - state.specs.keys()))
         for number, revision in groupby(events, key=attrgetter("revision")):
@@ -100,7 +100,9 @@ def _follow(state: State, store: Store) -> bool:
 def _applied(state: State, revision: Sequence[Event], store: Store) -> bool:
     if [each.seq for each in revision] != [*range(len(revision))]:
         return False
-    gone = _submitted(revision) - state.specs.keys()  # the last workflow of a specification ended, and another one came
+    gone = (
+        _submitted(revision) - state.specs.keys()
+    )  # A specification may have lost its last workflow and gained another.
     state.specs.update(store.specs(gone))
     if not _submitted(revision) <= state.specs.keys():
         return False
@@ -109,5 +111,5 @@ def _applied(state: State, revision: Sequence[Event], store: Store) -> bool:
 
 
 def _submitted(events: Iterable[Event]) -> set[str]:
-    """Hashes of the specifications that are submitted in *events*."""
+    """Returns the hashes of the specifications submitted in *events*."""
     return {each.action.workflow.spec_hash for each in events if isinstance(each.action, Submit)}

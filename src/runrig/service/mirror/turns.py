@@ -1,4 +1,4 @@
-"""How many long questions of a kind are answered at once: each has a branch of the state, and a processor to itself."""
+"""Limits how many slow questions of a kind run at the same time: each has a branch of the state, and a processor."""
 
 import threading
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ RETRY_S = 2
 
 
 class Turns:
-    """*most* of *what*, "plans", at once.  *waiting*: so many more wait for a turn, first come, first served, and
-    none of them longer than *within_s*.  Thread-safe.
+    """Up to *most* of *what* ("plans") at the same time. *waiting*: how many can wait, in order of arrival, for up to
+    *within_s*. Thread-safe.
     """
 
     def __init__(self, most: int, what: str, *, waiting: int = 0, within_s: float = 0.0) -> None:
@@ -24,7 +24,7 @@ class Turns:
 
     @contextmanager
     def one(self, leaving: Leaving) -> Iterator[None]:
-        """A turn, once there is one.  Raises Unavailable if too many wait, or for too long, and GivenUp if the one who asks leaves."""
+        """Waits for a turn. Raises Unavailable if too many wait or it takes too long, GivenUp if the client disconnects."""
         self._wait(leaving)
         try:
             yield

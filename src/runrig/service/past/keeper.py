@@ -1,6 +1,6 @@
-"""Writes checkpoints, so that no later look into the past has far to go.
+"""Writes checkpoints, so that no state of the past is far from one.
 
-In a thread of its own, with connections of its own: it reads the tables, which holds up nobody, and writes one small row.
+Uses its own thread and connections. It reads the tables, which blocks no other work, and writes one small row.
 """
 
 import logging
@@ -18,23 +18,23 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import Listener
 
 DECISIONS = 400
-"""After so many a checkpoint is due."""
+"""Number of decisions after which a checkpoint is due."""
 AGE_S = 3600.0
-"""Or after so long, if anything was decided."""
+"""Or after this many seconds, if anything was decided."""
 PART = 50
-"""The log has grown by so many times the size of a checkpoint before one is written: 2 %."""
+"""A checkpoint is written only once the log has grown by this many times its size: 2 % overhead."""
 PAUSE_S = 2.0
-"""Between two looks at what is new."""
+"""Seconds between two looks at the log."""
 REST = 100.0
-"""So many times as long as a look took, and at most AGE_S, it rests: others need the interpreter."""
+"""Pauses this many times as long as a look took, up to AGE_S, because others need the interpreter."""
 RETENTION_S = 60.0
-"""How often to look whether retention has left no checkpoint, while nothing happens."""
+"""Seconds between checks whether retention deleted all checkpoints, while the log does not grow."""
 
 _log = logging.getLogger(__name__)
 
 
 class Keeper:
-    """*listening*: tells of commits.  *rest*: is called now and then."""
+    """*listening*: reports commits. *rest*: called at intervals."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class Keeper:
         self._grown: Growth | None = None
         """Since the last checkpoint."""
         self._least = 0
-        """Bytes that the log grows by before it is tried again."""
+        """Bytes of log growth before the next attempt."""
 
     def step(self) -> bool:
-        """Writes a checkpoint if one is due; False if not.  Raises what the store raises."""
+        """Writes a checkpoint if one is due; returns False if not. Raises what the store raises."""
         last = self._store.last_checkpoint()
         grown = self._look(last)
         if grown is None or (last is not None and not self._is_due(grown, last)):
@@ -70,7 +70,7 @@ class Keeper:
         return written
 
     def _look(self, last: Checkpoint | None) -> Growth | None:
-        """What is new since *last*; what was counted before is not counted again."""
+        """Returns the growth since *last*, without counting anything twice."""
         begin = -1 if last is None else last.revision
         grown = self._grown if self._grown is not None and self._grown.after == begin else None
         new = self._store.growth(begin if grown is None else grown.revision)
@@ -100,7 +100,7 @@ class Keeper:
                 try:
                     self.step()
                     self._rest()
-                except Exception as error:  # noqa: BLE001 - it must outlive any fault of what it calls
+                except Exception as error:  # noqa: BLE001 - the thread must survive all errors
                     _log.error("%s", logs.line("checkpoint_failed", error=repr(error)), exc_info=error)
                 took = time.monotonic() - began
                 if not self._ended.wait(max(PAUSE_S, min(AGE_S, REST * took))):
@@ -108,14 +108,14 @@ class Keeper:
 
 
 def checkpoint_of(present: Present, preempted: int) -> Checkpoint:
-    """*preempted*: gangs since the checkpoint before."""
+    """*preempted*: gangs since the previous checkpoint."""
     firm, low = held(present.gangs)
     waiting = sum(gangs * _gpus(sets, {each.name: each.count for each in sets}) for sets, gangs in present.asked)
     return Checkpoint(present.revision, present.time, firm, low, waiting, preempted)
 
 
 def held(gangs: Iterable[GangRow | Entry]) -> tuple[int, int]:
-    """GPUs held by work that may not borrow, and by work that may."""
+    """Returns GPUs in use by work that cannot borrow, and by work that can."""
     firm = low = 0
     for row in gangs:
         if row.state in (GangState.ADMITTED, GangState.STOPPING):

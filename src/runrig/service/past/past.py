@@ -1,7 +1,7 @@
-"""The cluster as it stood: the questions that are asked of a service, asked of an earlier revision.
+"""The cluster at earlier revisions: answers the same questions as the service.
 
-One past is kept, of the revision that was asked for last, in a state of its own under a lock of its own: who looks back never waits for
-the server's lock, and nobody waits for who looks back.
+Keeps the state of the last requested revision, under its own lock. So questions about the past never wait for the
+server's lock, nor block it.
 """
 
 import threading
@@ -38,16 +38,16 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 from runrig.service.runtime.writing import Revision
 
 MOST_AT_ONCE = 4
-"""One looks, the others wait for their turn."""
+"""One runs, the others wait."""
 IDLE_S = 300.0
-"""After so long without a look the past is given up, and its memory."""
+"""Seconds without a question after which the state is released."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From *first* on everything is kept; *last* is now."""
+    """History is complete from *first* to *last*, the present."""
 
     first: Moment
     last: Moment
@@ -67,12 +67,12 @@ class Past:
         self._looked = time.monotonic()
 
     def span(self) -> Span | None:
-        """None: nothing is kept yet."""
+        """Returns None if there is no history yet."""
         first, last = self._store.past.first_checkpoint(), self._store.past.at_time(float("inf"))
         return None if first is None or last is None else Span(Moment(first.revision, first.time), last)
 
     def moment(self, at: int | float) -> Moment:
-        """*at*: a revision, or with a point a time in seconds.  Raises InvalidInput where nothing is kept of it."""
+        """*at*: a revision, or with a decimal point a time in seconds. Raises InvalidInput if it has no history."""
         span = self.span()
         if span is None:
             raise InvalidInput.one("no history is stored yet. Omit `at`", "at")
@@ -88,7 +88,7 @@ class Past:
         return found
 
     def steps(self, moment: Moment, span: Span) -> tuple[int | None, int | None]:
-        """The revisions of the decisions before and after the one that *moment* shows; None: there is none that is kept."""
+        """Returns the revisions of the previous and next decision; None if there is none in the history."""
         shown = self._store.past.beside(moment.revision + 1)[0] or moment.revision
         before, _ = self._store.past.beside(shown)
         _, after = self._store.past.beside(moment.revision)
@@ -96,9 +96,9 @@ class Past:
 
     @contextmanager
     def at(self, moment: Moment) -> Iterator["Then"]:
-        """Raises Unavailable if too many look back at once."""
+        """Raises Unavailable if too many questions run at the same time."""
         with self._turns.one(Leaving()), self._lock:
-            stood, self._stood = self._stood, None  # what fails half-way is not used again
+            stood, self._stood = self._stood, None  # Discarded if the move fails half-way.
             stood = moved(
                 stood,
                 self._store.past,
@@ -114,19 +114,19 @@ class Past:
             self._looked = time.monotonic()
 
     def series(self, begin: float, end: float, points: int) -> Series:
-        """Who held and who waited between the times *begin* and *end*, in at most *points* points."""
+        """Returns usage and demand from *begin* to *end*, in at most *points* points."""
         with self._turns.one(Leaving()):
             return series(self._store.past, begin, end, points)
 
     def rest(self) -> None:
-        """Gives up what nobody has looked at for a while."""
+        """Releases the state if it has not been used for a while."""
         with self._lock:
             if time.monotonic() - self._looked > IDLE_S:
                 self._stood = self._boards = None
 
 
 class Then:
-    """What a service answers, as of *moment*.  For one thread, while `Past.at` lasts.  *boards*: those of the look before."""
+    """Answers of the service as of *moment*, for one thread and until `Past.at` exits. *boards*: of the previous question."""
 
     def __init__(
         self,
@@ -145,14 +145,14 @@ class Then:
         self._state = state
         self._store = StoreThen(store, moment, state)
         self.stored = moment.revision
-        self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # nothing is: it has been
+        self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None  # Nothing is stored here.
         self.boards = Boards(self, boards)
         self.queries = ResourceQueries(self, backend.name)
         self.topology = Topology(self)
         self.workflow_queries = WorkflowQueries(self, self._store, _BackendThen(backend), self, self, lambda *_: ())
         self.history = _HistoryThen(history, moment.revision)
 
-    # What questions are asked of: a state, an asker, a clock, somebody who knows of trouble.
+    # The dependencies of queries: a state, an asker, a clock, a source of trouble.
 
     standstill = None
     doubt = None
@@ -166,7 +166,7 @@ class Then:
         ask: Callable[..., Steps[T]],
         *args: Any,
         here: Callable[..., Steps[T]] | None = None,
-        fresh_starts: int = 0,  # noqa: ARG002  nothing changes meanwhile
+        fresh_starts: int = 0,  # noqa: ARG002  nothing is committed in between
     ) -> tuple[T, int]:
         return drained((here or ask)(self._state, *args)), self.moment.revision
 
@@ -174,7 +174,7 @@ class Then:
         return self.moment.time
 
     def bring(self, ids: Collection[str]) -> None:
-        """From now on the state has the work of the workflows *ids*, beside the gangs that it always has."""
+        """Adds the rows of the workflows *ids* to the state, which otherwise has only gangs."""
         alone = [self._store.alone(id)[0] for id in ids]
         live = [state for state in alone if not next(iter(state.workflows.values())).status.finished]
         rows = Loaded(
@@ -195,18 +195,18 @@ class Then:
         self._state = found
 
     def bring_to(self, node: str) -> None:
-        """The same of all that holds something of *node*."""
+        """The same for all workflows on *node*."""
         gangs = self._state.ledger.on_node.get(node, ())
         self.bring(sorted({gang.partition("/")[0] for gang in gangs}))
 
     def told(self, back: int, without: tuple[type, ...], visibility: Visibility) -> Sequence[FeedEvent]:
-        """The events of the last *back* revisions that are seen, but for actions of the types *without*."""
+        """Returns the visible events of the last *back* revisions, except actions of the types *without*."""
         upto = self.moment.revision
         return self._feed.seen(self._past.told(after=max(0, upto - back), upto=upto, without=without), visibility)
 
 
 class _BackendThen:
-    """What a backend says it says of now."""
+    """A backend reports only the present, so this has nothing to report."""
 
     def __init__(self, backend: Backend) -> None:
         self.name, self.queues = backend.name, backend.queues

@@ -1,4 +1,4 @@
-"""How much was held, and how much was asked for, over time."""
+"""Usage and demand over time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ from runrig.service.past.keeper import held
 from runrig.service.past.standing import Stood
 
 EXACT = 2_000
-"""Decisions up to which each counts; of more only checkpoints are told."""
+"""Maximum number of decisions that are all evaluated; beyond it only checkpoints are."""
 
 _OF_NODES = (PutNode, DropNode)
 Point = tuple[float, int, int, int]
-"""Time, GPUs of HIGH and NORMAL, of LOW, asked by what waits."""
+"""Time, GPUs of HIGH and NORMAL, of LOW, requested by pending gangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Series:
 
 
 def series(store: PastStore, begin: float, end: float, points: int) -> Series:
-    """From the last checkpoint before *begin* on."""
+    """Starts at the last checkpoint before *begin*."""
     known = store.checkpoints()
     before = [each for each in known if each.time <= begin]
     inside = [*before[-1:], *(each for each in known if begin < each.time <= end)] or list(known[:1])
@@ -55,9 +55,9 @@ def _point(each: Checkpoint) -> Point:
 
 
 def _folded(store: PastStore, first: Checkpoint, upto: int, points: int) -> Iterator[tuple[Point, int]]:
-    """Yields *points* or fewer of what followed *first*, each with the gangs that were preempted since the one before.
+    """Yields up to *points* points after *first*, each with the gangs preempted since the previous one.
 
-    The state has no nodes, and of those that wait only whom a decision concerns: the others have been counted.
+    The state has no nodes, and only those pending gangs that a decision concerns; the others were counted before.
     """
     base = store.base(first.revision, waiting=False)
     assert base is not None, "it was there just now"
@@ -77,7 +77,7 @@ def _folded(store: PastStore, first: Checkpoint, upto: int, points: int) -> Iter
 
 
 def _queued(events: Sequence[Event]) -> Waiting:
-    """The gangs that were queued in *events*, and not released."""
+    """Returns the gangs that *events* queued and did not release."""
     found: dict[str, Gang] = {}
     for event in events:
         match event.action:
@@ -89,7 +89,7 @@ def _queued(events: Sequence[Event]) -> Waiting:
 
 
 def _asked(state: State) -> int:
-    """GPUs that are asked by what waits."""
+    """Returns the GPUs that pending gangs request."""
     queues = (queue for rank in state.ledger.ranks.values() for queue in rank.by_pool.values())
     return sum(queue.gpus for queue in queues) + sum(asked(each.gang) for each in state.ledger.nominated.values())
 

@@ -1,4 +1,4 @@
-"""A state as the cluster stood at some revision: the engine's own, moved by its own actions."""
+"""The state of the cluster at a revision: the engine's own state, changed by its own actions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,8 +14,8 @@ from runrig.ports.past import Declared, PastStore, Standing
 class Stood:
     """*state*: without workflows, groups and tasks.
 
-    As long as nothing else is said of them, gangs wait in it that *base* has waiting.  Of those that were more than waiting then, or have
-    moved since, the ids are kept.
+    Gangs that are pending in *base* are pending in it, except those whose ids are kept because they held more or have
+    moved since.
     """
 
     def __init__(self, base: Standing, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
@@ -30,13 +30,12 @@ class Stood:
             if isinstance(event.action, Decision):
                 self._moved.add(event.action.gang.id if isinstance(event.action, Queue) else event.action.gang)
         self.state.revision = revision
-        self.state.take_changes()  # nobody stores them
+        self.state.take_changes()  # They are never stored.
 
     def turn(self, base: Standing) -> bool:
-        """Makes the state stand as *base*; False where it cannot, because it knows a pool that was not there yet.
+        """Changes the state to *base*; returns False if it cannot, because it has a pool that did not exist yet.
 
-        What stays is left alone: nodes that are the same, and gangs that wait or run now as they did then.  Of those that wait only
-        the ones are looked at of which *base* may say something else.
+        Leaves unchanged nodes and gangs alone. Compares only those pending gangs that may differ in *base*.
         """
         state, ledger = self.state, self.state.ledger
         if not state.pools.keys() <= {pool.name for pool in base.declared.pools}:
@@ -51,7 +50,7 @@ class Stood:
         return True
 
     def _wanted(self, base: Standing) -> dict[str, GangRow | None]:
-        """How each gang stood that may stand otherwise now; None: it was not there."""
+        """Returns the former row of each gang that may differ now; None: it did not exist."""
         waiting = set(base.waiting.unlike(self._waiting))
         ids = {gang.id for workflow in waiting for gang in self._waiting.of(workflow)} | self._moved
         there = waiting | {id.partition("/")[0] for id in ids}
@@ -65,9 +64,9 @@ class Stood:
 
 
 def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: bool, topology: bool) -> Stood:
-    """What stood at *revision*: *stood* itself, changed, where that is less work.
+    """Returns the state at *revision*: *stood*, changed, if that is less work.
 
-    The caller knows that there is a checkpoint at or before *revision*.
+    Requires a checkpoint at or before *revision*.
     """
     known = -1 if stood is None or stood.state.revision > revision else stood.state.revision
     base = store.base(revision, than=known)
@@ -103,7 +102,7 @@ def _rows(base: Standing) -> Iterator[GangRow]:
 
 
 def _declare(state: State, declared: Declared, at: float) -> None:
-    """Makes the cluster of *state* what *declared* says."""
+    """Sets the cluster of *state* to *declared*."""
     if tuple(state.flavors.values()) != declared.flavors:
         state.apply(SetFlavors(declared.flavors), at)
     cohorts = {cohort.name: cohort for cohort in declared.cohorts}
@@ -125,7 +124,8 @@ def _declare(state: State, declared: Declared, at: float) -> None:
 
 
 def _stays(entry: Entry, row: GangRow | None) -> bool:
-    """A gang is taken out and put back if others count with what it holds, as with one that is nominated or stops, or if what is
-    declared meanwhile would move it, as one that was refused."""
+    """Returns True if a gang needs no update. Gangs whose usage affects others (nominated or stopping) are removed and
+    added again, and so are gangs that new declarations would move, such as refused ones.
+    """
     known = row is not None and row.state in (GangState.PENDING, GangState.ADMITTED) and not row.gang.refused
     return known and gang_row(entry) == row

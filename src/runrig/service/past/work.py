@@ -1,4 +1,4 @@
-"""Workflows as they were: of the rows as they are now and of the log, folded by the engine."""
+"""Earlier states of workflows, computed by the engine from current rows and the log."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from runrig.ports.store import SpecText, Store, StoredWorkflow, WorkflowQuery
 from runrig.service.queries.lookup import no_workflow
 
 AT_ONCE = 100
-"""Rows that are read at a time for a page."""
+"""Rows read at a time for a page."""
 
 
 def alone(state: State, spec: WorkflowSpec, events: Sequence[Event]) -> State:
-    """What *events*, the log of one workflow, make of it, in a state of its own; the pools are those of *state*."""
+    """Returns a separate state with one workflow, from its log *events* and the pools of *state*."""
     found = State.empty(fixed_nodes=state.fixed_nodes, place=False, topology=False)
     found.ledger.set_flavors(state.flavors.values())
     first = events[0].action
@@ -40,7 +40,7 @@ def _without_others(action: Action) -> Action:
 
 
 def moved_workflows(events: Iterable[Event]) -> Mapping[str, Workflow]:
-    """The workflows of *events*, which submit and move them, by id."""
+    """Returns the workflows that *events* submit and move, by id."""
     found: dict[str, Workflow] = {}
     for event in events:
         match event.action:
@@ -52,7 +52,7 @@ def moved_workflows(events: Iterable[Event]) -> Mapping[str, Workflow]:
 
 
 class LogThen:
-    """The log up to the revision *upto*."""
+    """The log up to revision *upto*."""
 
     def __init__(self, store: Store, upto: int) -> None:
         self._store = store
@@ -61,13 +61,13 @@ class LogThen:
     def events(
         self, *, workflow: str | None = None, pool: str | None = None, after: int = 0, limit: int | None = None
     ) -> tuple[Event, ...]:
-        """As of `ports.store.EventLog`."""
+        """As in `ports.store.EventLog`."""
         found = self._store.log.events(workflow=workflow, pool=pool, after=after, limit=limit)
         return tuple(event for event in found if event.revision <= self._upto)
 
 
 class NoTags:
-    """Nobody knows which tags a workflow had then."""
+    """Earlier tags of a workflow are unknown."""
 
     def of(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -77,7 +77,7 @@ class NoTags:
 
 
 class StoreThen:
-    """`ports.store.WorkflowReads` as of *moment*.  *state*: as of then, without work."""
+    """`ports.store.WorkflowReads` as of *moment*. *state*: at that time, without workflows."""
 
     def __init__(self, store: Store, moment: Moment, state: State) -> None:
         self._store = store
@@ -88,7 +88,7 @@ class StoreThen:
         self.tags = NoTags()
 
     def alone(self, id: str) -> tuple[State, tuple[Event, ...]]:
-        """The workflow in a state of its own, and its log.  Raises NotFound."""
+        """Returns the workflow in a separate state, and its log. Raises NotFound."""
         if id not in self._alone:
             events = self._store.past.of_workflow(id, self._moment.revision)
             if not events:
@@ -119,7 +119,7 @@ class StoreThen:
         return StoredWorkflow(workflow, groups, tasks, tuple(sorted(preemptors)))
 
     def workflows(self, query: WorkflowQuery) -> tuple[tuple[Workflow, ...], bool]:
-        """Rows are read as they are now; which of them a list of then leaves out is only known after that."""
+        """Filters only after reading the current rows, because their earlier state is not in the database."""
         page: list[Workflow] = []
         skipped = 0
         for workflow, moved in self._candidates(query):
@@ -134,14 +134,14 @@ class StoreThen:
         return tuple(page), False
 
     def _timed(self, workflow: Workflow) -> Workflow:
-        """Where its time went takes all of its log, which a list reads anyway for what it held."""
+        """Adds how the workflow spent its time, from its log, which a list reads anyway."""
         (whole,) = self.alone(workflow.id)[0].workflows.values()
         return replace(workflow, times=whole.times)
 
     def _candidates(self, query: WorkflowQuery) -> Iterator[tuple[Workflow, bool]]:
-        """Yields the workflows as they were then, and whether that was read from their moves, which do not tell their times.
+        """Yields earlier states of workflows, and whether they come from moves, which have no times.
 
-        Their status may be another one than is asked for.
+        Their status may not match the query.
         """
         chunk = replace(query, limit=AT_ONCE, offset=0)
         while rows := self._store.past.workflows(chunk, self._moment.time):
@@ -177,5 +177,5 @@ class StoreThen:
         return [task for task in tasks if task.node is not None and task.end_time is None]
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:  # noqa: ARG002
-        """Rows say when a group started last, not when it had by then: nobody is said to have passed."""
+        """Returns 0, because rows have only the last start of a group, not an earlier one."""
         return 0

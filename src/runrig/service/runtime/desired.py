@@ -1,4 +1,4 @@
-"""Derives the desired state of the backend.  Pure, and level-triggered: the same state gives the same answer."""
+"""Derives the desired state of the backend. Pure and level-triggered: the same state gives the same result."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +19,10 @@ from runrig.service.runtime.kai_quota import kai_quotas
 
 
 class Launches:
-    """Remembers launches, which never change while an attempt lives, and outlines of gangs, so a round costs only what is new.
+    """Caches launches, which never change during an attempt, and outlines of gangs, so that a round costs only what is
+    new.
 
-    *queues*: the backend has queues, and needs to know pools and gangs.
+    *queues*: the backend has queues, and needs pools and gangs.
     """
 
     def __init__(self, *, queues: bool = False) -> None:
@@ -30,9 +31,11 @@ class Launches:
         self._queues = queues
 
     def desired(self, state: State) -> Desired:
-        """Returns what the backend is to do.  *run*: attempts on nodes; *stop*: attempts whose gang stops, or that restart in place."""
+        """Returns the desired state. *run*: attempts on nodes. *stop*: attempts of stopping gangs, and those that
+        restart in place.
+        """
         known, active, tasks = self._known, state.active, state.tasks.records
-        # Sets do this at the speed of memory; nearly all attempts run on from round to round.
+        # Set operations are fast, and nearly all attempts are unchanged between rounds.
         for key in set(known).difference(active):
             del known[key]
         known.update(_new_launches(state, sorted(active.difference(known))))
@@ -62,13 +65,13 @@ class Launches:
 
 
 _Origin = tuple[Gang, Placement, Pool, Pool]
-"""What a `GangLaunch` is made from and may change: the gang, what it was granted, its pool and the top-level pool."""
+"""Everything a `GangLaunch` depends on: the gang, its grant, its pool and the top-level pool."""
 
 _Made = tuple[_Origin, GangLaunch]
 
 
 def _stopping(state: State) -> list[TaskKey]:
-    """The attempts on nodes whose gang stops, by gang, then those that restart in place."""
+    """Returns the attempts on nodes whose gang is stopping, by gang, then those that restart in place."""
     groups = [(workflow, name) for workflow, _, name in (id.partition("/") for id in state.ledger.stopping_ids)]
     ending = [task.key for group in groups for task in state.current_tasks(group) if task.key in state.active]
     restarting = [key for key in state.unsteady if state.tasks[key].restarting]
@@ -86,7 +89,7 @@ def _new_launches(state: State, keys: Iterable[TaskKey]) -> Iterator[tuple[TaskK
                 launch = _launch(state, state.ledger.entries["/".join(group)], state.tasks[key], hosts[group])
         except FailedAt:
             if key.workflow in state.aside:
-                continue  # it is known to fail there, and starts nothing more (law W8)
+                continue  # It is known to fail here, so it starts nothing more (rule W8).
             raise
         yield key, launch
 
@@ -148,12 +151,12 @@ def _gang(state: State, entry: Entry, known: tuple[_Origin, GangLaunch] | None) 
 
 
 def _outline(keys: tuple[TopologyKey, ...], group: GroupSpec, known: GangLaunch | None) -> Outline | str:
-    """The outline for `GangLaunch`; taken from *known* if nothing that it is made from has changed."""
+    """Returns the outline for `GangLaunch`, from *known* if nothing that it depends on has changed."""
     if known is not None and known.top.topology_keys == keys and known.group == group:
         return known.outline
     try:
         return outline_of(tree_of(keys, group.tasks))
-    except Refused as error:  # the gate lets no such gang in: the order of the pool's keys has changed since
+    except Refused as error:  # The gate refuses such gangs, so the order of the pool's keys has changed since.
         return error.message
 
 
@@ -163,7 +166,7 @@ def _as_admitted(group: GroupSpec, granted: Mapping[str, Assignment]) -> GroupSp
 
 
 def _pools(state: State) -> tuple[PoolQueues, ...]:
-    """All pools that are not ARCHIVED, subpools behind their parents."""
+    """Returns all pools that are not ARCHIVED, parents before subpools."""
     live = [each for each in state.pools.values() if each.state is not PoolState.ARCHIVED]
     return tuple(
         kai_quotas(state, each) for each in sorted(live, key=lambda pool: (pool.parent is not None, pool.name))
@@ -176,7 +179,7 @@ def _spec_of(state: State, task: Task) -> TaskSpec:
 
 
 def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:
-    """The attempts whose output is the input *name*: the COMPLETED one of each pod.  O(pods of that task)."""
+    """Returns the attempts whose output is the input *name*: the COMPLETED one of each pod. O(pods of that task)."""
     spec = next(task for group in state.spec_of(workflow).groups for task in group.tasks if task.name == name)
     return tuple(
         attempt.key

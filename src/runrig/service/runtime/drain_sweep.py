@@ -1,8 +1,8 @@
-"""A periodic look at pools that are DELETING: a safety net under what every cycle does anyway (law S3).
+"""A periodic check of DELETING pools: a safety net for what each cycle already does (rule S3).
 
-A pool is ARCHIVED in the cycle in which its last workflow ends.  The sweep asks the store rather than memory: if memory
-still holds a workflow that has ended in the store, memory is wrong and is loaded again.  It relies only on what is stored, so
-it works after a restart, whose first round begins with a sweep.
+A pool is ARCHIVED in the cycle in which its last workflow ends. The sweep asks the store: if memory still has a
+workflow that has ended in the store, memory is wrong and is reloaded. It uses only stored data, so it also works after
+a restart, whose first round begins with a sweep.
 """
 
 import logging
@@ -29,11 +29,11 @@ class DrainSweep:
         self._due: float | None = None
 
     def due_in_s(self) -> float:
-        """Seconds until the next sweep; 0 or less means now."""
+        """Returns seconds until the next sweep; 0 or less means now."""
         return 0.0 if self._due is None else self._due - self._clock.now()
 
     def sweep(self) -> None:
-        """Looks, if a sweep is due.  Raises what the store raises; the sweep then stays due."""
+        """Runs a sweep if it is due. Raises what the store raises; the sweep then stays due."""
         if self.due_in_s() > 0:
             return
         with self._transactor.reading() as state:

@@ -1,4 +1,4 @@
-"""Quota and limit of a pool as written to KAI queues: never below what runrig has admitted, so that KAI does not object."""
+"""Quota and limit of a pool for KAI queues: never below what runrig has admitted, so that KAI does not object."""
 
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource
@@ -9,7 +9,7 @@ from runrig.ports.backend import PoolQueues, QueueQuota
 
 
 def kai_quotas(state: State, pool: Pool) -> PoolQueues:
-    # Neither the capacity of its nodes nor what it lends goes into a queue, and both cost far more than the rest.
+    # Node capacity and lending do not affect a queue, and cost far more than the rest.
     balance = report.pool_balance(state, pool.name, gpus={}, lends=())
     return PoolQueues(
         pool, whole=_whole(state, pool, balance) if pool.parent is None else None, own=_own(pool, balance)
@@ -32,12 +32,14 @@ def _own(pool: Pool, balance: PoolGpus) -> QueueQuota:
 
 
 def _shared(balance: PoolGpus) -> int:
-    """Returns what cohorts promise beyond the pool's own (law P2), to others too: KAI keeps firm work above a queue's quota waiting."""
+    """Returns shared guaranteed quota of cohorts (rule P2), even if others use it: KAI blocks guaranteed work above a
+    queue's quota.
+    """
     return sum(balance.shared.values())
 
 
 def _most_borrowed(state: State, pool: Pool) -> int | None:
-    """GPUs that the pool may borrow, over its flavors; None if one of them has no limit."""
+    """Returns the GPUs that the pool can borrow, across its flavors; None if one of them has no limit."""
     total = 0
     for flavor in pool.flavors or tuple(state.flavors):
         quota = pool.quotas.get(FlavorResource(flavor, GPU))

@@ -1,10 +1,10 @@
-"""Who decides: one of several servers leads, the others stand by.
+"""Leadership: one of several servers leads, the others stand by.
 
-A process is STANDBY until it owns the database, and leads for as long as three things hold: its heartbeat was written lately,
-none of its writes has found another epoch, and nobody has told it to end.  All three are checked when a request comes, by a
-clock that goes on while the process is stopped: a process that wakes after a minute answers nothing from what it knew before.
+A process is STANDBY until it owns the database. It leads while its last heartbeat is recent, no write has found another
+epoch, and it has not been asked to stop. Each request checks all three, by a clock that includes sleep: a process that
+wakes after a minute does not answer from old data.
 
-Each term as leader gets a new service, which is thrown away after it: nothing from an earlier term is trusted.
+Each term gets a new service, which is discarded after it, so nothing from an earlier term is trusted.
 """
 
 import logging
@@ -17,10 +17,10 @@ from runrig.domain.errors import RunrigError, Unavailable
 from runrig.ports.election import Election, Term
 
 POLL_S = 0.5
-"""How often a standby looks at the owner."""
+"""Seconds between a standby's looks at the owner."""
 BEAT_S = 2.0
 SILENT_S = 6.0
-"""Without a heartbeat for this long a leader stops by itself, and a standby takes over."""
+"""Seconds without a heartbeat after which a leader stops itself, and a standby takes over."""
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 8.0
 _LOOK_S = 0.1
@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 
 class LeaderTerm(Protocol):
-    """Everything a leader works with."""
+    """The parts of a leader."""
 
     def close(self) -> None:
-        """Stops deciding and lets go of the store."""
+        """Stops deciding and releases the store."""
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
@@ -46,7 +46,7 @@ AnyLeaderTerm = TypeVar("AnyLeaderTerm", bound=LeaderTerm)
 
 
 class Heart:
-    """The heartbeat of one term, in a thread of its own."""
+    """The heartbeat of one term, in its own thread."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
@@ -57,7 +57,7 @@ class Heart:
 
     @property
     def alive(self) -> bool:
-        """True if this process leads, as far as anybody can know."""
+        """Returns True if this process leads, as far as it can know."""
         fresh = time.monotonic() - self._confirmed <= SILENT_S
         return fresh and not self._replaced and not self._term.overtaken
 
@@ -67,7 +67,7 @@ class Heart:
     def _run(self) -> None:
         wait_s = 0.0
         while not self._stopped.wait(wait_s) and not self._replaced:
-            sent = time.monotonic()  # what counts is the last beat that the others can have seen
+            sent = time.monotonic()  # The time of sending counts, because others may have seen the beat then.
             try:
                 self._replaced = not self._term.beat()
                 self._confirmed = sent
@@ -78,8 +78,9 @@ class Heart:
 
 
 class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
-    """*begin* makes what a leader works with; its argument tells whether this process still leads.  It may take long: the heart
-    beats meanwhile."""
+    """*begin* creates the parts of a leader; its argument reports whether this process still leads. It can take long:
+    heartbeats continue in the meantime.
+    """
 
     def __init__(
         self, election: Election[AnyTerm], begin: Callable[[AnyTerm, Callable[[], bool]], AnyLeaderTerm]
@@ -92,7 +93,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
         self._has_led = False
         self.standing = STARTING
-        """Why it does not lead, in a few words that anybody may read."""
+        """Short public reason why it does not lead."""
         self.when_led: Callable[[AnyLeaderTerm], None] = _nothing
         self.when_failed: Callable[[], None] = lambda: None
         self.failure: RunrigError | None = None
@@ -100,7 +101,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
 
     @property
     def leader_term(self) -> AnyLeaderTerm | None:
-        """The term that answers requests; None while this process stands by or ends."""
+        """Returns the term that answers requests; None while this process stands by or stops."""
         leader_term, heart = self._leader_term, self._heart
         if leader_term is None or heart is None or not heart.alive or self._stopped.is_set():
             return None
@@ -112,12 +113,12 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops deciding and answering, and hands over; returns at once.  A signal handler may call it."""
+        """Stops deciding and answering, and hands over. Returns immediately; safe in a signal handler."""
         self.standing = ENDING
         self._stopped.set()
 
     def join(self, timeout_s: float) -> None:
-        """Waits until the database is free for the next one."""
+        """Waits until the database is free for the next leader."""
         self._thread.join(timeout_s)
         self._election.close()
 
@@ -130,13 +131,13 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
                     self._lead(term)
                     back_off_s = FIRST_BACK_OFF_S
                 self._stopped.wait(POLL_S)
-            except Exception as error:  # noqa: BLE001 - a standby must outlive any fault of what it looks at
+            except Exception as error:  # noqa: BLE001 - a standby must survive all errors of what it checks
                 self._failed(error, back_off_s)
                 self._stopped.wait(back_off_s)
                 back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)
 
     def _won(self) -> AnyTerm | None:
-        """The term that begins now; None while another server leads."""
+        """Returns the term that begins now; None while another server leads."""
         holder = self._election.holder()
         if holder is not None and holder.silent_s is not None and holder.silent_s > SILENT_S:
             _log.warning("event=leader_silent who=%r silent_s=%.1f", holder.who, holder.silent_s)
@@ -156,7 +157,7 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
             self.standing = STANDING_BY
 
     def _lead(self, term: AnyTerm) -> None:
-        """Leads until the term is over, then closes it, whatever happened."""
+        """Leads until the term is over, then closes it in any case."""
         heart = Heart(term)
         try:
             leader_term = self._begin(term, lambda: heart.alive)
@@ -197,4 +198,4 @@ class Leadership(Generic[AnyTerm, AnyLeaderTerm]):
 
 
 def _nothing(_: object) -> None:
-    """Nobody asked to be called."""
+    """The default callback: does nothing."""

@@ -1,4 +1,4 @@
-"""What surrounds the loading of a state: a check of its rows, and no collector of garbage meanwhile."""
+"""Loads a state: checks its rows, and pauses garbage collection."""
 
 import gc
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from runrig.engine.lifecycle.contradictions import contradiction
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Inside ``with`` no garbage is collected: a state is made of what stays, and looking for garbage takes as long as making it."""
+    """Pauses garbage collection: all objects of a state stay, and collecting would take as long as loading."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -22,7 +22,7 @@ def uncollected() -> Iterator[None]:
 
 
 def check_rows(loaded: Loaded) -> None:
-    """Raises ServerFault if rows contradict each other: what is decided on them would make it worse."""
+    """Raises ServerFault for contradictory rows, because decisions based on them would make it worse."""
     if (found := contradiction(loaded)) is not None:
         raise ServerFault(
             f"the stored state is inconsistent ({found}). Restore a backup with `runrig restore` into an empty folder or "

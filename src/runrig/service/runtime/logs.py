@@ -1,6 +1,6 @@
 """Lines of the server's log: ``event=NAME key=value …``, one event per line, with the id of its request.
 
-Values never hold tokens, queries, bodies or environments: each line names its fields one by one.
+Values never contain tokens, queries, bodies or environments, because each line names its fields explicitly.
 """
 
 import random
@@ -15,24 +15,24 @@ _request: ContextVar[str] = ContextVar("request", default="")
 
 
 def request_id(proposed: str | None) -> str:
-    """The id that the client proposed if it is sane, else a new one."""
+    """Returns the client's id if it is valid, else a new one."""
     if proposed is not None and _SANE.fullmatch(proposed):
         return proposed
-    return f"{random.getrandbits(64):016x}"  # no secret: asking the system for bytes would let other threads in first
+    return f"{random.getrandbits(64):016x}"  # Not a secret. Asking the system for random bytes would let other threads run first.
 
 
 def enter(request: str) -> None:
-    """Marks everything logged from here on, in this request and the threads that work for it, with *request*."""
+    """Adds the id *request* to everything logged from here on, in this request and its threads."""
     _request.set(request)
 
 
 def current() -> str:
-    """The id of the current request; empty outside of one."""
+    """Returns the id of the current request; empty outside of one."""
     return _request.get()
 
 
 def line(event: str, **fields: object) -> str:
-    """The line for *event*, without None and empty values; values with spaces, quotes or control characters are quoted, long ones cut."""
+    """Returns the line for *event*, without None and empty values. Quotes special characters and truncates long values."""
     parts = [f"event={event}"]
     parts += [f"{name}={_value(value)}" for name, value in fields.items() if value is not None and value != ""]
     if request := current():

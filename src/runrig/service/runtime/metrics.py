@@ -1,7 +1,7 @@
-"""Metrics: counters and times kept as things happen, and numbers of the state, computed at each scrape.
+"""Metrics: counters and times recorded as they happen, and gauges of the state, computed at each scrape.
 
-One registry per server.  Labels are pools, priorities, nodes of the quota tree, flavors, kinds of actions, laws and routes: what
-the operator declared or this program knows, never users, workflows or what a client sent.
+One registry per server. Labels are pools, priorities, nodes of the quota tree, flavors, action kinds, rules and routes.
+They are declared by the operator or known to this program; users, workflows and client input never become labels.
 """
 
 import logging
@@ -23,17 +23,17 @@ from runrig.service.runtime.writing import Revision
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _WAITS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 
-# They would add a second series to each counter, which nobody reads.
-disable_created_metrics()  # type: ignore[no-untyped-call] # the library does not say its type
+# They would add a useless second series to each counter.
+disable_created_metrics()  # type: ignore[no-untyped-call] # untyped in the library
 
 _log = logging.getLogger(__name__)
 
 Source = Callable[[], tuple[MonitorSnapshot, bool, float]]
-"""Gives the present numbers, whether the server is ready, and `Clock.difference_s`."""
+"""Returns the current numbers, whether the server is ready, and `Clock.difference_s`."""
 
 
 class Metrics:
-    """The metrics of one server over all its terms as leader: *attach* at the start of a term, *detach* at its end."""
+    """The metrics of a server over all its terms as leader: *attach* at the start of a term, *detach* at its end."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=False)
@@ -42,14 +42,14 @@ class Metrics:
         self._cycle = Histogram("runrig_cycle_seconds", "One part of a cycle.", registry=registry, buckets=_SECONDS)
         self._lock = Histogram(
             "runrig_lock_seconds",
-            "For how long at a time somebody had the state for himself.",
+            "Time for which the state lock was held without a break.",
             registry=registry,
             buckets=_SECONDS,
         )
         self._longest = Longest()
         longest = Gauge(
             "runrig_lock_longest_seconds",
-            "The longest of the last five to ten minutes.",
+            "Longest hold of the state lock in the last five to ten minutes.",
             registry=registry,
         )
         longest.set_function(self._longest.seconds)
@@ -60,7 +60,10 @@ class Metrics:
             "runrig_actions", "Actions committed, by kind: Admit, Preempt, Submit, ...", ["kind"], registry=registry
         )
         self._preemptions = Counter(
-            "runrig_preemptions", "Gangs preempted, by law: R1 own pool, R2 taken back.", ["law"], registry=registry
+            "runrig_preemptions",
+            "Gangs preempted, by rule: R1 within the pool, R2 reclaimed.",
+            ["law"],
+            registry=registry,
         )
         self._waits = Histogram(
             "runrig_wait_seconds",
@@ -70,7 +73,7 @@ class Metrics:
             buckets=_WAITS,
         )
         self._failed_rounds = Counter(
-            "runrig_failed_rounds", "Rounds of the loop that failed and were tried again.", registry=registry
+            "runrig_failed_rounds", "Rounds of the loop that failed and were retried.", registry=registry
         )
         self._pruned = Counter(
             "runrig_pruned_workflows", "Finished workflows removed after their retention.", registry=registry
@@ -81,13 +84,13 @@ class Metrics:
             ["by"],
             registry=registry,
         )
-        self._failed_logins = Counter("runrig_failed_logins", "Requests without a good token.", registry=registry)
+        self._failed_logins = Counter("runrig_failed_logins", "Requests without a valid token.", registry=registry)
         self._requests = Counter(
-            "runrig_http_requests", "Answers, by route and status.", ["method", "route", "status"], registry=registry
+            "runrig_http_requests", "Responses, by route and status.", ["method", "route", "status"], registry=registry
         )
         self._latency = Histogram(
             "runrig_http_request_seconds",
-            "Time until an answer begins.",
+            "Time until a response begins.",
             ["method", "route"],
             registry=registry,
             buckets=_SECONDS,
@@ -96,41 +99,41 @@ class Metrics:
         self._source: Source | None = None
 
     def attach(self, source: Source) -> None:
-        """This server leads now; *source* gives its state."""
+        """Starts a term; *source* returns the numbers of its state."""
         self._source = source
 
     def detach(self) -> None:
-        """It leads no longer."""
+        """Ends a term."""
         self._source = None
 
     def text(self) -> bytes:
-        """All metrics in the text format of Prometheus."""
+        """Returns all metrics in the text format of Prometheus."""
         return generate_latest(self.registry) + _written(_of_state(self._source))
 
     # ------------------------------------------------------------ what happens
 
     def part(self, seconds: float) -> None:
-        """One part of a cycle was decided in so many seconds."""
+        """Records the seconds taken by one part of a cycle."""
         self._cycle.observe(seconds)
 
     def explained(self, by: str) -> None:
-        """A question about the state was answered, by the mirror or by the server."""
+        """Records an answered question about the state, by the mirror or by the server."""
         self._answers.labels(by).inc()
 
     def lock_held(self, seconds: float) -> None:
-        """The lock of the state was held for so long without a break."""
+        """Records for how many seconds the state lock was held."""
         self._lock.observe(seconds)
         self._longest.see(seconds)
 
     def stored(self, state: State, revisions: Iterable[Revision], seconds: float) -> None:
-        """*revisions* led to *state*, and were stored in one transaction of *seconds*."""
+        """Records *revisions*, which led to *state* and were stored in one transaction of *seconds*."""
         self._commit.observe(seconds)
         for revision in revisions:
             logs.enter(revision.request)
             self._revision(state, revision, seconds)
 
     def _revision(self, state: State, revision: Revision, seconds: float) -> None:
-        """Counts the actions; one line of the log."""
+        """Counts the actions and logs one line."""
         plan = revision.plan
         kinds = Amounts(type(action).__name__ for action in plan.actions)
         for kind, amount in kinds.items():
@@ -145,7 +148,7 @@ class Metrics:
         _log.info("%s", logs.line("committed", revision=revision.number, actor=revision.actor, actions=listed, ms=ms))
 
     def _started(self, state: State, id: str, now: float) -> None:
-        entry = state.ledger.entries.get(id)  # gone if it ended in the same cycle
+        entry = state.ledger.entries.get(id)  # Deleted if it ended in the same cycle.
         if entry is not None:
             waited = self._waits.labels(entry.gang.pool, entry.gang.priority.value)
             waited.observe(max(0.0, now - entry.gang.submitted_at))
@@ -157,7 +160,7 @@ class Metrics:
         self._pruned.inc(workflows)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts a request.  *route*: the route's template, never the path that was asked for."""
+        """Counts a request. *route*: the template of the route, never the requested path."""
         self._requests.labels(method, route, str(status)).inc()
         self._latency.labels(method, route).observe(seconds)
         if status in (401, 429):
@@ -165,7 +168,7 @@ class Metrics:
 
 
 class Longest:
-    """The longest of the times that it was told in this stretch of five minutes and in the one before."""
+    """The longest recorded time in the current five minutes and the previous five."""
 
     STRETCH_S = 300.0
 
@@ -179,7 +182,7 @@ class Longest:
         self._now = max(self._now, seconds)
 
     def seconds(self) -> float:
-        """0 if it was told nothing."""
+        """Returns 0 if none was recorded."""
         self._go_on()
         return max(self._now, self._before)
 
@@ -195,7 +198,7 @@ class Longest:
 
 @dataclass(frozen=True, slots=True)
 class _Gauge:
-    """Its series: labels as they are written, and the value."""
+    """Its series: formatted labels and the value."""
 
     name: str
     about: str
@@ -203,7 +206,7 @@ class _Gauge:
 
 
 def _written(gauges: Iterable[_Gauge]) -> bytes:
-    """*gauges* in the text format; written by hand, because a large tree has 10,000 series and the library takes 20 us each."""
+    """Returns *gauges* in the text format. Formatted by hand: a large tree has 10,000 series, and the library takes 20 us each."""
     lines: list[str] = []
     for gauge in gauges:
         lines += (f"# HELP {gauge.name} {gauge.about}", f"# TYPE {gauge.name} gauge")
@@ -253,8 +256,8 @@ def _queues(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
     rows = [(_labels(pool=pool, priority=priority), each) for (pool, priority), each in snapshot.waiting.items()]
     lengths = [(labels, each.gangs) for labels, each in rows]
     ages = [(labels, round(max(0.0, snapshot.now - each.since), 3)) for labels, each in rows]
-    yield _Gauge("runrig_queue_gangs", "Gangs that wait, the nominated included.", lengths)
-    yield _Gauge("runrig_queue_oldest_seconds", "Age of the gang that waits longest.", ages)
+    yield _Gauge("runrig_queue_gangs", "Pending gangs, including nominated ones.", lengths)
+    yield _Gauge("runrig_queue_oldest_seconds", "Age of the oldest pending gang.", ages)
 
 
 def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
@@ -265,10 +268,10 @@ def _tree(snapshot: MonitorSnapshot) -> Iterable[_Gauge]:
     nominal = [(labels, each.nominal) for labels, each in rows]
     usage = [(labels, each.usage) for labels, each in rows]
     headroom = [(labels, each.headroom) for labels, each in rows]
-    yield _Gauge("runrig_quota_nominal", "What a node of the quota tree was promised.", nominal)
-    yield _Gauge("runrig_quota_usage", "What all gangs below it hold.", usage)
+    yield _Gauge("runrig_quota_nominal", "Nominal quota of a node in the quota tree.", nominal)
+    yield _Gauge("runrig_quota_usage", "Usage by all gangs below it.", usage)
     yield _Gauge(
         "runrig_quota_headroom",
-        "What it may still use while others hold what they do; negative: over-committed.",
+        "Headroom of a node in the quota tree; negative: over-committed.",
         headroom,
     )

@@ -1,6 +1,7 @@
-"""The loop: observe, decide, commit, make it so; then sleep until something happens or the next deadline.
+"""The main loop: observe, decide, commit, apply; then sleep until the next event or deadline.
 
-It never gives up: a round that fails is logged and tried again, at growing intervals, while the server reports that it is not ready.
+It never gives up: a failed round is logged and retried at growing intervals, while the server reports that it is not
+ready.
 """
 
 import logging
@@ -28,15 +29,16 @@ LONGEST_BACK_OFF_S = 30.0
 
 RESTS = 2.0
 MOST_REST_S = 0.1
-"""After a round the loop rests so many times as long as it took, at most so long: what comes meanwhile is taken in by one round,
-and most of the processor is left to requests.  So long an admission may wait while much happens; on an idle server it does not.
+"""The loop pauses in proportion to the last round, up to this many seconds. The next round handles everything that
+arrives in between, and requests get most of the processor. A busy server can delay an admission this long, an idle one
+does not.
 """
 
 SYNC_SHARE = 0.1
-"""This share of a long cycle's time goes to telling the backend, between parts, what has been decided so far."""
+"""Share of a long cycle's time for sending earlier decisions to the backend between its parts."""
 
 LONGEST_PART_S = 15.0
-"""A round that gets no further for longer has got stuck."""
+"""Seconds without progress after which a round is stuck."""
 
 FAULT = "internal error; see the server's log"
 
@@ -44,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reconciler:
-    """*node_labels*: put on every node that is seen, over its own labels."""
+    """*node_labels*: added to every observed node, overriding its own labels."""
 
     def __init__(
         self,
@@ -65,28 +67,30 @@ class Reconciler:
         self._launches = Launches(queues=backend.queues)
         self._synced: int | None = None
         self._sync_took_s = 0.0
-        self._progress: float | None = None  # when the round last got any further; None between rounds
+        self._progress: float | None = None  # Time of the last progress in a round; None between rounds.
         transactor.when_not_stored = self.wake
         self._nodes: tuple[Node, ...] | None = None
-        self._labelled_nodes: dict[str, tuple[Node, Node]] = {}  # by name: as the backend has it, and with our labels
+        self._labelled_nodes: dict[
+            str, tuple[Node, Node]
+        ] = {}  # By name: the backend's node, and the same with these labels.
         self._repeat_nodes = False
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self.failure: str | None = "the first round has not finished yet"
         """Why the last round failed; None if it did not."""
         self.standstill: Standstill | None = None
-        """The same for people who do not administer the server; *since*: the first failed round in a row."""
+        """The same for users who are not administrators. *since*: the first of the failed rounds."""
 
     # ------------------------------------------------------------ one round
 
     def round(self) -> bool:
-        """One turn of the loop; True if anything was stored meanwhile, by whomever.  Raises whatever goes wrong."""
+        """Runs one round; returns True if anything was committed in the meantime. Raises any error."""
         self._progress = time.monotonic()
         try:
             self._note_clock()
             self._transactor.try_storing()
             if self._synced is None:
-                self._sync()  # after a restart the backend must know what to look for before it reports what it sees
+                self._sync()  # After a restart the backend must know the desired state before it reports.
             self._drain_sweep.sweep()
             before = self._revision()
             self._cycle()
@@ -98,14 +102,14 @@ class Reconciler:
         return after != before
 
     def _note_clock(self) -> None:
-        """Logs when the machine's clock is no longer believed, and when it is again."""
+        """Logs when the system clock is no longer trusted, and when it is again."""
         doubt = self._clock.doubt
         if (doubt is None) != (self._doubt is None):
             _log.warning("event=clock_%s why=%r", "believed" if doubt is None else "doubted", doubt or self._doubt)
         self._doubt = doubt
 
     def _cycle(self) -> None:
-        """Runs all parts of one cycle.  If it takes long, the backend hears of the first ones before the last has been decided."""
+        """Runs all parts of one cycle. In a long one, the backend gets the first decisions while others are pending."""
         synced_at = time.monotonic()
         for plan in self._transactor.cycle(self._observe()):
             self._progress = now = time.monotonic()
@@ -126,7 +130,7 @@ class Reconciler:
         self._sync_took_s = time.monotonic() - began
 
     def _desired(self) -> tuple[int, Desired]:
-        """What the backend is to do, as of a revision.  A workflow whose part in it cannot be told is set aside."""
+        """Returns the desired state and its revision. Sets aside a workflow that causes an error."""
         while True:
             try:
                 with self._transactor.reading() as state:
@@ -136,13 +140,13 @@ class Reconciler:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is decided; None if all is well.  Waits for nothing."""
+        """Returns why nothing is decided; None if all is well. Does not wait."""
         progress = self._progress
         stuck_s = 0.0 if progress is None else time.monotonic() - progress
         return f"its scheduling loop has been stuck for {stuck_s:.0f} s" if stuck_s > LONGEST_PART_S else self.failure
 
     def _observe(self) -> Observation:
-        """The backend's observation, with its nodes until a round has processed them."""
+        """Returns the backend's observation, with its nodes until a round has processed them."""
         observed = self._backend.observe()
         if observed.nodes is not None:
             self._nodes = tuple(self._labelled(observed.nodes)) if self._node_labels else observed.nodes
@@ -152,7 +156,7 @@ class Reconciler:
         return replace(observed, nodes=self._nodes)
 
     def _labelled(self, nodes: Iterable[Node]) -> Iterator[Node]:
-        """A node that is the same object as before is so with its labels too: then nobody compares it again."""
+        """Yields the same object for an unchanged node, so that it need not be compared again."""
         before = self._labelled_nodes
         self._labelled_nodes = {}
         for node in nodes:
@@ -163,7 +167,7 @@ class Reconciler:
             yield known[1]
 
     def sleep_s(self) -> float:
-        """Seconds of the clock until the next deadline or the next sweep."""
+        """Returns seconds of the clock until the next deadline or sweep."""
         with self._transactor.reading() as state:
             deadline = workflows.next_deadline(state)
         left = (
@@ -181,14 +185,14 @@ class Reconciler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the current round has ended; tasks go on running."""
+        """Returns when the current round has ended; tasks keep running."""
         self._stopped.set()
         self._backend.wake()
         if self._thread is not None:
             self._thread.join()
 
     def wake(self) -> None:
-        """Starts the next round at once."""
+        """Starts the next round immediately."""
         self._backend.wake()
 
     def _run(self) -> None:
@@ -201,7 +205,7 @@ class Reconciler:
                 if not changed:
                     self._backend.wait(self.sleep_s())
                 back_off_s = FIRST_BACK_OFF_S
-            except Exception as error:  # noqa: BLE001 - the loop must outlive any fault of what it calls
+            except Exception as error:  # noqa: BLE001 - the loop must survive all errors
                 self._failed(error, back_off_s)
                 self._stopped.wait(back_off_s)
                 back_off_s = min(2 * back_off_s, LONGEST_BACK_OFF_S)

@@ -1,4 +1,4 @@
-"""The values that Kubernetes objects are made of: a workflow, its pool, and the pool's present numbers."""
+"""Values for Kubernetes objects: a workflow, its pool, and the pool's current numbers."""
 
 import uuid
 
@@ -20,10 +20,10 @@ _IDS = uuid.UUID("3f6c2a52-0f0e-5d53-9a4e-7a8c1e0b6d11")
 
 
 def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority, namespace: str) -> Blueprint:
-    """*spec* in *pool* of *state*; whether there is quota for it is not asked.
+    """Returns *spec* in *pool* of *state*, whether or not it has quota.
 
-    Raises NotFound (pool), InvalidInput (namespace), and Refused for topology requirements or platforms that the pool does not
-    have, and for a pool that takes no submissions.
+    Raises NotFound (pool), InvalidInput (namespace), and Refused for unknown topology keys or platforms and for a
+    closed pool.
     """
     if not NAMESPACE.fullmatch(namespace):
         raise InvalidInput.one(
@@ -44,7 +44,7 @@ def blueprint(state: State, spec: WorkflowSpec, *, pool: str, priority: Priority
 
 
 def _gang(spec: WorkflowSpec, group: GroupSpec, pool: Pool, top: Pool, priority: Priority) -> GangLaunch:
-    """Ids are stable, so that what is printed today can be compared with what was printed yesterday."""
+    """Ids are stable, so that outputs can be compared."""
     return GangLaunch(
         id=f"{spec.name}/{group.name}",
         uuid=str(uuid.uuid5(_IDS, f"{pool.name}/{spec.name}/{group.name}")),

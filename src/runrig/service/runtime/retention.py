@@ -1,7 +1,8 @@
-"""Deletes finished workflows after a time, with their logs, specifications and events; the audit of pools and access stays.
+"""Deletes finished workflows after some time, with their logs, specifications and events. The audit trail of pools and
+access stays.
 
-Runs in a thread of its own and in small steps, so that others can commit in between, and rests several times as long as it
-works.  A step that fails is logged and tried again; nothing depends on when it happens.
+Runs in its own thread and in small steps, so that others can commit in between, and pauses longer than it works. A
+failed step is logged and retried; nothing depends on its timing.
 """
 
 import logging
@@ -18,9 +19,9 @@ DAYS = 90.0
 EVERY_S = 600.0
 WORKFLOWS_AT_ONCE = 200
 ROWS_AT_ONCE = 500
-"""About 10 ms, so that a commit never waits 50 ms for it."""
+"""About 10 ms, so that a commit never waits 50 ms."""
 REST = 4.0
-"""A rest lasts this many times as long as the step before it."""
+"""A pause lasts this many times as long as the previous step."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,15 +41,17 @@ class Retention:
         self._due: list[str] = []
 
     def step(self) -> bool:
-        """Deletes a small piece of what is due; False if nothing is.  Raises what the store raises; the piece then stays due."""
-        if self._days is None or self._clock.doubt is not None:  # a clock put forward must not delete what is kept
+        """Deletes a small expired piece; returns False if there is none. Raises what the store raises; the piece then stays due."""
+        if (
+            self._days is None or self._clock.doubt is not None
+        ):  # A clock that was set forward must not delete data early.
             return False
         if self._store.retention.prune_events(ROWS_AT_ONCE).rows:
             return True
         if not self._due:
             before = self._clock.now() - self._days * 86_400
             self._due = list(self._store.retention.expired(before, WORKFLOWS_AT_ONCE))
-            # Files first: a workflow whose row is gone would leave them behind for ever.
+            # Files first: without the row of their workflow they would never be deleted.
             for id in self._due:
                 self._backend.discard(id)
         if not self._due:
@@ -76,7 +79,7 @@ class Retention:
             began = time.monotonic()
             try:
                 more = self.step()
-            except Exception as error:  # noqa: BLE001 - it must outlive any fault of what it calls
+            except Exception as error:  # noqa: BLE001 - the thread must survive all errors
                 _log.error("%s", logs.line("retention_failed", error=repr(error)), exc_info=error)
                 more, self._due = False, []
             self._stopped.wait((time.monotonic() - began) * REST if more else EVERY_S)

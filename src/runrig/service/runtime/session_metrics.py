@@ -1,4 +1,4 @@
-"""Metrics of sessions in tasks.  Labels are what this program knows: kinds, directions and reasons, never users, workflows or ports."""
+"""Metrics of sessions in tasks. Labels are fixed kinds, directions and reasons, never users, workflows or ports."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 TOO_MANY, NO_KEY, NOT_REACHED = "too_many", "no_key", "not_reached"
-"""Why somebody did not get in: all places are taken; there is no such key for them; the program or port in the task was not reached."""
+"""Why a session was refused: too many sessions, unknown key, or no connection to the program or port in the task."""
 
 
 class Carried(NamedTuple):
-    """To be told how many bytes went *to_task* and came *from_task*."""
+    """Counts bytes sent *to_task* and received *from_task*."""
 
     to_task: Callable[[float], None]
     from_task: Callable[[float], None]
@@ -33,7 +33,7 @@ class SessionMetrics:
 
     @contextmanager
     def session(self, kind: str) -> Iterator[None]:
-        """One more is open meanwhile."""
+        """Counts a session as open."""
         self._opened.labels(kind).inc()
         with self._open.labels(kind).track_inprogress():
             yield

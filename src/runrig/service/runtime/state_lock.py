@@ -1,4 +1,4 @@
-"""The lock in front of the state: who holds it knows no other; how long it has been held can be asked without it."""
+"""The lock of the state, whose hold time can be read without it."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ from runrig.service.runtime.metrics import Metrics
 
 
 class StateLock:
-    """Re-entrant.  Measures how long it is held, and lets a holder that comes again and again give way to others."""
+    """Re-entrant. Measures how long it is held, and lets a frequent holder give way to others."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -16,7 +16,7 @@ class StateLock:
         self._depth = 0
         self._since: float | None = None
         self._turns = threading.Condition()
-        self._waited = self._got = 0  # how many have had to wait for it, and how many of them have got it
+        self._waited = self._got = 0  # How many had to wait for it, and how many of them got it.
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
@@ -43,9 +43,9 @@ class StateLock:
             self._metrics.lock_held(held_s)
 
     def give_way(self) -> None:
-        """Returns when everybody who waits for the lock now has had it.  The caller does not hold it.
+        """Returns once all current waiters have had the lock. The caller must not hold it.
 
-        A lock alone does not see to that: whoever gives it back and takes it again at once nearly always gets it.
+        Without this, a thread that releases and immediately takes the lock would nearly always get it.
         """
         with self._turns:
             waiting = self._waited
@@ -53,6 +53,6 @@ class StateLock:
 
     @property
     def held_s(self) -> float:
-        """For how long it has been held, in seconds; 0 if it is free.  Does not wait for it."""
+        """Returns for how many seconds it has been held; 0 if it is free. Does not wait for it."""
         since = self._since
         return 0.0 if since is None else time.monotonic() - since

@@ -1,4 +1,4 @@
-"""Who renders a template now: each is a process with half a second and 100 MiB, so few run at once, and no user has all turns."""
+"""Queue for template rendering. Each rendering is a process with half a second and 100 MiB, so few run at the same time."""
 
 import os
 import threading
@@ -11,11 +11,11 @@ from runrig.domain.errors import Unavailable
 AT_ONCE = max(2, (os.cpu_count() or 1) // 2)
 OF_ONE_USER = 16
 OF_ALL = 32
-"""Templates that are rendered or wait for it, each in a thread of its own; more are refused."""
+"""Maximum templates being rendered or waiting, each in its own thread; more are refused."""
 
 
 class TemplateQueue:
-    """First come, first served, but one turn is always left to other users."""
+    """First come, first served, but one turn is always reserved for other users."""
 
     def __init__(self, at_once: int = AT_ONCE, of_one_user: int = OF_ONE_USER, of_all: int = OF_ALL) -> None:
         self._at_once = at_once
@@ -27,7 +27,7 @@ class TemplateQueue:
 
     @contextmanager
     def turn(self, user: str) -> Iterator[None]:
-        """A turn of *user*, once there is one.  Raises Unavailable at once if too many wait."""
+        """Waits for a turn of *user*. Raises Unavailable immediately if too many wait."""
         ticket = (user, object())
         with self._changed:
             self._check_room(user)
@@ -35,7 +35,7 @@ class TemplateQueue:
             self._changed.wait_for(lambda: self._next() is ticket)
             self._waiting.remove(ticket)
             self._rendering[user] += 1
-            self._changed.notify_all()  # there may be another one for the next
+            self._changed.notify_all()  # There may be another one for the next.
         try:
             yield
         finally:
@@ -44,7 +44,7 @@ class TemplateQueue:
                 self._changed.notify_all()
 
     def _next(self) -> tuple[str, object] | None:
-        """Who begins now, if anybody may."""
+        """Returns the next one that can begin, if any."""
         if self._rendering.total() >= self._at_once:
             return None
         may = (each for each in self._waiting if self._rendering[each[0]] < self._at_once - 1)

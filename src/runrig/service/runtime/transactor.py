@@ -1,7 +1,7 @@
-"""The only way to write: the state in memory, the store behind it, the lock in front of both.
+"""The only way to write: the state in memory, the store behind it, and the lock in front of both.
 
-A decision is applied to the state, committed, and only then seen by anybody.  If the commit fails, the state is loaded again
-from the store, so that memory never runs ahead of the disk (law W2).
+A decision is applied to the state and committed before it becomes visible. If the commit fails, the state is reloaded
+from the store, so that memory never runs ahead of the disk (rule W2).
 """
 
 import logging
@@ -31,49 +31,47 @@ from runrig.service.runtime.state_lock import StateLock
 from runrig.service.runtime.writing import Command, Job, Revision, Touched, Writing, step
 
 ENGINE = "engine"
-"""The actor of everything that a cycle decides."""
+"""Actor of all decisions of a cycle."""
 
 APPLY = "apply by "
-"""The actor of what `apply` declares: this, then the person."""
+"""Actor of what `apply` declares: this prefix, then the user."""
 
 STEPS_PER_PART = 120 * STEP
-"""Budget of one part of a cycle (`engine.cycle.CycleInParts.part`): 120 gangs looked at, 120 changes, or 960 tasks that move; about
-40 ms of deciding and storing.
-"""
+"""ms of deciding and storing."""
 
 MOST_FRESH_STARTS = 50
-"""How often the deciding of one cycle begins again because something else was committed; then the next cycle does."""
+"""How often one cycle restarts its decisions because of other commits; then the next cycle takes over."""
 
 LATEST = 5_000
-"""Events that are kept in memory as they were committed, for those who follow the log."""
+"""Committed events kept in memory for readers that follow the log."""
 LONGEST_HOLD_S = 5.0
-"""A holder of the lock that takes longer is stuck."""
+"""Seconds after which a holder of the lock counts as stuck."""
 
 MOST_ASIDE = 16
-"""So many workflows at most are set aside at a time (law W8).  Where more fail, it is not they who are at fault, and the round fails."""
+"""Maximum workflows set aside at a time (rule W8). If more fail, they are not the cause, and the round fails."""
 
 ALONE = 1
-"""Budget of a part in which a gang, or a task, is alone."""
+"""Budget of a part with a single gang or task."""
 
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[WorkflowStatus | None], None]
 
 MOST_JOBS = 32
-"""Commands decided and stored together, so that the lock is free again soon."""
+"""Commands decided and stored together; limited, so that the lock is soon free again."""
 
 R = TypeVar("R")
 
 
 class Readable(Protocol):
-    """What questions are asked of."""
+    """A source of states for queries."""
 
     def reading(self) -> AbstractContextManager[State]:
-        """A state, which does not change meanwhile."""
+        """Yields a state that does not change inside ``with``."""
 
 
 class Transactor:
-    """*fixed_nodes*, *topology*: the backend's own attributes."""
+    """*fixed_nodes*, *topology*: the backend's attributes."""
 
     def __init__(
         self, store: Store, clock: Clock, *, fixed_nodes: bool, topology: bool, metrics: Metrics | None = None
@@ -89,15 +87,15 @@ class Transactor:
         self._state: State | None = None
         self._not_stored: str | None = None
         self.stored = 0
-        """The last revision that this server knows to be stored; readable without the lock."""
+        """The last revision known to be stored; readable without the lock."""
         self.when_stored: Callable[[Sequence[Revision]], None] = lambda _: None
-        """Called after each commit, under the lock: it must return at once and never raise."""
+        """Called after each commit, under the lock: must return immediately and never raise."""
         self.when_not_stored: Callable[[], None] = lambda: None
-        """Called after each commit that failed."""
+        """Called after each failed commit."""
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing can be stored, or nobody gets at the state; None if all is well.  Does not wait for the lock."""
+        """Returns why nothing can be stored or the lock is stuck; None if all is well. Does not wait for the lock."""
         held_s = self._lock.held_s
         if held_s > LONGEST_HOLD_S:
             return f"its state has been locked for {held_s:.0f} s"
@@ -106,7 +104,7 @@ class Transactor:
     # ------------------------------------------------------------ reading
 
     def events_after(self, revision: int) -> list[Event] | None:
-        """Everything that was logged after *revision*, in order, without the store; None if not all of it is in memory.  Takes no lock."""
+        """Returns all events after *revision* in order, from memory; None if some are no longer in memory. Takes no lock."""
         latest = list(self._latest)
         if not latest or (latest[0].revision, latest[0].seq) > (revision + 1, 0):
             return None
@@ -114,7 +112,7 @@ class Transactor:
 
     @contextmanager
     def reading(self) -> Iterator[State]:
-        """The state, which does not change meanwhile.  Raises Unavailable if it had to be loaded and could not be."""
+        """Yields the state, which does not change inside ``with``. Raises Unavailable if it had to be loaded and could not."""
         with self._lock:
             yield self._loaded()
 
@@ -128,7 +126,7 @@ class Transactor:
         return self._state
 
     def copies(self) -> tuple[Callable[[], State], int]:
-        """(makes states of one's own, the revision that all of them have): read once, from the store, without the lock."""
+        """Returns (a function that creates copies of the state, their revision). Reads the store once, without the lock."""
         loaded = self._store.load()
         check_rows(loaded)
 
@@ -139,7 +137,7 @@ class Transactor:
         return copy, loaded.revision
 
     def reload(self) -> None:
-        """Forgets the state in memory, so that the next reader gets the stored one."""
+        """Discards the state in memory, so that the next reader loads the stored one."""
         with self._lock:
             self._state = None
 
@@ -150,10 +148,10 @@ class Transactor:
 
     @contextmanager
     def listening(self, listener: Listener, workflow: str | None = None) -> Iterator[None]:
-        """*listener* is called after each commit, in the thread that made it: it must return at once and never raise.
+        """Calls *listener* after each commit, in the committing thread: it must return immediately and never raise.
 
-        *workflow*: an id or uuid; *listener* is then called only after commits that change this workflow, with its status if
-        its own row changed, so that many may wait without asking; None: the listener is to ask itself.
+        *workflow*: an id or uuid; only commits that change this workflow count. The listener gets its status if its own
+        row changed, so that many can wait without a query; None: it has to query.
         """
         entry = (workflow, listener)
         self._listeners.append(entry)
@@ -166,7 +164,7 @@ class Transactor:
 
     @contextmanager
     def writing(self, actor: str) -> Iterator[Writing]:
-        """Runs a command of *actor*; nobody else writes meanwhile.  What it committed is stored behind the ``with``."""
+        """Runs a command of *actor* as the only writer. Its commit is stored after the ``with``."""
         with self._lock, self._restoring():
             writing = Writing(self._loaded(), self._clock.now(), actor)
             try:
@@ -179,10 +177,10 @@ class Transactor:
             self._tell(writing.revision.touched())
 
     def carry_out_all(self, commands: Sequence[Command[R]]) -> list[R | Exception]:
-        """Runs *commands*; returns what each of them returned or raised.  The caller must not hold the lock.
+        """Runs *commands*; returns what each returned or raised. The caller must not hold the lock.
 
-        Their jobs are decided one after the other and stored in one transaction.  A job may be decided
-        again if that transaction is refused for what another one wrote.
+        Their jobs are decided one after the other and stored in one transaction. A job may be decided again if that
+        transaction fails because of another job.
         """
         begun = [step(partial(next, each)) for each in commands]
         jobs = [each for each in begun if isinstance(each, Job)]
@@ -195,10 +193,10 @@ class Transactor:
         return [job.ended(each) if isinstance(job, Job) else job for each, job in zip(commands, begun, strict=True)]
 
     def cycle(self, observed: Observation) -> Iterator[Plan]:
-        """Runs one cycle of the engine, and yields what each part of it changed: it is stored, and the lock is free.
+        """Runs one cycle of the engine. Yields the changes of each part once they are stored and the lock is free.
 
-        Whatever else is committed between two parts is taken in at once: the deciding begins again at the head of the order.
-        A workflow at which a part fails is set aside (law W8).  A part that cannot be stored is decided anew in the smallest ones.
+        After other commits between two parts, deciding restarts at the head of the order. A workflow that makes a part
+        fail is set aside (rule W8). A part that cannot be stored is decided again in the smallest parts.
         """
         with self._lock, self._restoring():
             running = CycleInParts(self._loaded(), observed, self._clock.now())
@@ -246,13 +244,13 @@ class Transactor:
         return part
 
     def set_aside(self, failed: FailedAt) -> None:
-        """Puts the workflow that *failed* names aside (law W8).  Raises *failed* itself if that would not help."""
+        """Sets aside the workflow in *failed* (rule W8). Raises *failed* if that would not help."""
         with self._lock:
             revision = self._set_aside(failed)
         self._tell(revision.touched())
 
     def _set_aside(self, failed: FailedAt) -> Revision:
-        """Under the lock.  One that was told to stop ends; if that fails too, it is only set aside."""
+        """Runs under the lock. A workflow that is stopping is ended; if that fails too, it is only set aside."""
         state = self._loaded()
         workflow = state.workflows.get(failed.workflow)
         if workflow is None or workflow.set_aside or len(state.aside) >= MOST_ASIDE:
@@ -269,7 +267,7 @@ class Transactor:
         return revision
 
     def _commit_of_engine(self, plan: Plan, *, ends: bool) -> Revision:
-        """Applies *plan*, which sets a workflow aside, and stores it.  *ends*: the workflow is abandoned then."""
+        """Applies and stores *plan*, which sets a workflow aside. *ends*: the workflow is abandoned."""
         with self._restoring():
             state, now = self._loaded(), self._clock.now()
             state.apply_all(plan.actions, now)
@@ -285,7 +283,7 @@ class Transactor:
         return revision
 
     def try_storing(self) -> None:
-        """If the last commit failed: finds out whether the store takes commits again.  Raises what keeps it from that."""
+        """If the last commit failed, checks whether the store accepts commits again. Raises its error if not."""
         if self._not_stored is not None:
             with self._lock:
                 self._store.try_writing()
@@ -294,7 +292,7 @@ class Transactor:
     # ------------------------------------------------------------ under the lock
 
     def _do(self, jobs: Sequence[Job]) -> None:
-        """Gives each of *jobs* its outcome, whatever becomes of the others."""
+        """Gives each of *jobs* its outcome, independently of the others."""
         while jobs:
             decided, in_order = self._decide(jobs)
             self._store_jobs(jobs[:decided])
@@ -303,10 +301,12 @@ class Transactor:
             jobs = jobs[decided:]
 
     def _decide(self, jobs: Sequence[Job]) -> tuple[int, bool]:
-        """(how many are decided, whether the state is in order): after a command that left it in disorder, the rest has to wait."""
+        """Returns (number of decided jobs, whether the state is consistent). After a command left it inconsistent, the
+        rest must wait.
+        """
         try:
             state = self._loaded()
-        except Exception as error:  # noqa: BLE001 - those who wait get it
+        except Exception as error:  # noqa: BLE001 - passed on to the callers
             for job in jobs:
                 job.fail(error)
             return len(jobs), True
@@ -316,7 +316,7 @@ class Transactor:
             try:
                 job.outcome = job.decide(writing)
                 job.revision = writing.revision
-            except Exception as error:  # noqa: BLE001 - the one who waits gets it
+            except Exception as error:  # noqa: BLE001 - passed on to the caller
                 job.fail(error)
                 if writing.committed or not isinstance(error, RunrigError):
                     return count, False
@@ -329,15 +329,15 @@ class Transactor:
             if len(jobs) == 1:
                 jobs[0].fail(error)
                 return
-            for job in jobs:  # which one cannot be stored shows when each is alone
+            for job in jobs:  # Storing each alone shows which one fails.
                 self._do([job])
-        except Exception as error:  # noqa: BLE001 - those who wait get it
+        except Exception as error:  # noqa: BLE001 - passed on to the callers
             for job in jobs:
                 if job.revision is not None:
                     job.fail(error)
 
     def _store_all(self, revisions: Sequence[Revision]) -> None:
-        """Stores *revisions*, which are applied, in one transaction.  Raises Unavailable or ServerFault; then nothing has changed."""
+        """Stores *revisions*, which were applied, in one transaction. Raises Unavailable or ServerFault without any change."""
         if not revisions:
             return
         began = time.perf_counter()
@@ -349,7 +349,7 @@ class Transactor:
                 [change for each in revisions for change in each.changes],
                 [spec for each in revisions for spec in each.specs],
             )
-        except InvalidInput:  # the store takes other commits
+        except InvalidInput:  # The store accepts other commits.
             self._state = None
             raise
         except Exception as error:
@@ -362,32 +362,32 @@ class Transactor:
         self.stored = revisions[-1].number
         try:
             self.when_stored(revisions)
-        except Exception:  # noqa: BLE001 - what is stored is stored, whoever cannot hear it
+        except Exception:  # noqa: BLE001 - the commit is stored, whatever a listener does
             _log.exception("event=listener_failed workflow=None")
         self._metrics.stored(self._loaded(), revisions, time.perf_counter() - began)
 
     @contextmanager
     def _restoring(self) -> Iterator[None]:
-        """If anything fails half-way, the stored state is loaded again before anybody reads it."""
+        """Reloads the stored state before the next read if anything fails half-way."""
         try:
             yield
-        except RunrigError:  # refused before anything was applied, or by the store, which `_store_all` handled
+        except RunrigError:  # Refused before anything was applied, or by the store, which `_store_all` handled.
             raise
         except Exception:
             self._state = None
             raise
 
     def _tell(self, touched: Touched | None) -> None:
-        """*touched* None: everything may have changed.  A listener that raises keeps nobody else from being told."""
+        """*touched* None: everything may have changed. An exception in one listener does not affect the others."""
         for workflow, listener in tuple(self._listeners):
             try:
                 if workflow is None or touched is None:
                     listener(None)
                 elif workflow in touched:
                     listener(touched[workflow])
-            except Exception:  # noqa: BLE001 - the others are told
+            except Exception:  # noqa: BLE001 - the others are called too
                 _log.exception("event=listener_failed workflow=%s", workflow)
 
 
 class _NotStored(Exception):
-    """A part that was decided cannot be stored, though the store takes others."""
+    """A decided part cannot be stored, though the store accepts others."""

@@ -1,4 +1,4 @@
-"""A command at work: what it decides is applied to the state at once, and stored when its turn ends."""
+"""A running command: its decisions are applied to the state immediately, and stored at the end of its turn."""
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from runrig.service.runtime import logs
 R = TypeVar("R")
 
 Touched = Mapping[str, WorkflowStatus | None]
-"""Workflows that a commit changed: id → status after it, None if that has not changed; a status also stands under the uuid."""
+"""Workflows changed by a commit: id and uuid → new status, None if unchanged."""
 
 _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 """Records whose key begins with the id of a workflow."""
@@ -24,9 +24,9 @@ _OF_WORKFLOWS = ("Workflow", "Group", "Task")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A plan that was applied to the state, as it is to be stored.
+    """A plan that was applied to the state and must be stored.
 
-    *changes*: the rows that it touched.  *request*: the one that it belongs to, "" if none.
+    *changes*: the affected rows. *request*: its id, "" if there is none.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Revision:
 
     @classmethod
     def of(cls, state: State, plan: Plan, at: float, actor: str, specs: tuple[SpecText, ...] = ()) -> "Revision":
-        """The next one of *state*, to which *plan* was applied."""
+        """Returns the next revision of *state*, to which *plan* was applied."""
         state.revision += 1
         return cls(state.revision, plan, at, actor, state.take_changes(), specs)
 
@@ -61,16 +61,16 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the one who asks says about a change, kept beside it."""
+    """The user's note on a change, stored with it."""
 
     description: str
     tags: tuple[str, ...] = ()
 
 
 class Writing:
-    """A command reads *state*, decides at *now*, and commits at most once; what it committed is stored when it has returned.
+    """A command reads *state*, decides at *now*, and commits at most once; its commit is stored after it returns.
 
-    If it raises, or what it committed cannot be stored, nothing has changed.  *said*: stored with what is committed.
+    If it raises, or its commit cannot be stored, nothing changes. *said*: stored with the commit.
     """
 
     def __init__(self, state: State, now: float, actor: str) -> None:
@@ -85,7 +85,7 @@ class Writing:
         return self.revision is not None
 
     def commit(self, plan: Plan, *specs: SpecText) -> None:
-        """Applies *plan*, so that it is stored; of *specs* those that no live workflow has, for the others are stored."""
+        """Applies *plan*, to be stored later. Of *specs* only those without a live workflow, because the others are stored."""
         assert not self.committed, "a command commits once"
         if plan.actions:
             specs = tuple(spec for spec in specs if spec.hash not in self.state.specs)
@@ -100,7 +100,7 @@ class Writing:
 
 
 class Job:
-    """What *actor* asks to be decided.  *outcome*: what *decide* returned or why it failed, once it has had its turn."""
+    """A decision that *actor* requests. *outcome*: what *decide* returned or raised, after its turn."""
 
     def __init__(self, actor: str, decide: Callable[[Writing], object]) -> None:
         self.actor = actor
@@ -113,7 +113,7 @@ class Job:
         self.outcome, self.revision = error, None
 
     def ended(self, command: "Command[R]") -> R | Exception:
-        """The rest of *command*, which has asked for this job: what it returns or raises."""
+        """Returns the result of the rest of *command*, which requested this job, or what it raises."""
         how = command.throw if isinstance(self.outcome, Exception) else command.send
         found = step(partial(how, self.outcome))
         assert not isinstance(found, Job), "a command asks for one job"
@@ -121,17 +121,16 @@ class Job:
 
 
 Command = Generator[Job, Any, R]
-"""A command: what it does before its turn, the job that it yields for that, and what it makes of what the job returned or raised.
-
-Only the job is under the lock.  A command that has its answer without one yields none.
+"""A command: the work before its turn, the job that it yields, and the work on the job's result or exception. Only the
+job runs under the lock. A command that needs none yields none.
 """
 
 
 def step(go: Callable[[], Job]) -> Job | Any | Exception:
-    """The job that a command asks for when *go* lets it go on; else what it returned or raised."""
+    """Returns the job that a command requests when *go* resumes it; else what it returned or raised."""
     try:
         return go()
     except StopIteration as end:
         return end.value
-    except Exception as error:  # noqa: BLE001 - the one who waits gets it
+    except Exception as error:  # noqa: BLE001 - passed on to the caller
         return error
