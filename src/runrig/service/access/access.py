@@ -1,7 +1,7 @@
-"""Who may get in, in four parts: authentication, users with their roles, tokens, and browsers that are signed in.
+"""Access control: authentication, users with roles, tokens, and browser sessions.
 
-All of it is kept in memory and stored at each change, so a request needs no database: only the server that answers
-writes.  Every change is in the audit trail.
+Everything is kept in memory and stored at each change, so requests need no database: only the answering server writes.
+Every change is in the audit trail.
 """
 
 import time
@@ -27,10 +27,10 @@ from runrig.spec.serve_settings import OidcSpec
 
 
 class Access:
-    """*now*: seconds since the epoch in real time, whatever the backend's clock does.
+    """*now*: real time in seconds since the epoch, whatever the backend's clock.
 
-    *pools*: the names of the top-level pools; None: they are not checked.  *oidc*: the provider of identities.
-    *credential_key*: the file with the keys that seal; None: no credentials are kept.
+    *pools*: returns the names of the top-level pools; None: not checked. *oidc*: the identity provider.
+    *credential_key*: the file with the sealing keys; None: credentials are disabled.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Access:
         self.browsers = BrowserSessions(store, accounts, self.authentication, self._sign_ins)
         key = self.authentication.key
         self.in_browsers = None if self._sign_ins is None else InBrowsers(self._sign_ins, self.browsers, accounts, key)
-        """None: there is no provider of identities."""
+        """None without an identity provider."""
 
     @property
     def sign_ins(self) -> SignIns:
@@ -66,24 +66,24 @@ class Access:
         return self._sign_ins
 
     def note(self, kind: AccessEventKind, *, actor: str, user: str, subject: str) -> None:
-        """Stores an entry of the audit trail that changes no rows."""
+        """Adds an entry to the audit trail without changing rows."""
         with self._accounts.lock:
             change = self._accounts.draft(actor)
             change.tell(kind, user, subject)
             self._accounts.write(change)
 
     def profile(self, user: str) -> Profile:
-        """Returns what *user* has set."""
+        """Returns the settings of *user*."""
         return self._store.profile(user)
 
     def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> None:
-        """Stores *changes* by field; whether *user* may use the pool is checked by the caller, and again whenever it is read."""
+        """Stores *changes* by field. The caller checks whether *user* can use the pool; it is checked again at each use."""
         self._store.set_profile(user, changes)
 
     def events(
         self, *, user: str | None = None, before: int | None = None, limit: int = 100
     ) -> tuple[AccessEvent, ...]:
-        """The audit trail, newest first; *before*: only those with a lower number."""
+        """Returns the audit trail, newest first. *before*: only entries with a lower number."""
         return self._store.events(user=user, before=before, limit=limit)
 
 

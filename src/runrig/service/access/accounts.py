@@ -1,4 +1,4 @@
-"""The rows of access in memory, indexed for lookups, and the only way to change them."""
+"""The rows of access control in memory, indexed for lookups, and the only way to change them."""
 
 import hashlib
 import logging
@@ -28,21 +28,21 @@ from runrig.service.runtime import logs
 from runrig.service.runtime.transactor import ENGINE
 
 RESERVED = (ENGINE, "runrig", "serve")
-"""Names in the log for changes that no person made."""
+"""Names in the log for automatic changes."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeToken:
-    """*text* is the token itself, shown once and kept nowhere."""
+    """*text*: the token itself, shown once and never stored."""
 
     row: TokenRow
     text: str = field(repr=False)
 
 
 class AccountRows:
-    """The rows, indexed; never changed.  Users by name and by account, grants by user and role, tokens by id and by hash."""
+    """The indexed rows, immutable. Users by name and by account, grants by user and role, tokens by id and by hash."""
 
     def __init__(self, rows: AccessRows) -> None:
         self.users: dict[str, User] = {user.name: user for user in rows.users}
@@ -55,7 +55,7 @@ class AccountRows:
         }
 
     def after(self, change: AccessChange) -> "AccountRows":
-        """The rows after *change*, without reading the store again, which keeps every token there ever was."""
+        """Returns the rows after *change*, without rereading the store, which keeps every token ever created."""
         grants = dict(self.grants)
         for row in change.withdrawn:
             grants.pop((row.user, row.grant), None)
@@ -90,7 +90,7 @@ class AccountRows:
 
 
 class AccessDraft:
-    """A command in progress: what it writes, and what the trail says about it."""
+    """A command in progress: its writes and audit entries."""
 
     def __init__(self, actor: str, now: float) -> None:
         self.actor = actor
@@ -129,7 +129,7 @@ class AccessDraft:
     def token(
         self, user: str, name: str, expires_in_s: float | None, text: str | None = None, **more: Any
     ) -> MadeToken:
-        """*text* None: a new one of chance.  *more*: further fields of the row."""
+        """*text* None: a random one. *more*: further fields of the row."""
         text = text or secrets.token_urlsafe(32)
         expires_at = None if expires_in_s is None else float(ceil(self.now + expires_in_s))  # people read it
         row = TokenRow(secrets.token_hex(8), name, user, hash_of(text), self.now, expires_at, **more)
@@ -150,7 +150,7 @@ class AccessDraft:
         self.tell(AccessEventKind.CREDENTIAL_SET, made.user, made.name)
 
     def resealed(self, credential: Credential) -> None:
-        """With the same values."""
+        """Keeps the values."""
         self.credentials.append(credential)
 
     def drop(self, gone: Credential) -> None:
@@ -163,7 +163,7 @@ class AccessDraft:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The person who started the server with `up`: the *hash* of the token, and what it may do."""
+    """The user who started the server with `up`: *hash* of the token, and the identity."""
 
     hash: str
     identity: Identity
@@ -172,7 +172,7 @@ class Owner:
 class Accounts:
     """The current rows, and the only way to change them: a command takes *lock*, fills a draft and writes it.
 
-    *now*: seconds since the epoch in real time, whatever the backend's clock does.
+    *now*: real time in seconds since the epoch, whatever the backend's clock.
     """
 
     def __init__(self, store: AccessStore, now: Callable[[], float]) -> None:
@@ -190,7 +190,7 @@ class Accounts:
         try:
             self._store.write(rows)
         except Exception:
-            with suppress(RunrigError):  # whether it was stored is not known: what is stored counts
+            with suppress(RunrigError):  # It is unknown whether it was stored, so the store decides.
                 self.rows = AccountRows(self._store.load())
             raise
         self.rows = self.rows.after(rows)

@@ -1,4 +1,4 @@
-"""Authentication: access tokens and JWTs, a limit on failed logins, and when each token was last used."""
+"""Authentication: access tokens and JWTs, a limit on failed logins, and the last use of each token."""
 
 import base64
 import hmac
@@ -27,18 +27,18 @@ from runrig.service.access.logins import FailedLogins
 from runrig.service.runtime import logs
 
 NOTE_USE_S = 60.0
-"""How often the last use of tokens is stored."""
+"""Seconds between writes of the last uses of tokens."""
 OWNER = "owner"
-"""Stands in a JWT for the id of the token of `up`."""
+"""In a JWT, replaces the id of the token of `up`."""
 
 OWNED = "up:"
-"""Stands in a session before the hash of the token of `up`, with which it ends."""
+"""In a session, the prefix of the hash of the token of `up`. The session ends when the token changes."""
 
 _log = logging.getLogger(__name__)
 
 
 class TokenUses:
-    """When each token was last used: in memory at once, in the store later."""
+    """When each token was last used: immediately in memory, later in the store."""
 
     def __init__(self, store: AccessStore) -> None:
         self._store = store
@@ -48,11 +48,11 @@ class TokenUses:
         self._noted_at = float("-inf")
 
     def last(self, token: TokenRow) -> float | None:
-        """Seconds since the epoch, None if never."""
+        """Returns seconds since the epoch, None if never used."""
         return self._used.get(token.id, token.last_used_at)
 
     def note(self, id: str, now: float) -> None:
-        """Notes a use in memory; a thread stores it, at most once a minute, so that no request waits for it."""
+        """Records a use in memory. A thread stores it, at most once a minute, so that no request waits for it."""
         with self._lock:
             self._used[id] = now
             self._unwritten.add(id)
@@ -62,7 +62,7 @@ class TokenUses:
         threading.Thread(target=self.write, name="token uses", daemon=True).start()
 
     def write(self) -> None:
-        """Stores the uses not written yet.  Logs a failure: a last use is not worth an error."""
+        """Stores new uses. Only logs a failure, because requests must not fail for it."""
         with self._lock:
             last = {id: self._used[id] for id in sorted(self._unwritten)}
             self._unwritten.clear()
@@ -76,7 +76,7 @@ class TokenUses:
 
 
 class Authentication:
-    """Takes no lock and asks no database."""
+    """Takes no lock and queries no database."""
 
     def __init__(
         self, accounts: Accounts, store: AccessStore, uses: TokenUses, logins: FailedLogins, dev_login: DevLogin
@@ -84,13 +84,13 @@ class Authentication:
         self._accounts = accounts
         self._dev_login = dev_login
         self.key = store.secret("jwt", secrets.token_hex(32))
-        """Signs what is given to those who got in."""
+        """Signs the JWTs of authenticated users."""
         self._uses = uses
         self._logins = logins
         self.failed_logins = 0
-        """How many since the start."""
+        """Number since the start."""
         self.sign_ins: Mapping[str, SignIn] | None = None
-        """What the provider of identities said last of each user; None: nobody signs in at one."""
+        """The identity provider's last answer about each user; None without a provider."""
 
     def let_in(self, token: str, user: str) -> None:
         """Accepts *token* as that of *user*, who started this server with `up` and may do everything."""
@@ -99,18 +99,19 @@ class Authentication:
 
     @property
     def owner(self) -> Identity:
-        """Who started this server with `up`."""
+        """Returns the user who started this server with `up`."""
         owner = self._accounts.owner
-        assert owner is not None, "nobody started it with up"
+        assert owner is not None, "the server was started with up"
         return owner.identity
 
     def authenticate(self, bearer: str | None, source: str) -> Identity:
-        """The identity behind *bearer*, an access token or a JWT.  *source*: the client's address, for the limit of failures.
+        """Returns the identity for *bearer*, an access token or a JWT. *source*: the client's address, for the limit on
+        failures.
 
-        Raises NotLoggedIn, or TooMany in its place; both say the same whatever is wrong, and the log says what.
+        Raises NotLoggedIn, or TooMany instead. The message is always the same; the log has the reason.
         """
         if not bearer:
-            raise NotLoggedIn  # a client without one is not trying
+            raise NotLoggedIn  # A client without one is not guessing.
         now = self._accounts.now()
         identity = self._identity(bearer, now)
         if isinstance(identity, str):
@@ -120,9 +121,10 @@ class Authentication:
         return identity
 
     def in_name_of(self, named: str, identity: Identity) -> Identity:
-        """The identity of user *named*, with the rights of that user, if *identity* may speak for others; else *identity*.
+        """Returns the identity of user *named*, with that user's permissions, if *identity* may act for others; else
+        *identity*.
 
-        Raises NotAllowed if there is no such user here.
+        Raises NotAllowed for an unknown user.
         """
         if not identity.speaks_for_others or named == identity.user:
             return identity
@@ -139,9 +141,10 @@ class Authentication:
         return None if user is None or user.disabled else Identity(name, user.grants, SPOKEN_FOR)
 
     def present(self, identity: Identity) -> Identity | None:
-        """*identity*, which got in before, with the roles that it has by now; None if its token or its user is no longer good.
+        """Returns *identity*, authenticated earlier, with its current roles; None if its token or user is no longer
+        valid.
 
-        A sign-in goes on with what the provider said last of its user, so that what is followed need not break at each renewal.
+        A sign-in continues with the provider's latest answer, so that streams do not break at each renewal.
         """
         owner, now = self._accounts.owner, self._accounts.now()
         if owner is not None and identity == owner.identity:
@@ -159,12 +162,12 @@ class Authentication:
         return None if isinstance(found, str) else found
 
     def derived(self, actor: str, key: str) -> str:
-        """The token that a request of *actor* with the Idempotency-Key *key* is given, the same each time."""
+        """Returns the token for a request of *actor* with the Idempotency-Key *key*, always the same."""
         digest = hmac.digest(self.key.encode(), f"token\0{actor}\0{key}".encode(), "sha256")
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def exchange(self, token: str, source: str) -> tuple[str, int]:
-        """(a JWT for an access token, when it ends); raises as `authenticate`."""
+        """Returns (a JWT for an access token, when it expires). Raises as `authenticate`."""
         now = self._accounts.now()
         identity = "a JWT" if jwts.looks_like_one(token) else self._identity(token, now)
         if isinstance(identity, str):
@@ -174,7 +177,7 @@ class Authentication:
         return jwts.signed(self.key, identity, identity.token or OWNER, now)
 
     def begun_with(self, session: BrowserSession) -> Identity | None:
-        """The identity of a session with the roles that it has by now; None if what it began with is no longer good."""
+        """Returns the identity of a session with its current roles; None if its token or sign-in is no longer valid."""
         owner, now = self._accounts.owner, self._accounts.now()
         if session.roles is not None:
             grants = tuple(role_named(each) for each in session.roles)
@@ -188,7 +191,9 @@ class Authentication:
         return None if isinstance(found, str) else found
 
     def root_of(self, identity: Identity) -> tuple[str, tuple[str, ...] | None]:
-        """(*token*, *roles*) of a session that *identity* begins, as `begun_with` reads them.  Raises NotAllowed for who has no token."""
+        """Returns (*token*, *roles*) for a session that *identity* begins, as `begun_with` reads them. Raises
+        NotAllowed without a token.
+        """
         if identity.sign_in is not None:
             return "", tuple(str(each) for each in identity.sign_in.grants)
         owner = self._accounts.owner
@@ -201,7 +206,7 @@ class Authentication:
         return identity.token, None
 
     def _identity(self, text: str, now: float) -> Identity | str:
-        """The identity, or a sentence that says why there is none."""
+        """Returns the identity, or a sentence on why there is none."""
         owner, rows = self._accounts.owner, self._accounts.rows
         if jwts.looks_like_one(text):
             found = jwts.read(self.key, text, now)
@@ -230,7 +235,7 @@ class Authentication:
         return Identity(user.name, row.gives(user.grants), row.id, narrowed=row.narrowed(user.grants))
 
     def _signed_in(self, name: str, sign_in: SignIn, now: float) -> Identity | str:
-        """As `_identity`.  Roles that were granted here are added to those of the groups."""
+        """As `_identity`. Adds roles granted in runrig to those of the groups."""
         user = self._accounts.rows.users.get(name)
         if self.sign_ins is None or user is None or user.account is None:
             return f"{name} is not a single sign-on user of this server"

@@ -1,10 +1,10 @@
-"""Browsers that are signed in: what their cookie stands for, until when, and the codes with which one click signs in.
+"""Browser sessions: cookies, expiry, and one-time codes that sign in with one click.
 
-A session ends with the token that it began with, with its user, after seven days, and after twelve hours without a request.  It is
-kept in memory, and stored, so that it outlives a restart; a request needs no database.
+A session ends with its token or user, after seven days, or after twelve hours without a request. It is in memory and in
+the store, so it survives a restart, and requests need no database.
 
-One that began at the provider of identities ends within 15 minutes unless the provider agrees to go on, with the groups of then.  Its
-refresh token is kept in memory alone: after a restart one has to sign in again, and in the database is nothing to steal.
+A session from an identity provider ends within 15 minutes unless the provider renews it, with the user's current
+groups. Its refresh token is only in memory: a restart requires a new sign-in, and the database has nothing to steal.
 """
 
 import hmac
@@ -28,20 +28,20 @@ from runrig.service.runtime import logs
 IDLE_S = 12 * 3600.0
 LONGEST_S = 7 * 86_400.0
 NOTE_S = 600.0
-"""How often it is stored that a session is in use."""
+"""Seconds between writes of the last use of a session."""
 MOST = 50
-"""Sessions of one user; the oldest ends when another begins."""
+"""Maximum sessions of a user; the oldest ends when another begins."""
 CODE_S = 60.0
-"""How long a code is good that is opened at once."""
+"""Seconds for which a code is valid."""
 FIRST_CODE_S = 300.0
-"""The same of the one that `up` prints at its start, for people who read it there.  A code has 256 random bits and is good once."""
+"""Seconds for the code that `up` prints, since a user has to read it first. Codes have 256 random bits and work once."""
 AHEAD_S = 300.0
-"""How long before its end a session goes on at the provider."""
+"""Seconds before expiry at which the provider is asked to renew a session."""
 AGAIN_S = 30.0
-"""How long the provider is left alone after it did not answer."""
+"""Seconds before the next request to a provider that did not answer."""
 MOST_CODES = 1_000
 BY_PAGE = "page"
-"""What the audit trail says of how somebody signed in."""
+"""How users signed in, in the audit trail."""
 ENDED = "this browser is not signed in. Open /login"
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class _Renewal:
-    """How a session goes on.  *tried_at*: when that was begun last."""
+    """The renewal of a session. *tried_at*: time of the last attempt."""
 
     refresh_token: str = field(repr=False)
     tried_at: float = float("-inf")
@@ -57,7 +57,7 @@ class _Renewal:
 
 
 class BrowserSessions:
-    """*sign_ins*: at the provider of identities; None: there is none."""
+    """*sign_ins*: with the identity provider; None: there is none."""
 
     def __init__(
         self, store: AccessStore, accounts: Accounts, authentication: Authentication, sign_ins: SignIns | None = None
@@ -69,7 +69,7 @@ class BrowserSessions:
         self._lock = threading.Lock()
         self._sessions = {each.hash: each for each in store.sessions()}
         self._seen: dict[str, float] = {}
-        """When sessions last asked, as far as it is not stored yet."""
+        """Last uses of sessions that are not stored yet."""
         self._codes: dict[str, tuple[Identity, float]] = {}
         self._renewals: dict[str, _Renewal] = {}
         """By the hash of their session."""
@@ -77,9 +77,9 @@ class BrowserSessions:
     # ------------------------------------------------------------ with a cookie
 
     def visiting(self, cookie: str, csrf: str | None) -> Identity:
-        """The identity behind *cookie*.  *csrf*: the session's second secret; None: it is not asked for.
+        """Returns the identity for *cookie*. *csrf*: the session's second secret; None: not required.
 
-        Takes no lock and asks no database.  Raises NotLoggedIn.
+        Takes no lock and queries no database. Raises NotLoggedIn.
         """
         session = self._sessions.get(hash_of(cookie))
         if session is None or (csrf is not None and not hmac.compare_digest(csrf.encode(), self.csrf(cookie).encode())):
@@ -100,19 +100,19 @@ class BrowserSessions:
         return now < session.ends_at and now - self._seen_at(session) < IDLE_S
 
     def _is_over(self, session: BrowserSession, now: float) -> bool:
-        """True if nothing makes it good again."""
+        """Returns True if the session can never become valid again."""
         if session.hash not in self._renewals:
             return not self._is_good(session, now)
         return now - session.created_at >= LONGEST_S or now - self._seen_at(session) >= IDLE_S
 
     def csrf(self, cookie: str) -> str:
-        """The second secret of a session, for pages and forms of this server."""
+        """Returns the second secret of a session, for pages and forms of this server."""
         return hmac.digest(self._authentication.key.encode(), f"csrf\0{cookie}".encode(), "sha256").hex()
 
     # ------------------------------------------------------------ beginning and ending
 
     def enter(self, shown: str, source: str) -> str:
-        """Returns the cookie of a new session for *shown*: a code, or a token.  Raises NotLoggedIn, TooMany, NotAllowed, Conflict."""
+        """Returns the cookie of a new session for *shown*, a code or a token. Raises NotLoggedIn, TooMany, NotAllowed, Conflict."""
         with self._lock:
             found = self._codes.pop(hash_of(shown), None)
         if found is not None and found[1] > self._accounts.now():
@@ -125,14 +125,14 @@ class BrowserSessions:
         return self._begin(identity)
 
     def begin_signed_in(self, found: SignedIn) -> str:
-        """The same for who signed in at the provider of identities; it goes on for as long as the provider agrees."""
+        """The same for a sign-in with the identity provider, which can renew the session."""
         sign_in = SignIn(found.grants, found.ends_at)
         return self._begin(Identity(found.user, found.grants, sign_in=sign_in), found.refresh_token)
 
     def _begin(self, identity: Identity, refresh_token: str | None = None) -> str:
         token, roles = self._authentication.root_of(identity)
         cookie = secrets.token_urlsafe(32)
-        with self._accounts.lock:  # whoever is disabled meanwhile finds the session, or it does not begin
+        with self._accounts.lock:  # With the lock, disabling the user either finds the session or prevents it.
             change = self._accounts.draft(identity.user)
             ends_at = change.now + LONGEST_S if identity.sign_in is None else identity.sign_in.ends_at
             session = BrowserSession(hash_of(cookie), identity.user, token, roles, change.now, change.now, ends_at)
@@ -147,9 +147,9 @@ class BrowserSessions:
         return cookie
 
     def _superfluous(self, identity: Identity, now: float) -> list[str]:
-        """Hashes of sessions that have ended, and of the oldest that *identity* may end if its user would have too many.
+        """Returns hashes of ended sessions, and of the oldest ones that *identity* may end if its user has too many.
 
-        Raises Conflict if the user has as many that give more.
+        Raises Conflict if the user has too many sessions with more permissions.
         """
         ended = [each.hash for each in self._sessions.values() if self._is_over(each, now)]
         own = [each for each in self._sessions.values() if each.user == identity.user and not self._is_over(each, now)]
@@ -164,7 +164,7 @@ class BrowserSessions:
         return ended + [each.hash for each in reached[:excess]]
 
     def _reaches(self, identity: Identity, session: BrowserSession) -> bool:
-        """True if *identity* may end *session*, also because nothing is behind it any more."""
+        """Returns True if *identity* may end *session*, or it is no longer valid."""
         found = self._authentication.begun_with(session)
         return found is None or identity.reaches(found.narrowed)
 
@@ -173,7 +173,7 @@ class BrowserSessions:
         self._put([], [hash_of(cookie)])
 
     def make_code(self, identity: Identity, good_s: float = CODE_S) -> str:
-        """A code with which a browser signs in as *identity*, once, within *good_s*.  Raises NotAllowed."""
+        """Returns a code that signs a browser in as *identity*, once, within *good_s* seconds. Raises NotAllowed."""
         self._authentication.root_of(identity)
         code, now = secrets.token_urlsafe(32), self._accounts.now()
         with self._lock:
@@ -183,10 +183,12 @@ class BrowserSessions:
             self._codes = {**good, hash_of(code): (identity, now + good_s)}
         return code
 
-    # ------------------------------------------------------------ going on at the provider
+    # ------------------------------------------------------------ renewal by the provider
 
     def goes_on(self, cookie: str) -> bool:
-        """True if the session behind *cookie* began at the provider and is good, after asking again if need be.  Waits for the provider."""
+        """Returns True if the session of *cookie* comes from the provider and is valid, after a renewal if necessary.
+        Waits for the provider.
+        """
         hash = hash_of(cookie)
         if hash not in self._renewals:
             return False
@@ -198,9 +200,9 @@ class BrowserSessions:
         return True
 
     def begins_anew(self, cookie: str) -> bool:
-        """True if the session behind *cookie* has ended only because nothing of it is kept by which the provider could be asked again.
+        """Returns True if the session of *cookie* ended only because its refresh token is not here.
 
-        It began with a sign-in on a command line, which keeps the refresh token, or before a restart.
+        The sign-in was on a command line, which keeps the refresh token, or before a restart.
         """
         session, now = self._sessions.get(hash_of(cookie)), self._accounts.now()
         if session is None or session.roles is None or session.hash in self._renewals:
@@ -209,18 +211,18 @@ class BrowserSessions:
         return session.ends_at <= now and idle_s < IDLE_S and age_s < LONGEST_S
 
     def _go_on(self, session: BrowserSession, now: float) -> None:
-        """Asks the provider in a thread, before the session ends: no request waits for it."""
+        """Renews the session in a thread before it ends, so that no request waits for it."""
         renewal = self._renewals.get(session.hash)
         if renewal is not None and _due(session, renewal, now):
             renewal.tried_at = now
             threading.Thread(target=self._renew, args=(session.hash, True), name="sign-in", daemon=True).start()
 
     def _renew(self, hash: str, is_begun: bool = False) -> None:
-        """*is_begun*: its time to try has been noted."""
+        """*is_begun*: the attempt has been recorded."""
         renewal = self._renewals.get(hash)
         if renewal is None or self._sign_ins is None:
             return
-        with renewal.lock:  # who comes together asks once: a refresh token is good once
+        with renewal.lock:  # Concurrent callers renew once, because a refresh token works once.
             session, now = self._sessions.get(hash), self._accounts.now()
             if session is None or (not is_begun and not _due(session, renewal, now)):
                 return
@@ -241,7 +243,7 @@ class BrowserSessions:
         renewal.refresh_token, renewal.tried_at = found.refresh_token or renewal.refresh_token, float("-inf")
         roles = tuple(str(each) for each in found.grants)
         with self._lock:
-            session = self._sessions.get(hash)  # it may have been ended meanwhile
+            session = self._sessions.get(hash)  # It may have ended in the meantime.
             if session is not None and session.user == found.user:
                 self._sessions[hash] = after = replace(session, roles=roles, ends_at=found.ends_at)
                 self._store.put_sessions([after], [])
@@ -259,7 +261,7 @@ class BrowserSessions:
                 self._renewals.pop(hash, None)
 
     def _note(self, hash: str, now: float) -> None:
-        """Logs a failure: no request is to fail for it."""
+        """Only logs a failure, because requests must not fail for it."""
         try:
             with self._lock:
                 if hash in self._sessions:

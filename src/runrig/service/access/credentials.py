@@ -1,4 +1,4 @@
-"""Credentials of users: kept sealed, told to nobody, and opened where a task is handed them."""
+"""Users' credentials: stored sealed, never shown, and opened only for a task."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from runrig.service.access.sealing import KeyFile, opened, seal
 from runrig.spec.cluster import listed
 
 MOST = 100
-"""The most credentials that one user may have."""
+"""Maximum number of credentials of a user."""
 
 
 class Credentials:
@@ -29,7 +29,7 @@ class Credentials:
         self._keys = keys
 
     def of(self, user: str) -> tuple[Credential, ...]:
-        """The credentials of *user*, by name."""
+        """Returns the credentials of *user*, by name."""
         found = self._accounts.rows.credentials.values()
         return tuple(sorted((each for each in found if each.user == user), key=lambda each: each.name))
 
@@ -51,7 +51,7 @@ class Credentials:
         actor: str,
         expected: Expected = None,
     ) -> tuple[Credential, bool]:
-        """(the credential, whether it is new).  Raises InvalidInput, Conflict, Changed, ServerFault."""
+        """Returns (the credential, whether it is new). Raises InvalidInput, Conflict, Changed, ServerFault."""
         problem = name_problem(name)
         if problem is not None:
             raise InvalidInput.one(problem, "name")
@@ -71,7 +71,7 @@ class Credentials:
             return made, before is None
 
     def delete(self, user: str, name: str, *, actor: str, expected: Expected = None) -> Credential:
-        """The credential that was deleted.  Tasks that run keep what they were handed.  Raises NotFound, Changed."""
+        """Returns the deleted credential. Running tasks keep its values. Raises NotFound, Changed."""
         with self._accounts.lock:
             gone = self.get(user, name)
             check_unchanged(expected, gone, f"credential {name}")
@@ -81,13 +81,13 @@ class Credentials:
             return gone
 
     def opened(self, user: str, name: str) -> Mapping[str, str]:
-        """The values, for a task of *user*.  Raises NotFound, Conflict, ServerFault."""
+        """Returns the values, for a task of *user*. Raises NotFound, Conflict, ServerFault."""
         return opened(self._keys.keys(), self.get(user, name))
 
     def handed(self, user: str, uses: Iterable[CredentialUse], since: float) -> Collection[str]:
-        """The secrets that tasks of *user* were handed by *uses* at a time after *since*.
+        """Returns the secrets that *uses* gave to tasks of *user* after *since*.
 
-        Raises NotFound, Conflict, ServerFault if one is not known: also of a credential that has changed after *since*.
+        Raises NotFound, Conflict or ServerFault if one is unknown, also if a credential changed after *since*.
         """
         found: set[str] = set()
         for use in uses:
@@ -98,12 +98,12 @@ class Credentials:
         return found
 
     def pulls(self, user: str) -> Mapping[str, str]:
-        """The credentials of *user* for pulling images, by name: the registry, "" if it names none; the last changed last."""
+        """Returns the credentials of *user* for pulling images: name → registry ("" if not set), the most recently changed last."""
         found = (each for each in self.of(user) if each.kind is CredentialKind.REGISTRY)
         return {each.name: each.profile for each in sorted(found, key=lambda each: each.changed_at)}
 
     def reseal(self, *, actor: str) -> tuple[int, int]:
-        """Seals all with the newest key of the file: (how many, how many stay as they are, because no key opens them).
+        """Seals all with the newest key in the file. Returns (count, number left unchanged because no key opens them).
 
         Raises Conflict, ServerFault.
         """

@@ -1,4 +1,4 @@
-"""The dev login of the reference client: one user, named at the start of `up`, gets in by that name, from this machine, without a token."""
+"""Dev login of the osmo client: a user named at the start of `up` can log in from this machine without a token."""
 
 import logging
 
@@ -8,7 +8,7 @@ from runrig.service.access.accounts import Accounts
 from runrig.service.access.users import Users
 from runrig.service.runtime import logs
 
-BY_TOKEN = "log in with a token: `login URL --method token --token-file FILE`"  # noqa: S105 - no token
+BY_TOKEN = "log in with a token: `login URL --method token --token-file FILE`"  # noqa: S105 - not a token
 _NOT_HERE = f"the request has no token, and `login --method dev` is not enabled on this server. Instead, {BY_TOKEN}"
 _ADMINS = (Kind.ADMIN, Kind.POOL_ADMIN)
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class DevLogin:
-    """Nobody gets in this way until `allow` was called."""
+    """Disabled until `allow` is called."""
 
     def __init__(self, accounts: Accounts, users: Users) -> None:
         self._accounts = accounts
@@ -24,7 +24,7 @@ class DevLogin:
         self._user: str | None = None
 
     def allow(self, user: str, *, actor: str) -> None:
-        """Lets *user* in from now on; one who is not there is made, with the role `user`.  Raises Conflict, InvalidInput."""
+        """Allows dev login for *user*, who is created with the role `user` if missing. Raises Conflict, InvalidInput."""
         if user not in self._accounts.rows.users and user != self._owner:
             self._users.create(user, [Grant(Kind.POOL_USER)], actor=actor)
         if (problem := self._problem(user)) is not None:
@@ -32,7 +32,7 @@ class DevLogin:
         self._user = user
 
     def enter(self, named: str, *, direct: bool) -> Identity:
-        """The identity of who says to be *named*.  *direct*: a program of this machine asks, and nobody on its behalf.
+        """Returns the identity of *named*. *direct*: the request comes from this machine, without a proxy.
 
         Raises NotLoggedIn.
         """
@@ -51,7 +51,7 @@ class DevLogin:
         return identity
 
     def identity(self) -> Identity | None:
-        """The identity of the user with the present roles; None if that user may not come in this way (any more)."""
+        """Returns the user's identity with current roles; None if dev login is not, or no longer, allowed."""
         if self._user is None or self._problem(self._user) is not None:
             return None
         user = self._accounts.rows.users[self._user]
@@ -63,7 +63,7 @@ class DevLogin:
         return None if owner is None else owner.identity.user
 
     def _problem(self, name: str) -> str | None:
-        """Why *name* may not come in without a token; None if it may."""
+        """Returns why *name* cannot log in without a token; None if it can."""
         if name == self._owner:
             return "this user runs the server and has all permissions"
         user: User = self._accounts.rows.users[name]

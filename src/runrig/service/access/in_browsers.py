@@ -1,7 +1,7 @@
-"""Signing in with the browser that asks: the code flow through this server, bound to that browser.
+"""Browser sign-in: the code flow through this server, bound to the browser.
 
-State, nonce and the verifier of PKCE are made of one random text, which the browser keeps as a cookie and nobody else has.  So nothing
-has to be remembered here, and a server that took over ends what another began.
+State, nonce and PKCE verifier are derived from a random text that only the browser keeps, as a cookie. So the server
+stores nothing, and a new leader can finish a sign-in that another one began.
 """
 
 import base64
@@ -17,12 +17,12 @@ from runrig.service.access.browser_sessions import BrowserSessions
 from runrig.service.access.oidc.sign_ins import SignIns
 
 PATIENCE_S = 600.0
-"""How long somebody has for the forms of the provider."""
+"""Seconds a user has for the provider's forms."""
 _AGAIN = "Sign in again"
 
 
 class InBrowsers:
-    """*key*: of this server; what a browser keeps is worth nothing without it."""
+    """*key*: of this server; without it the browser's text is worthless."""
 
     def __init__(self, sign_ins: SignIns, browsers: BrowserSessions, accounts: Accounts, key: str) -> None:
         self._sign_ins = sign_ins
@@ -32,11 +32,11 @@ class InBrowsers:
 
     @property
     def host(self) -> str:
-        """The provider's name, for people."""
+        """Returns the provider's host name, for users."""
         return urlsplit(self._sign_ins.spec.issuer).hostname or ""
 
     def begin(self, redirect_uri: str) -> tuple[str, str]:
-        """(what the browser is to keep, where it is to go).  Raises ProviderSilent, ProviderUnusable."""
+        """Returns (the text for the browser's cookie, the address to redirect to). Raises ProviderSilent, ProviderUnusable."""
         kept = f"{int(self._accounts.now())}.{secrets.token_urlsafe(32)}"
         metadata = self._sign_ins.metadata()
         digest = hashlib.sha256(self._made_of(kept, "verifier").encode()).digest()
@@ -54,7 +54,7 @@ class InBrowsers:
         return kept, f"{metadata.authorization_endpoint}{glue}{urlencode(query)}"
 
     def finish(self, kept: str | None, answer: Mapping[str, str], redirect_uri: str, own: str, source: str) -> str:
-        """The cookie of a new session, for what the provider sent the browser back with.  Raises NotAllowed, TooMany."""
+        """Returns the cookie of a new session for the provider's *answer*. Raises NotAllowed, TooMany."""
         begun_at, _, _ = (kept or "").partition(".")
         if kept is None or not begun_at.isdecimal() or len(begun_at) > 12:
             raise NotAllowed(f"this browser has no sign-in in progress, or it took longer than ten minutes. {_AGAIN}")

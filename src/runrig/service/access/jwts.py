@@ -1,7 +1,7 @@
-"""Signed, short-lived tokens of two kinds, of which neither is good as the other.
+"""Signed, short-lived tokens of two kinds, which cannot replace each other.
 
-For the reference client, which exchanges its access token for one and reads its expiry; and for who signed in at the provider of
-identities (`oidc/`), with the roles of the groups.  The second kind has an audience.
+One is for the osmo client, which exchanges its access token for one and reads its expiry. The other is for sign-ins
+with the identity provider (`oidc/`), with the roles of the user's groups; it has an audience.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from runrig.domain.access import Grant, Identity, SignIn, role_named
 
 LIFETIME_S = 300
 SIGN_IN_S = 900
-"""How long a withdrawn group goes on at most."""
+"""Seconds for which a revoked group can stay effective."""
 _SIGN_IN = "sign-in"
 _ALGORITHM = "HS256"
 LONGEST = 8192
-"""Characters."""
+"""Maximum characters."""
 
 
 def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]:
-    """(the JWT, when it expires).  *id*: of the token that it stands for."""
+    """Returns (the JWT, when it expires). *id*: of the access token that it represents."""
     expires_at = int(now) + LIFETIME_S
     claims = {
         "exp": expires_at,
@@ -36,7 +36,7 @@ def signed(key: str, identity: Identity, id: str, now: float) -> tuple[str, int]
 def for_sign_in(
     key: str, user: str, grants: tuple[Grant, ...], now: float, nonce: str | None = None
 ) -> tuple[str, int]:
-    """(the JWT, when it expires).  *nonce*: of the provider's token, for a client that compares it itself."""
+    """Returns (the JWT, when it expires). *nonce*: from the provider's token, for clients that compare it themselves."""
     expires_at = int(now) + SIGN_IN_S
     claims = {"aud": _SIGN_IN, "exp": expires_at, "iat": int(now), "sub": user, "roles": [str(each) for each in grants]}
     if nonce is not None:
@@ -55,17 +55,17 @@ class OfSignIn:
 
 
 def read(key: str, text: str, now: float) -> str | OfSignIn | None:
-    """The id of the token that *text*, a JWT, stands for, or the sign-in; None if it was not signed with *key*, or has ended.
+    """Returns the id of the access token in *text*, or the sign-in; None if *key* did not sign it, or it has expired.
 
-    Of the first kind no other claim is trusted: the present grants decide.
+    For an access token no other claim is trusted: the current grants decide.
     """
     if len(text) > LONGEST:
         return None
-    # By our clock: a test cannot set the library's.
+    # By the server's clock, because tests cannot set the library's.
     options: Any = {"require": ["exp"], "verify_exp": False, "verify_iat": False, "verify_aud": False}
     try:
         claims = jwt.decode(text, key, algorithms=[_ALGORITHM], options=options)
-    except (jwt.InvalidTokenError, ValueError, RecursionError):  # not every version of the library catches all three
+    except (jwt.InvalidTokenError, ValueError, RecursionError):  # Not every version of the library catches all three.
         return None
     expires_at = claims["exp"]
     if type(expires_at) is not int or expires_at <= now:
@@ -77,5 +77,5 @@ def read(key: str, text: str, now: float) -> str | OfSignIn | None:
 
 
 def _of_sign_in(claims: dict[str, Any], expires_at: int) -> OfSignIn:
-    """The sign-in in *claims*, which this server wrote itself."""
+    """Returns the sign-in in *claims*, which this server wrote."""
     return OfSignIn(claims["sub"], SignIn(tuple(role_named(each) for each in claims["roles"]), expires_at))

@@ -1,4 +1,4 @@
-"""The roles that a cluster file declares: missing ones are granted; `--prune` withdraws what an earlier file granted."""
+"""Roles in a cluster file: grants missing ones; `--prune` revokes those of an earlier file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KINDS = {"admin": Kind.ADMIN, "viewer": Kind.VIEWER, "user": Kind.POOL_USER}
 
 @dataclass(frozen=True, slots=True)
 class RoleChanges:
-    """Pairs of a user and a role."""
+    """Pairs of user and role."""
 
     granted: tuple[tuple[str, Grant], ...] = ()
     withdrawn: tuple[GrantRow, ...] = ()
@@ -21,7 +21,8 @@ class RoleChanges:
 
 
 def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None) -> RoleChanges:
-    """The changes that lead to the roles as *declared*.  *prune*: grants by actors with this prefix are withdrawn if not declared.
+    """Returns the changes that lead to the *declared* roles. *prune*: revoke undeclared grants by actors with this
+    prefix.
 
     Raises Conflict if no admin would be left.
     """

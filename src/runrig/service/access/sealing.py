@@ -1,6 +1,6 @@
-"""Sealing of values with AES-256-GCM under the keys of a file, the newest of which seals.
+"""Sealing of values with AES-256-GCM, with the newest key in a file.
 
-What is sealed names its key and is bound to what it belongs to: a row that is put in the place of another does not open.
+A sealed value names its key and is bound to its owner: it does not open in another row.
 """
 
 import base64
@@ -23,13 +23,13 @@ _NONCE_BYTES = 12
 
 
 class KeyFile:
-    """Read anew each time, so that a key that was added counts at once.  *path* None: this server keeps no credentials."""
+    """Read each time, so that a new key takes effect immediately. *path* None: credentials are disabled."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
     def keys(self) -> tuple[bytes, ...]:
-        """The newest first.  Raises Conflict if there is no file, ServerFault if it cannot be used."""
+        """Returns the keys, newest first. Raises Conflict if there is no file, ServerFault if it is not usable."""
         path = self._path
         if path is None:
             raise Conflict(
@@ -54,7 +54,7 @@ class KeyFile:
 
 
 def seal(keys: tuple[bytes, ...], values: Mapping[str, str], about: Credential) -> str:
-    """*values* sealed for *about*, with the first of *keys*."""
+    """Returns *values* sealed for *about*, with the first of *keys*."""
     nonce = os.urandom(_NONCE_BYTES)
     text = json.dumps(dict(values), sort_keys=True).encode()
     content = nonce + AESGCM(keys[0]).encrypt(nonce, text, _bound(about))
@@ -62,7 +62,7 @@ def seal(keys: tuple[bytes, ...], values: Mapping[str, str], about: Credential) 
 
 
 def opened(keys: tuple[bytes, ...], credential: Credential) -> dict[str, str]:
-    """The values.  Raises Conflict if none of *keys* opens it."""
+    """Returns the values. Raises Conflict if none of *keys* opens it."""
     found = {_id_of(key): key for key in keys}
     written, _, rest = credential.sealed.partition(".")
     id, _, text = rest.partition(".")

@@ -1,4 +1,4 @@
-"""Access tokens of users: questions, and commands that are stored one after the other."""
+"""Users' access tokens: queries, and commands that run one at a time."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -16,10 +16,10 @@ from runrig.spec.cluster import listed
 DEFAULT_EXPIRY_S = 90 * 86_400.0
 LONGEST_EXPIRY_S = 10 * 366 * 86_400.0
 TOLD_AGAIN_S = 600.0
-"""For this long, a repeated request gets the token that it made again."""
+"""Seconds for which a repeated request gets the same token again."""
 LONGEST_DESCRIPTION = 200
 MOST_TOKENS = 100
-"""How many valid tokens a user may have."""
+"""Maximum valid tokens of a user."""
 _ANOTHERS_KEY = "this Idempotency-Key was used for another token. Use a new key for each token"
 
 
@@ -30,7 +30,7 @@ class Tokens:
         self._uses = uses
 
     def of(self, user: str, *, ended: bool = False) -> tuple[TokenRow, ...]:
-        """The tokens of *user*, oldest first; *ended*: also expired and revoked ones."""
+        """Returns the tokens of *user*, oldest first. *ended*: include expired and revoked ones."""
         now = self._accounts.now()
         tokens = [token for token in self._accounts.rows.tokens_of(user) if ended or token.problem(now) is None]
         tokens.sort(key=lambda token: (token.created_at, token.id))
@@ -43,7 +43,7 @@ class Tokens:
         return self._accounts.rows.tokens.get(id)
 
     def named(self, user: str, name: str) -> TokenRow:
-        """The valid token *name* of *user*.  Raises NotFound."""
+        """Returns the valid token *name* of *user*. Raises NotFound."""
         good = {token.name: token for token in self.of(user)}
         if name not in good:
             raise NotFound(f"unknown token {name!r:.80} of {user} (tokens: {listed(sorted(good)) or 'none'})")
@@ -61,10 +61,11 @@ class Tokens:
         roles: Collection[Grant] | None = None,
         by: str = "",
     ) -> MadeToken:
-        """*expires_in_s* None: it never expires.  The owner of `up` becomes a user with all rights at the first token.
+        """*expires_in_s* None: it never expires. The first token of the owner of `up` turns the owner into a user with
+        all permissions.
 
-        *text*: of the token, where the same request would be given the same again; then it is told again, for a while.
-        *roles*: those of the user that it gives; None: all.  *by*: the id of the token of who asks, which makes none that gives more.
+        *text*: of the token, if a repeated request must get the same one for some time. *roles*: the user's roles that
+        it grants; None: all. *by*: id of the caller's token, which cannot create one with more permissions.
         """
         found = {
             "name": token_name_problem(name),
@@ -112,7 +113,7 @@ class Tokens:
         roles: Collection[Grant] | Keep | None = KEEP,
         expected: Expected = None,
     ) -> TokenRow:
-        """The valid token *name* of *user* afterwards; what it gives counts from the next request on.  *roles*, *by*: as in `create`.
+        """Returns the changed token, which takes effect with the next request. *roles*, *by*: as in `create`.
 
         Raises NotFound, NotAllowed, InvalidInput, Changed.
         """
@@ -134,18 +135,18 @@ class Tokens:
             return after
 
     def _narrow(self, user: str, by: str) -> tuple[str, ...] | None:
-        """The roles to which the token *by*, with which *user* asks, is narrowed; None: it gives all, or is another's."""
+        """Returns the roles to which the caller's token *by* is restricted; None: not restricted, or a token of another user."""
         asking = self.get(by)
         return None if asking is None or asking.user != user else asking.roles
 
     def _wanted(self, user: str, roles: Collection[Grant] | None, by: str) -> tuple[str, ...] | None:
-        """The names of *roles*; where none are named, those of the token that asks; None: all."""
+        """Returns the names of *roles*; without any, those of the caller's token; None: all."""
         return self._narrow(user, by) if roles is None else tuple(sorted({str(each) for each in roles}))
 
     def _check_given(self, user: str, roles: Collection[Grant], by: str) -> None:
-        """Raises InvalidInput for a role that *user*, or the token of who asks, does not have."""
+        """Raises InvalidInput for a role that *user*, or the caller's token, does not have."""
         there, narrow = self._accounts.rows.users.get(user), self._narrow(user, by)
-        grants = (Grant(Kind.ADMIN),) if there is None else there.grants  # the owner of `up` becomes a user just now
+        grants = (Grant(Kind.ADMIN),) if there is None else there.grants  # The owner of `up` becomes a user now.
         has = [str(each) for each in grants if narrow is None or str(each) in narrow]
         if missing := sorted({str(each) for each in roles} - {*has}):
             raise InvalidInput.one(
@@ -154,7 +155,7 @@ class Tokens:
             )
 
     def _check_reached(self, token: TokenRow, by: str) -> None:
-        """Raises NotAllowed if the token *by* is another of the same user and gives less than *token*."""
+        """Raises NotAllowed if *by* is another token of the same user with fewer permissions than *token*."""
         asking = self.get(by)
         if asking is None or asking.user != token.user:
             return
@@ -167,7 +168,7 @@ class Tokens:
             )
 
     def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
-        """The token *text*, if it has been made; None: it has not.  Raises Conflict if it is not to be told again."""
+        """Returns the token *text* if it was created; None if not. Raises Conflict if it must not be shown again."""
         row, now = self._accounts.rows.by_hash.get(hash_of(text)), self._accounts.now()
         if row is None:
             return None
@@ -184,7 +185,7 @@ class Tokens:
         return MadeToken(self._with_use(row), text)
 
     def revoke(self, user: str, name: str, *, actor: str, by: str = "", expected: Expected = None) -> TokenRow:
-        """Revokes the valid token *name* of *user*.  *by*: the id of the token of who asks.  Raises NotFound, NotAllowed, Changed."""
+        """Revokes the valid token *name* of *user*. *by*: id of the caller's token. Raises NotFound, NotAllowed, Changed."""
         with self._accounts.lock:
             token = self.named(user, name)
             self._check_reached(token, by)
@@ -195,9 +196,10 @@ class Tokens:
             return self._accounts.rows.tokens[token.id]
 
     def first_admin(self, name: str) -> str:
-        """A token for *name*, who becomes admin; only while no admin has a valid token, so that nobody is locked out for ever.
+        """Returns a token for *name*, who becomes an admin. Only if no admin has a valid token, so that access can be
+        recovered.
 
-        For people who can open the database while no server runs on it.  Raises Conflict, InvalidInput.
+        Requires direct access to the database without a running server. Raises Conflict, InvalidInput.
         """
         with self._accounts.lock:
             check_user(name)

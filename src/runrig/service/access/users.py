@@ -1,4 +1,4 @@
-"""Users and their roles: questions, and commands that are stored one after the other."""
+"""Users and their roles: queries, and commands that run one at a time."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -12,7 +12,7 @@ from runrig.spec.cluster import listed
 
 
 class Users:
-    """*pools*: the names of the top-level pools; None: they are not checked."""
+    """*pools*: returns the names of the top-level pools; None: not checked."""
 
     def __init__(self, accounts: Accounts, pools: Callable[[], Collection[str]] | None) -> None:
         self._accounts = accounts
@@ -29,17 +29,17 @@ class Users:
         return user
 
     def admins(self) -> set[str]:
-        """Enabled users with the role admin; so is the owner of `up`, without being listed."""
+        """Returns enabled users with the role admin. The owner of `up` is an admin too, but not listed."""
         return self._accounts.rows.admins() | ({self._accounts.owner.identity.user} if self._accounts.owner else set())
 
     def grants(self, user: str | None = None) -> tuple[GrantRow, ...]:
-        """All that were given; *user*: only those of this one."""
+        """Returns all grants; *user*: only those of this user."""
         return tuple(row for row in self._accounts.rows.grants.values() if user in (None, row.user))
 
     def create(
         self, name: str, roles: Collection[Grant] = (), *, actor: str, again: bool = False, anew: bool = False
     ) -> User:
-        """*again*: nothing is left to do if the user is there just so.  *anew*: one who was removed comes back.
+        """*again*: succeed if the same user exists. *anew*: restore a removed user.
 
         Raises InvalidInput, Conflict, NotFound.
         """
@@ -61,7 +61,9 @@ class Users:
             return self._accounts.rows.users[name]
 
     def remove(self, name: str, *, actor: str) -> None:
-        """Takes tokens, roles, credentials and the way in from *name*, which stays taken: logs refer to it.  Raises NotFound, Conflict."""
+        """Removes the tokens, roles and credentials of *name*, which cannot be reused because logs refer to it. Raises
+        NotFound, Conflict.
+        """
         with self._accounts.lock:
             user = self.get(name)
             if not user.disabled:
@@ -80,7 +82,7 @@ class Users:
             self._accounts.write(change)
 
     def set_disabled(self, name: str, disabled: bool, *, actor: str, expected: Expected = None) -> User:
-        """A disabled user's tokens do not work; the work goes on.  Raises Changed if the user is not as *expected*."""
+        """A disabled user's tokens stop working; workflows keep running. Raises Changed if the user is not as *expected*."""
         with self._accounts.lock:
             user = self.get(name)
             check_unchanged(expected, user, f"user {name}")
@@ -104,7 +106,7 @@ class Users:
             return self._accounts.rows.users[name]
 
     def withdraw(self, name: str, grant: Grant, *, actor: str, expected: Expected = None) -> User:
-        """Raises NotFound if the user does not have it, Changed if it was granted anew and is not as *expected*."""
+        """Raises NotFound if the user does not have it, Changed if it was granted again and is not as *expected*."""
         with self._accounts.lock:
             row = self._accounts.rows.grants.get((self.get(name).name, grant))
             if row is None:
@@ -119,7 +121,7 @@ class Users:
             return self._accounts.rows.users[name]
 
     def change_roles(self, granted: Collection[tuple[str, Grant]], withdrawn: Collection[GrantRow], actor: str) -> None:
-        """Makes all changes of a cluster file at once; missing users are created."""
+        """Makes all changes of a cluster file together; creates missing users."""
         with self._accounts.lock:
             change = self._accounts.draft(actor)
             for name in dict.fromkeys(name for name, _ in granted if name not in self._accounts.rows.users):

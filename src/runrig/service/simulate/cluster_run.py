@@ -1,6 +1,6 @@
-"""A scenario of our own dialect, run in virtual time: the engine of a server, and tasks that are nothing but the time they take.
+"""A scenario of runrig's own format, in virtual time: a server's engine, and tasks that only take time.
 
-A cycle runs at each event: a workflow arrives, a task ends, a preempted one is gone, a timeout is due.
+A cycle runs at each event: a workflow arrives, a task ends, a preempted one has stopped, or a timeout is due.
 """
 
 import math
@@ -44,7 +44,7 @@ from runrig.wire.simulate import TreeNode as Shown
 
 DEFAULT_DURATION_S = 60.0
 LONGEST_GRACE_S = 1.0
-"""Both as the simulated backend has them."""
+"""The same values as in the simulated backend."""
 
 _STOPPED = 143
 _NO_NODES = "the file lists no nodes, so only quotas are checked"
@@ -52,17 +52,17 @@ _NO_NODES = "the file lists no nodes, so only quotas are checked"
 
 @dataclass(slots=True)
 class _Run:
-    """A task on its way, and what it gives at its end."""
+    """A running task, and its result."""
 
     end: float
     exit_code: int = 0
 
 
 class ClusterRun:
-    """Until nothing more happens, if the options name no number of cycles."""
+    """Runs until nothing more happens, unless the options limit the cycles."""
 
     def __init__(self, name: str, scenario: Scenario, options: Options) -> None:
-        """Raises Refused and what else a server would say to the cluster."""
+        """Raises Refused, and the other errors of a server for the cluster."""
         self._name = name
         self._most = options.cycles
         self._arrivals = list(reversed(scenario.arrivals))
@@ -88,7 +88,7 @@ class ClusterRun:
         self._before = _moment(self._state)
 
     def steps(self) -> Iterator[int]:
-        """Runs; after each cycle, how many there were so far."""
+        """Runs; yields the number of cycles so far after each."""
         while not self._most or len(self._cycles) < self._most:
             at = self._next()
             if at is None:
@@ -99,7 +99,7 @@ class ClusterRun:
             yield len(self._cycles)
 
     def outcome(self) -> Outcome:
-        """As far as it has run."""
+        """Returns the outcome so far."""
         return Outcome(
             scenario=self._name,
             tree=tuple(_tree(self._state)),
@@ -112,7 +112,7 @@ class ClusterRun:
     # ------------------------------------------------------------ time
 
     def _next(self) -> float | None:
-        """When the next event is; None: nothing happens any more."""
+        """Returns the time of the next event; None: nothing more happens."""
         times = [run.end for run in self._runs.values()]
         times += [arrival.at for arrival in self._arrivals[-1:]]
         deadline = next_deadline(self._state)
@@ -120,7 +120,7 @@ class ClusterRun:
         return min(times, default=None)
 
     def _cycle(self, at: float) -> Cycle | None:
-        """Everything that happens *at*; None if it was a timeout that had lapsed."""
+        """Handles everything that happens *at* this time; None if it was an obsolete timeout."""
         arrived = self._arrive(at)
         ended = any(run.end <= at for run in self._runs.values())
         actions = self._decide(at, Observation(dict(self._facts(at))))
@@ -134,11 +134,11 @@ class ClusterRun:
             pending=tuple(self._pending()),
             at=round(at, 6),
         )
-        self._state.take_changes()  # what has finished is forgotten
+        self._state.take_changes()  # Drops finished work.
         return found
 
     def _arrive(self, at: float) -> bool:
-        """Submits what is due; whether there was anything."""
+        """Submits due workflows; returns True if there were any."""
         arrived = False
         while self._arrivals and self._arrivals[-1].at <= at:
             arrived = True
@@ -149,7 +149,7 @@ class ClusterRun:
         parsed = arrival.parsed
         state = self._state
         spec = parsed.spec_in(state)
-        # Each one a tick after the one before it, so that equal times keep the order of the file.
+        # Each one a tick later, so that equal times keep the order of the file.
         self._submitted = max(arrival.at, math.nextafter(self._submitted, math.inf))
         try:
             plan = submission_gate.submit(
@@ -176,14 +176,14 @@ class ClusterRun:
     # ------------------------------------------------------------ tasks
 
     def _facts(self, now: float | None) -> Iterator[tuple[TaskKey, TaskFact]]:
-        """What is seen of every task on nodes.  *now* None: none has ended, even one that takes no time: that is an event of its own."""
+        """Yields the observed facts of all tasks on nodes. *now* None: none has ended, because an end is an event of its own."""
         for key in sorted(self._state.active):
             run = self._runs[key]
             ended = now is not None and run.end <= now
             yield key, TaskFact(Phase.ENDED, run.exit_code) if ended else TaskFact(Phase.RUNNING)
 
     def _go_on(self, now: float) -> None:
-        """Starts and stops tasks as the state wants it; what it no longer has on nodes is gone."""
+        """Starts and stops tasks as the state requires; removes those no longer on nodes."""
         runs = {}
         for key in sorted(self._state.active):
             task = self._state.tasks[key]
@@ -204,7 +204,7 @@ class ClusterRun:
         said = next(spec.duration_s for spec in group.tasks if spec.name == task.spec)
         return DEFAULT_DURATION_S if said is None else said
 
-    # ------------------------------------------------------------ what is told
+    # ------------------------------------------------------------ results
 
     def _admitted(self, action: Admit) -> Admitted:
         gang = self._state.ledger.entries[action.gang].gang
@@ -215,7 +215,7 @@ class ClusterRun:
         return Preempted(action.gang, pool, action.by, action.law.value)
 
     def _pending(self) -> Iterator[Pending]:
-        """Who has a place, then who waits in the queue, each in its order, then who waits for groups before it."""
+        """Yields gangs with reserved nodes, then the queue, each in order, then those that wait for other groups."""
         ledger = self._state.ledger
         for entry in sorted(ledger.nominated.values(), key=lambda entry: entry.order):
             left = tuple(name for name in entry.waits_for if name in ledger.entries)
@@ -223,7 +223,7 @@ class ClusterRun:
         heads: set[str] = set()
         known: dict[tuple[Bucket, bool], tuple[Reason, ...]] = {}
         for entry in waiting_in_order(ledger):
-            # All of a bucket get the same answer; but for the head of the queue, which nobody stands before.
+            # All gangs in a bucket get the same answer, except the head of the queue.
             kind = (entry.bucket, entry.gang.pool not in heads)
             heads.add(entry.gang.pool)
             if kind not in known:
@@ -279,7 +279,7 @@ def _started(state: State, gang: str, placement: Placement) -> Iterator[PodSetSt
 
 
 def _keys(state: State) -> dict[str, QuotaNode]:
-    """Pools and cohorts by the name that quotas give them, cohorts first, each by name."""
+    """Returns pools and cohorts by their names in quotas, cohorts first, each sorted by name."""
     tree = state.ledger.tree
     cohorts = {_cohort_key(state, name): node for name, node in sorted(tree.cohorts.items())}
     return cohorts | dict(sorted(tree.pools.items()))

@@ -1,4 +1,4 @@
-"""A scenario of our own dialect: a cluster file with the workflows that arrive, and when."""
+"""A scenario of runrig's own format: a cluster file with workflows and their arrival times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ _WORKFLOW = ("file", "pool", "priority", "at")
 _PRIORITIES = {priority.value: priority for priority in Priority}
 
 ReadText = Callable[[str], str]
-"""The text of a file as a scenario names it, relative to the scenario.  Raises InvalidInput."""
+"""Returns the text of a file named in a scenario, relative to it. Raises InvalidInput."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A workflow that is submitted *at* so many seconds.  *path*: where the scenario names it."""
+    """A workflow that is submitted *at* this second. *path*: its position in the scenario."""
 
     at: float
     parsed: ParsedSubmission
@@ -32,7 +32,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """*arrivals*: by time, else in the order of the file."""
+    """*arrivals*: by time, then in the order of the file."""
 
     cluster: ClusterSpec
     arrivals: tuple[Arrival, ...]

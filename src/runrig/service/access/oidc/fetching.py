@@ -1,6 +1,6 @@
-"""HTTP to the provider of identities: one request, one small answer, within a time that holds whatever it does.
+"""HTTP to the identity provider: one request, one small response, within a strict time limit.
 
-No redirects: an answer that leads elsewhere is no answer.  The environment names a proxy, as for other programs (HTTPS_PROXY, NO_PROXY).
+Does not follow redirects. Uses the proxy in the environment, like other programs (HTTPS_PROXY, NO_PROXY).
 """
 
 import http.client
@@ -17,11 +17,11 @@ from urllib.request import getproxies, proxy_bypass
 from runrig.domain.errors import Unavailable
 
 LARGEST = 512 * 1024
-"""Bytes of an answer."""
+"""Maximum bytes of a response."""
 
 
 class ProviderSilent(Unavailable):
-    """The provider does not answer, or not in time, or with too much; *retry_after_s* is a guess."""
+    """The provider's response is missing, late or too large. *retry_after_s*: an estimate."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, {"retry_after_s": 5})
@@ -34,7 +34,7 @@ class Fetched:
 
 
 def fetch(url: str, form: Mapping[str, str] | None, timeout_s: float) -> Fetched:
-    """The answer to a GET, or to a POST of *form*.  Raises ProviderSilent after *timeout_s* at the latest."""
+    """Returns the response to a GET, or to a POST of *form*. Raises ProviderSilent after *timeout_s* at the latest."""
     exchange = _Exchange(url, form, timeout_s)
     exchange.start()
     exchange.join(timeout_s)
@@ -46,7 +46,7 @@ def fetch(url: str, form: Mapping[str, str] | None, timeout_s: float) -> Fetched
 
 
 class _Exchange(threading.Thread):
-    """In a thread of its own: neither a name that is looked up nor an answer that drips can be given up in any other way."""
+    """Runs in its own thread, because a DNS lookup or a slow response cannot be interrupted otherwise."""
 
     def __init__(self, url: str, form: Mapping[str, str] | None, timeout_s: float) -> None:
         super().__init__(name="provider", daemon=True)
@@ -54,7 +54,7 @@ class _Exchange(threading.Thread):
         self.failure = ""
         self._url = url
         self._form = form
-        self._connection = _connection(url, timeout_s + 1)  # who waits gives up first, and says so
+        self._connection = _connection(url, timeout_s + 1)  # The waiting side times out first and reports it.
 
     def run(self) -> None:
         try:
@@ -84,10 +84,10 @@ class _Exchange(threading.Thread):
         return Fetched(response.status, body)
 
     def hang_up(self) -> None:
-        """Ends what the thread waits for."""
+        """Interrupts what the thread waits for."""
         connected = self._connection.sock
         if connected is not None:
-            with suppress(OSError):  # below TLS, whose state belongs to the thread
+            with suppress(OSError):  # Below TLS, whose state belongs to the thread.
                 socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
@@ -107,5 +107,5 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
 
 @lru_cache
 def _tls() -> ssl.SSLContext:
-    """The certificates that this machine trusts; SSL_CERT_FILE names others."""
+    """The certificates trusted by this machine, or those in SSL_CERT_FILE."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""The provider's ID token, checked as OpenID Connect Core 1.0 says in 3.1.3.7: who signed it, for whom, when, and for which request."""
+"""Checks the provider's ID token as in OpenID Connect Core 1.0, 3.1.3.7: signature, audience, time and nonce."""
 
 import base64
 import hashlib
@@ -13,18 +13,18 @@ from runrig.domain.errors import NotAllowed
 from runrig.spec.serve_settings import OidcSpec
 
 SKEW_S = 60.0
-"""How far the clocks of the provider and this server may be apart."""
+"""Maximum seconds between the clocks of the provider and this server."""
 LONGEST = 128 * 1024
-"""Characters.  A user may be in many groups."""
+"""Maximum characters; users can be in many groups."""
 LONGEST_SUBJECT = 255
 
 FindKey = Callable[[str | None, str], jwt.PyJWK]
-"""(the key's name or None, algorithm) → key.  Raises NotAllowed."""
+"""(name of the key or None, algorithm) → key. Raises NotAllowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """*nonce* None: a renewal, which has none of its own.  *access_token*: that came with it; "" if none did.  *now*: by our clock."""
+    """*nonce* None: a renewal, which has none. *access_token*: sent with it; "" if none. *now*: by this server's clock."""
 
     algorithms: tuple[str, ...]
     nonce: str | None
@@ -33,7 +33,7 @@ class Expected:
 
 
 def checked(text: str, spec: OidcSpec, expected: Expected, find_key: FindKey) -> Mapping[str, Any]:
-    """The claims.  Raises NotAllowed, which says what is wrong."""
+    """Returns the claims. Raises NotAllowed with the reason."""
     if len(text) > LONGEST:
         raise _bad(f"too long ({len(text)} characters, maximum {LONGEST})")
     key, claims = _opened(text, expected.algorithms, find_key)
@@ -48,14 +48,14 @@ def checked(text: str, spec: OidcSpec, expected: Expected, find_key: FindKey) ->
 
 
 def _opened(text: str, algorithms: tuple[str, ...], find_key: FindKey) -> tuple[jwt.PyJWK, dict[str, Any]]:
-    """(the key that signed it, the claims)"""
+    """Returns (the key that signed it, the claims)."""
     try:
         header = jwt.get_unverified_header(text)
         algorithm, id = header.get("alg"), header.get("kid")
         if algorithm not in algorithms:
             raise _bad(f"signed with {algorithm!r:.40}; accepted: {', '.join(algorithms)}")
         key = find_key(id if isinstance(id, str) else None, str(algorithm))
-        # By our clock, and with our words: all that the library would check of the claims is checked below.
+        # By this server's clock and with its messages: all claims that the library would check are checked below.
         found = jwt.decode(text, key, algorithms=[str(algorithm)], options=_ONLY_SIGNATURE)
     except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
         raise _bad(f"malformed or wrong signature ({type(error).__name__})") from None

@@ -1,7 +1,7 @@
-"""What the provider of identities says about itself (OpenID Connect Discovery 1.0), and whether it can be believed.
+"""The identity provider's metadata (OpenID Connect Discovery 1.0), and whether it can be trusted.
 
-The document decides where the server sends codes and refresh tokens, so it may name https only, and no machine by its bare number:
-a provider on loopback, and that one alone, may use http and its own address.
+The document decides where the server sends codes and refresh tokens. So its URLs must use https and host names. Only a
+provider on loopback can use http and its own address.
 """
 
 import ipaddress
@@ -14,13 +14,13 @@ from runrig.domain.errors import Unavailable
 from runrig.spec.serve_settings import OidcSpec, is_loopback
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Algorithms with a public key: with a shared key, everybody who can check a token could make one."""
+"""Algorithms with a public key: with a shared key, anyone who can check a token could create one."""
 _WANTED_SCOPES = ("openid", "profile", "email", "groups", "offline_access")
 _DEVICE = "device_authorization_endpoint"
 
 
 class ProviderUnusable(Unavailable):
-    """The provider answers, but not as this server needs it; waiting does not help, but an edit of its settings does."""
+    """The provider responds, but not as required. Retrying does not help; changing its settings does."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, {"retry_after_s": 60})
@@ -28,7 +28,7 @@ class ProviderUnusable(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """*device_endpoint* None: no sign-in without a browser.  *scopes*: to be asked for.  *algorithms*: of ID tokens."""
+    """*device_endpoint* None: no device sign-in. *scopes*: to request. *algorithms*: of ID tokens."""
 
     authorization_endpoint: str
     token_endpoint: str
@@ -76,7 +76,7 @@ def _endpoint(plain: Mapping[str, Any], name: str, spec: OidcSpec) -> str:
 
 
 def url_problem(url: str, issuer: str) -> str | None:
-    """Why *url* is no address to send secrets to; None if it is one.  *issuer*: whose document names it."""
+    """Returns why secrets must not be sent to *url*; None if they can be. *issuer*: of the document with the URL."""
     try:
         parts, own = urlsplit(url), urlsplit(issuer)
         host, _ = parts.hostname or "", parts.port
@@ -96,7 +96,7 @@ def url_problem(url: str, issuer: str) -> str | None:
 
 
 def _is_number(host: str) -> bool:
-    """Also as a resolver would read 0x7f.1 or 2130706433."""
+    """Recognises all forms that a resolver accepts, such as 0x7f.1 or 2130706433."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The provider of identities as this server calls it: its metadata, its keys, and tokens for codes.
+"""The identity provider: its metadata and keys, and tokens for codes.
 
-Metadata and keys are kept for an hour.  A key that is not known is looked for again, but not for every token that names one.
+Metadata and keys are cached for an hour. Unknown keys are looked up again, but not for every token.
 """
 
 import json
@@ -19,10 +19,10 @@ from runrig.service.access.oidc.metadata import Metadata, ProviderUnusable, disc
 from runrig.spec.serve_settings import OidcSpec
 
 PATIENCE_S = 8.0
-"""For all that one sign-in asks of the provider: a connection that shows no token ends after 10 s."""
+"""Seconds for all requests of a sign-in, because unauthenticated connections end after 10 s."""
 KEPT_S = 3600.0
 SEARCH_EVERY_S = 30.0
-"""How often at most an unknown key is looked for."""
+"""Minimum seconds between lookups of unknown keys."""
 MOST_KEYS = 100
 SHORTEST_RSA = 2048
 _PENDING = ("authorization_pending", "slow_down")
@@ -56,7 +56,7 @@ class Deadline:
 
 
 class Provider:
-    """Thread-safe.  *clock*: seconds of a clock that only runs forward."""
+    """Thread-safe. *clock*: monotonic seconds."""
 
     def __init__(self, spec: OidcSpec, clock: Callable[[], float] = time.monotonic) -> None:
         self._spec = spec
@@ -75,8 +75,8 @@ class Provider:
         return kept
 
     def key(self, id: str | None, algorithm: str, deadline: Deadline) -> PyJWK:
-        """The public key *id* (None: the only one that fits) for *algorithm*.  Raises NotAllowed if there is none."""
-        with self._lock:  # who comes together looks once
+        """Returns the public key *id* (None: the only one that fits) for *algorithm*. Raises NotAllowed if there is none."""
+        with self._lock:  # Concurrent callers share one lookup.
             keys = self._fresh(self._keys, KEPT_S)
             if keys is None:
                 keys = self._load_keys(deadline)
@@ -98,7 +98,7 @@ class Provider:
 
     def _found(self, keys: tuple[Mapping[str, Any], ...], id: str | None, algorithm: str) -> PyJWK | None:
         fitting = [each for each in keys if id in (None, each.get("kid")) and _fits(each, algorithm)]
-        if len(fitting) != 1:  # two keys with one name: neither can be believed
+        if len(fitting) != 1:  # Two keys with one name: neither can be trusted.
             return None
         try:
             key = PyJWK(dict(fitting[0]), algorithm)
@@ -108,11 +108,11 @@ class Provider:
         return None if short else key
 
     def tokens(self, grant: Mapping[str, str], deadline: Deadline) -> ProviderTokens:
-        """Returns what the token endpoint gives for *grant*.  Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
+        """Returns the token endpoint's answer to *grant*. Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
         url = self.metadata(deadline).token_endpoint
         plain = self._posted(url, grant, deadline)
         if "id_token" not in plain and isinstance(plain.get("refresh_token"), str):
-            # RFC 8628 knows no ID token, so a device may be given one at the first renewal only.
+            # RFC 8628 does not mention ID tokens, so a device may get one only at the first renewal.
             plain = self._posted(
                 url, {"grant_type": "refresh_token", "refresh_token": plain["refresh_token"]}, deadline
             )
@@ -163,7 +163,7 @@ class Provider:
     def _asked(
         self, url: str, form: Mapping[str, str] | None, deadline: Deadline
     ) -> tuple[int, Mapping[str, Any] | None]:
-        """(status, the object in the answer, None if there is none)"""
+        """Returns (status, the object in the response or None)."""
         fetched = fetch(url, form, deadline.left_s())
         try:
             plain = json.loads(fetched.body)
@@ -184,7 +184,7 @@ def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
 
 
 def _text(value: object) -> str:
-    """Raises ValueError for what no terminal should be shown."""
+    """Raises ValueError for text that is not safe to show on a terminal."""
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= 2000:
         raise ValueError
     return value

@@ -1,7 +1,7 @@
-"""People who sign in at the provider of identities: what it says of them becomes a token of this server, for 15 minutes.
+"""Sign-ins with the identity provider: its answer becomes a token of this server, for 15 minutes.
 
-The refresh token, by which the provider is asked again, stays with the client: here is nothing of it to steal.  A user of the
-provider is bound to its issuer and subject, and has a name that begins with `oidc:`, which no name of a local user does.
+The client keeps the refresh token for renewals, so this server has nothing to steal. A user of the provider is
+identified by issuer and subject, and has a name that begins with `oidc:`, unlike local users.
 """
 
 import hashlib
@@ -31,17 +31,17 @@ from runrig.spec.serve_settings import OidcSpec
 
 PREFIX = "oidc:"
 AT_ONCE = 8
-"""Sign-ins in progress: a slow provider must not take the threads of everybody else."""
+"""Maximum concurrent sign-ins, so that a slow provider cannot block the threads of other requests."""
 FAILURES = Limit(30, 2.0)
-"""Failed attempts of one address.  Every attempt asks the provider, so one too many is refused before it does."""
+"""Failed attempts per address. Each attempt calls the provider, so excess ones are refused before that."""
 _NAMES = ("preferred_username", "email", "upn", "sub")
-"""The claims that may become a name, the first that can."""
+"""Claims that can become a name; the first valid one is used."""
 
 _log = logging.getLogger(__name__)
 
 
 class SignIns:
-    """*key* signs the tokens."""
+    """*key*: signs the tokens."""
 
     def __init__(self, spec: OidcSpec, accounts: Accounts, key: str, provider: Provider | None = None) -> None:
         self.spec = spec
@@ -51,10 +51,10 @@ class SignIns:
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._failures = FailedLogins(FAILURES)
         self.latest: dict[str, SignIn] = {}
-        """What the provider said last, by user."""
+        """The provider's latest answer, by user."""
 
     def metadata(self) -> Metadata:
-        """Where a browser is to go.  Raises ProviderSilent, ProviderUnusable."""
+        """Returns where to send a browser. Raises ProviderSilent, ProviderUnusable."""
         with self._turn():
             return self._provider.metadata(Deadline())
 
@@ -65,9 +65,10 @@ class SignIns:
     def by_code(
         self, code: str, *, verifier: str, redirect_uri: str, nonce: str | None, own: str, source: str
     ) -> SignedIn:
-        """*verifier*: of PKCE.  *own*: the address under which this server was called; only it and loopback may be returned to.
+        """*verifier*: of PKCE. *own*: the address of this server as it was called; only it and loopback are allowed as
+        return addresses.
 
-        *nonce* None: the reference client, which compares it itself, finds it in the token, and is returned to by the name of loopback.
+        *nonce* None: for the osmo client, which compares it itself and is reached at the name of loopback.
         """
         if not _returns_here(redirect_uri, own, by_name=nonce is None):
             raise InvalidInput.one(
@@ -88,7 +89,7 @@ class SignIns:
         return self._signed_in(grant, None, source)
 
     def renewed(self, refresh_token: str, source: str) -> SignedIn:
-        """Returns what the provider says by now."""
+        """Returns the provider's current answer."""
         grant = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         found = self._signed_in(grant, None, source, note=False)
         return found if found.refresh_token else replace(found, refresh_token=refresh_token)
@@ -122,7 +123,7 @@ class SignIns:
         return checked(given.id, self.spec, expected, lambda id, algorithm: self._provider.key(id, algorithm, deadline))
 
     def _user(self, claims: Mapping[str, Any], *, note: bool) -> User:
-        """The user of the provider's account; made at the first sign-in."""
+        """Returns the user for the provider's account, created at the first sign-in."""
         account = f"{self.spec.issuer}#{claims['sub']}"
         with self._accounts.lock:
             rows = self._accounts.rows
@@ -138,7 +139,7 @@ class SignIns:
             return self._accounts.rows.users[user.name]
 
     def _grants(self, claims: Mapping[str, Any]) -> tuple[Grant, ...]:
-        """The roles of the groups."""
+        """Returns the roles of the groups."""
         found = claims.get(self.spec.groups_claim)
         named = [found] if isinstance(found, str) else found if isinstance(found, list) else []
         groups = {each for each in named if isinstance(each, str)}
@@ -149,7 +150,7 @@ class SignIns:
         return tuple(grants)
 
     def _token(self, user: User, grants: tuple[Grant, ...], nonce: str | None) -> tuple[str, int]:
-        """(a token of this server with *grants*, when it ends)"""
+        """Returns (a token of this server with *grants*, when it expires)."""
         token, ends_at = jwts.for_sign_in(self._key, user.name, grants, self._accounts.now(), nonce)
         if len(token) > jwts.LONGEST:
             raise NotAllowed(
@@ -169,7 +170,7 @@ class SignIns:
 
     @contextmanager
     def _attempt(self, source: str) -> Iterator[None]:
-        """Counts what is refused, and refuses further attempts of who had too many."""
+        """Counts refusals, and refuses further attempts from an address with too many."""
         now = self._accounts.now()
         wait_s = self._failures.wait_s(source, now)
         if wait_s is not None:
@@ -185,7 +186,7 @@ class SignIns:
 
 
 def _free_name(claims: Mapping[str, Any], account: str, taken: Mapping[str, object]) -> str:
-    """A name that nobody has: that of an account never goes over to another one."""
+    """Returns an unused name: the name of one account is never given to another."""
     wanted = next(filter(None, (_name(claims.get(each)) for each in _NAMES)), None)
     wanted = wanted or hashlib.sha256(account.encode()).hexdigest()[:16]
     name, number = PREFIX + wanted, 1
