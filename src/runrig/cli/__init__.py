@@ -1,1 +1,1 @@
-"""The command line.  It talks HTTP to the server and imports none of it; only commands that start one do."""
+"""The command line. It talks HTTP to the server and imports none of it, except in commands that start one."""

@@ -1,4 +1,4 @@
-"""The names that a shell completes: asked of the server, and in silence if it does not answer at once."""
+"""Names for shell completion, from the server; none if it does not respond immediately."""
 
 import os
 import threading
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 LONGEST_S = 0.08
-"""How long the server has, so that whoever presses a key waits 150 ms at most: this program starts in 60."""
+"""Seconds the server has, so that a keypress takes at most 150 ms; this program starts in 60 ms."""
 _PATIENCE = "RUNRIG_COMPLETION_S"
 _MOST_WORKFLOWS = 200
 _LIVING = ("PENDING", "RUNNING")
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 Find = Callable[[Transport, click.Context, str], Iterable[str]]
-"""The names that may begin with a text; of the others it may yield some too."""
+"""Returns names that may begin with a text, possibly with others."""
 
 
 def _completer(find: Find) -> Completer:
@@ -36,11 +36,11 @@ def _completer(find: Find) -> Completer:
 
 
 def _in_time(find: Find, context: click.Context, begun: str) -> Sequence[str]:
-    """All that *find* yields, or nothing: of a part of the names a shell might take the only one for the only one there is."""
+    """Returns everything that *find* yields, or nothing: with a partial list a shell may insert the wrong name."""
     found: list[list[str]] = []
 
     def ask() -> None:
-        with suppress(Exception):  # whatever is wrong, a line that is being typed is no place to say so
+        with suppress(Exception):  # A half-typed line is not the place to report errors.
             found.append(list(find(_client(context), context, begun)))
 
     asking = threading.Thread(target=ask, daemon=True)
@@ -50,7 +50,7 @@ def _in_time(find: Find, context: click.Context, begun: str) -> Sequence[str]:
 
 
 def _patience_s() -> float:
-    """What the environment says, for a server that is far away."""
+    """Returns the value in the environment, for a remote server."""
     try:
         said = float(os.environ.get(_PATIENCE, LONGEST_S))
     except ValueError:
@@ -71,7 +71,7 @@ def _names(client: Transport, *route: str) -> Iterator[str]:
 
 
 def _workflows(client: Transport, begun: str, **query: Any) -> Iterator[str]:
-    """The newest of them."""
+    """Yields the newest ones."""
     for each in client.items(path("workflows"), {**query, "name": begun or None}, most=_MOST_WORKFLOWS):
         yield each["id"]
 
@@ -83,7 +83,7 @@ def _subpools(client: Transport, context: click.Context) -> Iterator[str]:
 
 
 def _tasks(client: Transport, context: click.Context) -> Iterator[str]:
-    # What stands before an option that has no value yet is not taken apart.
+    # Click does not parse what precedes an option without a value.
     id = context.params["id"] or context.args[0]
     answer = client.get(path("workflows", id))
     return iter(dict.fromkeys(task["name"] for group in answer["groups"] for task in group["tasks"]))
@@ -93,7 +93,7 @@ pools = _completer(lambda client, _, __: _names(client, "pools"))
 subpools = _completer(lambda client, context, _: _subpools(client, context))
 cohorts = _completer(lambda client, _, __: _names(client, "cohorts"))
 users = _completer(lambda client, _, __: _names(client, "users"))
-"""For those who may see them; nothing for others."""
+"""For users with permission; nothing for others."""
 nodes = _completer(lambda client, _, __: _names(client, "nodes"))
 workflows = _completer(lambda client, _, begun: _workflows(client, begun))
 living_workflows = _completer(lambda client, _, begun: _workflows(client, begun, status=_LIVING))
@@ -101,7 +101,7 @@ tasks = _completer(lambda client, context, _: _tasks(client, context))
 
 
 def files(_context: click.Context, _parameter: click.Parameter, begun: str) -> "list[CompletionItem]":
-    """Leaves it to the shell, which knows how."""
+    """Leaves it to the shell."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(begun, type="file")]

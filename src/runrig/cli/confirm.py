@@ -1,4 +1,4 @@
-"""Asks a person before something is deleted."""
+"""Asks for confirmation before a deletion."""
 
 import sys
 from collections.abc import Callable
@@ -7,11 +7,11 @@ import click
 
 
 def asks() -> bool:
-    """True if a person can be asked: both ends are a terminal."""
+    """Returns True if stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def confirmed(question: str | Callable[[], str], *, yes: bool) -> None:
-    """Asks a person, but not a script or somebody who said --yes.  A callable *question* is called only if it is asked."""
+    """Asks unless in a script or with --yes. A callable *question* is called only if needed."""
     if not yes and asks():
         click.confirm(question if isinstance(question, str) else question(), abort=True)

@@ -1,6 +1,6 @@
-"""Groups that import a command only when it is run, and the common look of help texts.
+"""Groups that import a command only when it runs, and the format of help texts.
 
-The lines that `--help` lists are plain text here, so that listing costs no import.
+The lines of `--help` are plain text here, so that listing commands imports nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from typing import Any
 import click
 
 Lazy = Mapping[str, tuple[str, str]]
-"""name of the command → (``module:attribute``, its line in the help of the group)."""
+"""Name of the command → (``module:attribute``, its line in the group's help)."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in other modules."""
+    """A group whose commands are in other modules."""
 
     def __init__(self, *args: Any, lazy: Lazy, headings: Mapping[str, str] | None = None, **kwargs: Any) -> None:
-        """*headings*: the first command of each part of the list in `--help` → the heading above it."""
+        """*headings*: the first command of each section in `--help` → its heading."""
         super().__init__(*args, **kwargs)
         self.lazy = lazy
         self.headings = headings or {next(iter(lazy)): "Commands"}
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's own signature)
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Raises NoSuchCommand with the names that are like the unknown one."""
+        """Raises NoSuchCommand with similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
@@ -56,5 +56,5 @@ class LazyGroup(click.Group):
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: *lines* to type, kept verbatim."""
+    """Returns the end of a help text: example *lines*, kept verbatim."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

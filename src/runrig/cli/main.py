@@ -1,4 +1,4 @@
-"""The entry point: finds the command, and turns every outcome into an exit code.
+"""The entry point: finds the command, and turns each result into an exit code.
 
 0 done · 1 refused by a rule · 2 wrong usage, or not found · 3 interrupted · 4 not allowed · 10 server or connection · 75 try again.
 """
@@ -38,7 +38,7 @@ class _Root(LazyGroup):
             raise click.UsageError(f"No such command {name!r}. Did you mean 'workflow {name}'?", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; a reader that goes away (``| head``) is no error."""
+        """Runs the command. A reader that closes the pipe (``| head``) is not an error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Runs one command line; returns its exit code."""
+    """Runs a command line; returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -143,13 +143,15 @@ def _fail(error: RunrigError, *, as_json: bool) -> int:
 
 
 def _warn(text: str) -> None:
-    from runrig.cli.rendering.output import warn  # only where something failed: every command would wait for it
+    from runrig.cli.rendering.output import (
+        warn,
+    )  # Imported only after a failure, because it would slow down every command.
 
     warn(text)
 
 
 def _json_asked(args: Sequence[str]) -> bool:
-    """True if -t json is among *args*, read as text because a wrong command line was never parsed."""
+    """Returns True if *args* contain -t json. Reads them as text, because an invalid command line is never parsed."""
     before = list(args[: args.index("--")] if "--" in args else args)
     pairs = itertools.pairwise(before)
     return (
@@ -160,5 +162,5 @@ def _json_asked(args: Sequence[str]) -> bool:
 
 
 def _forget_stdout() -> None:
-    """Keeps the interpreter from writing to stdout at exit, where nothing can be written any more."""
+    """Prevents the interpreter from writing to a closed stdout at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

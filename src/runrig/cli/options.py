@@ -1,4 +1,4 @@
-"""Options that several commands have, some with a help of their own."""
+"""Options shared by several commands, some with their own help."""
 
 from functools import partial
 

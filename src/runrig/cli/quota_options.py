@@ -1,4 +1,4 @@
-"""The options of pools and cohorts that limit what a node of the quota tree may use."""
+"""Options of pools and cohorts that limit usage."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ NO_LIMIT = "none"
 
 
 class Limit(click.ParamType[int | str]):
-    """A number of GPUs, or ``none`` for no limit; ``h100=8,b200=none`` goes to the server as it is."""
+    """A number of GPUs, or ``none`` for no limit. ``h100=8,b200=none`` is sent as it is."""
 
     name = "N|none"
 
@@ -23,7 +23,7 @@ class Limit(click.ParamType[int | str]):
 
 
 class Quota(click.ParamType[int | str]):
-    """GPUs; ``h100=8,b200=4`` with several flavors, or ``h100/cpu=96``, goes to the server as it is."""
+    """GPUs. ``h100=8,b200=4`` with several flavors, or ``h100/cpu=96``, is sent as it is."""
 
     name = "GPUS"
 
@@ -37,7 +37,7 @@ class Quota(click.ParamType[int | str]):
 
 
 class TopologyKey(click.ParamType[dict[str, str]]):
-    """``rack=topology.kubernetes.io/rack``: the name that users write, and the node label that carries it."""
+    """``rack=topology.kubernetes.io/rack``: the name for users, and the node label."""
 
     name = "KEY=LABEL"
 
@@ -82,9 +82,10 @@ def quota_options(command: F) -> F:
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    """The options given, as the body of a request: None and an empty list mean not given; ``none`` means no limit.
+    """Returns the given options as the body of a request: None and an empty list mean not given, ``none`` means no
+    limit.
 
-    Lists are lists, as in the answer, so that both can be compared.
+    Lists are lists, as in answers, so that both can be compared.
     """
     return {
         name: None if value == NO_LIMIT else list(value) if isinstance(value, tuple) else value
@@ -94,7 +95,7 @@ def request(**fields: Any) -> dict[str, Any]:
 
 
 def something(body: dict[str, Any], what: str) -> dict[str, Any]:
-    """*body*.  Raises UsageError if no option was given."""
+    """Returns *body*. Raises UsageError if no option was given."""
     if not body:
         raise click.UsageError(f"say what to change of the {what}, such as --quota 8")
     return body

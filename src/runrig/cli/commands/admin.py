@@ -1,4 +1,4 @@
-"""`runrig admin`: what an admin does to a server that runs."""
+"""`runrig admin`: administers a running server."""
 
 import os
 import secrets
@@ -65,7 +65,7 @@ _NEXT = "next, run `runrig admin reseal-credentials`, then this command with --d
 
 
 def _keys_of(file: Path) -> tuple[bytes, ...]:
-    """None are there if the file is not.  Raises InvalidInput."""
+    """Returns no keys if the file does not exist. Raises InvalidInput."""
     try:
         return read_keys(file.read_text(encoding="ascii", errors="replace"))
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def _keys_of(file: Path) -> tuple[bytes, ...]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Writes *file* whole or not at all; only its owner can read it."""
+    """Writes *file* atomically, readable only by its owner."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:

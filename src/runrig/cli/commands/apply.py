@@ -1,4 +1,4 @@
-"""`runrig apply`: what a cluster file declares becomes so; prints every change."""
+"""`runrig apply`: applies a cluster file and prints every change."""
 
 import click
 

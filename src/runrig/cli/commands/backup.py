@@ -1,4 +1,4 @@
-"""`runrig backup` and `runrig restore`: a server's state as one file, and back."""
+"""`runrig backup` and `runrig restore`: a server's state as one file."""
 
 import os
 from pathlib import Path
@@ -76,7 +76,7 @@ def restore(context: click.Context, file: Path, config: str | None, data: str | 
 
 
 def _place(context: click.Context, config: str | None, data: str | None) -> tuple[str | Path, Path]:
-    """The database, and the data folder."""
+    """Returns the database and the data folder."""
     before = context.find_object(ServerAddress) or ServerAddress()
     if config is None:
         folder = ServerAddress(data=data or before.data).data_folder()

@@ -1,4 +1,4 @@
-"""`runrig workflow cancel`, `hold`, `release`, `move` and `reprioritise`: what is done to workflows that are there, one after the other."""
+"""`runrig workflow cancel`, `hold`, `release`, `move` and `reprioritise`: change existing workflows one by one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from runrig.domain.errors import InvalidInput, RunrigError, ServerFault
 _REFUSED = 1
 _ALIVE = ("PENDING", "RUNNING")
 MOST_NAMED = 8
-"""So many workflows are named before somebody is asked."""
+"""Maximum workflows named in a confirmation."""
 
 
 def _each(
@@ -29,11 +29,11 @@ def _each(
     line: Callable[[str], str] | None = None,
     verdicts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Does *change* to each workflow; *done*: what it is then.  One that is refused does not keep the others.
+    """Applies *change* to each workflow; *done*: its resulting state, for messages. Continues after a refusal.
 
-    *line*: the line about one, if it is not that it is *done*.  *verdicts*: of a dry run, told in JSON.
+    *line*: formats the line for one workflow, if not "*done*". *verdicts*: of a dry run, for JSON.
 
-    Raises what the only one raises, Exit(1) if one of several was refused.
+    Raises the error if there is only one workflow, Exit(1) if one of several was refused.
     """
     changed: list[str] = []
     failed: list[tuple[str, RunrigError]] = []
@@ -56,7 +56,7 @@ def _each(
         for name in changed:
             say(f"{name} is {done}" if line is None else line(name))
         for _, each in failed:
-            warn(sentence(each))  # which names the workflow
+            warn(sentence(each))  # The sentence names the workflow.
     if failed:
         raise click.exceptions.Exit(_REFUSED)
 
@@ -113,7 +113,7 @@ def cancel(session: Session, ids: tuple[str, ...], message: str | None, yes: boo
 
 
 def _latest(session: Session, *, yes: bool) -> str:
-    """Raises InvalidInput without a terminal: a script with an empty variable must not cancel a workflow that it did not name."""
+    """Raises InvalidInput without a terminal: a script with an empty variable must not cancel an unnamed workflow."""
     if yes or not asks():
         raise InvalidInput.one(
             "no workflows named. Name their IDs (see `runrig list`), or use --pool, --user, --status or --all."
@@ -124,12 +124,12 @@ def _latest(session: Session, *, yes: bool) -> str:
 def _that_fit(
     client: Transport, pools: Sequence[str], users: Sequence[str], all_users: bool, statuses: Sequence[str]
 ) -> list[str]:
-    """Ids of workflows that have not ended: those that wait first, so that none starts in the place of one that stops."""
+    """Returns ids of unfinished workflows, pending ones first, so that none starts in place of one that stops."""
     mine = None if all_users or users else True
     query: dict[str, Value] = {"pool": pools, "user": () if all_users else users, "mine": mine}
     asked = [status for status in _ALIVE if status in statuses or not statuses]
     found = (each["id"] for status in asked for each in client.items(path("workflows"), query | {"status": status}))
-    return list(dict.fromkeys(found))  # one that has started between the two questions is in both answers
+    return list(dict.fromkeys(found))  # A workflow that started between the two requests is in both answers.
 
 
 def _question(ids: Sequence[str]) -> str:
@@ -186,7 +186,7 @@ def reprioritise(session: Session, ids: tuple[str, ...], priority: str, dry_run:
 def _reassign(
     session: Session, ids: Sequence[str], what: Mapping[str, str], words: str, done: str, *, dry_run: bool
 ) -> None:
-    """*words*: what they are then; *done*: the name of that list in JSON."""
+    """*words*: their new setting. *done*: name of the list in JSON."""
     client, verdicts = session.client, {}
 
     def change(id: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def delete(session: Session, name: str, leave_children: bool, yes: bool) -> None
 
 
 def _print(session: Session, answer: Node, headline: Callable[[Node], str] | None = None) -> None:
-    """*headline*: the line before the cohort, about what was done to it."""
+    """*headline*: the line before the cohort, about the change."""
     if session.show(answer):
         return
     if headline is not None:

@@ -1,4 +1,4 @@
-"""`runrig completion`: prints what a shell needs to complete our commands, and the names in them."""
+"""`runrig completion`: prints the shell script that completes commands and names."""
 
 import click
 from click.shell_completion import get_completion_class

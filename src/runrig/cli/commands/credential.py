@@ -1,4 +1,4 @@
-"""`runrig credential`: values that one's tasks are handed, such as keys of other services."""
+"""`runrig credential`: secrets for tasks, such as keys of other services."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -60,7 +60,7 @@ def _all(session: Session) -> list[Any]:
 
 
 def _naive(each: Mapping[str, Any]) -> str:
-    """As the other times of the command line."""
+    """Formats it like other times of the command line."""
     return str(each["changed_at"]).removesuffix("Z")
 
 
@@ -110,11 +110,11 @@ def set_credential(session: Session, name: str, values: tuple[str, ...], kind: s
 
 
 def _of_file(name: str) -> dict[str, str]:
-    """Raises InvalidInput, without a value."""
+    """Raises InvalidInput without quoting a value."""
     import yaml
 
     try:
-        found = yaml.load(read_text(name), Loader=yaml.BaseLoader)  # noqa: S506 - makes text and nothing else
+        found = yaml.load(read_text(name), Loader=yaml.BaseLoader)  # noqa: S506 - creates only strings
     except (yaml.YAMLError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(each, str) for pair in found.items() for each in pair):

@@ -1,4 +1,4 @@
-"""`runrig events`: what happened in the whole cluster."""
+"""`runrig events`: events of the whole cluster."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`runrig workflow exec`: a command in a task that runs."""
+"""`runrig workflow exec`: runs a command in a running task."""
 
 import shlex
 import sys
@@ -130,7 +130,7 @@ def _alone(program: RemoteProgram, *, keep_alive: bool) -> int:
 
 
 def _named(program: RemoteProgram) -> int:
-    """Its exit code; prints what it writes with the name of the task before each line."""
+    """Returns its exit code; prefixes its output with the name of the task."""
     code, out, err = remote_program.collected(program)
     for text, is_error in ((out, False), (err, True)):
         for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""`runrig export`: what is declared, as a cluster file."""
+"""`runrig export`: prints everything declared as a cluster file."""
 
 import click
 

@@ -62,14 +62,14 @@ def wait(session: Session, id: str, status: str | None, timeout: float | None) -
 
 
 def _looked(client: Transport, id: str, status: str, seconds: float) -> dict[str, Any]:
-    """The workflow once it has *status*, has ended, or *seconds* are over."""
+    """Returns the workflow once it has *status*, has finished, or *seconds* are over."""
     query = {"for": status, "timeout": f"{seconds:.3f}"}
     found = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
     return workflows.workflow(found, client.url)
 
 
 def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> dict[str, Any]:
-    """As `_looked`, for as long as it takes if *timeout* is None."""
+    """As `_looked`; *timeout* None: no timeout."""
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         begun = time.monotonic()
@@ -78,7 +78,7 @@ def _awaited(client: Transport, id: str, status: str, timeout: float | None) -> 
         now = time.monotonic()
         if reached(answer, status) or finished(answer) or (until is not None and now >= until):
             return answer
-        # Do not keep asking a server that answers at once, such as one that is stopping.
+        # Do not poll a server that answers immediately, such as one that is stopping.
         time.sleep(max(0.0, min(_SHORTEST_POLL_S, begun + _SHORTEST_POLL_S - now)))
 
 
@@ -96,7 +96,7 @@ def exit_code_of(answer: Mapping[str, Any]) -> int:
 
 
 def reached(answer: Mapping[str, Any], status: str) -> bool:
-    """True if the workflow has *status*.  RUNNING counts for one that ran while it was waited for, FAILED for every way to fail."""
+    """Returns True if the workflow has *status*. RUNNING includes workflows that ran in the meantime, FAILED all failures."""
     now = answer["status"]
     if status == WorkflowStatus.RUNNING.value and finished(answer):
         return answer["start_time"] is not None
@@ -110,6 +110,6 @@ def finished(answer: Mapping[str, Any]) -> bool:
 
 
 def ending(answer: Mapping[str, Any]) -> str:
-    """The workflow's status in a sentence."""
+    """Returns the workflow's status as a sentence."""
     message = answer.get("failure_message")
     return f"{answer['name']} is {answer['status']}" + (f": {message}" if message else "")

@@ -1,4 +1,4 @@
-"""`runrig pool history`, and `runrig pool show --at`: what was changed, by whom, and how it stood."""
+"""`runrig pool history` and `runrig pool show --at`: changes of a pool, and its earlier settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ _THEN = (
 
 
 class WholeSecond(Moment):
-    """A time without a fraction means the end of its second, so that what is printed to the second can be typed as it is printed."""
+    """A time without a fraction means the end of its second, so that printed times can be used as input."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = super().convert(value, param, ctx)
@@ -147,7 +147,7 @@ at_option = click.option(
 
 
 def show_at(session: Session, name: str, at: str) -> None:
-    """The pool NAME and its subpools as they stood at *at*."""
+    """Prints the pool NAME and its subpools at an earlier time."""
     answer = pools.past(session.client.get(path("pools", name, "past"), {"at": at}))
     if session.show(answer):
         return
@@ -174,7 +174,7 @@ def show_at(session: Session, name: str, at: str) -> None:
 
 
 def _quotas(shown: list[Mapping[str, Any]]) -> Table:
-    """A row per pool and resource.  The unallocated part of a parent is shown in GPUs."""
+    """A row per pool and resource. Shows the unallocated part of a parent in GPUs."""
     rows = []
     for pool in shown:
         whole = pool["quota"] == pool["unallocated"]

@@ -1,4 +1,4 @@
-"""`runrig login` and `logout`: the token of a server, kept for the commands that come after."""
+"""`runrig login` and `logout`: save or delete the token for a server."""
 
 import os
 import sys
@@ -69,7 +69,7 @@ def login(url: str, method: str, device: bool, token_file: str | None, plain_htt
 
 
 def _signed_in(address: Address, device: bool) -> saved.Logins:
-    from runrig.cli.commands import sign_in  # a server of its own, which no other login needs
+    from runrig.cli.commands import sign_in  # Needs an HTTP server, which other logins do not.
     from runrig.client.sign_in import with_sign_in
 
     answer = sign_in.signed_in(Transport(address, None), device=device)

@@ -1,4 +1,4 @@
-"""`runrig workflow logs`: what the tasks wrote, in the order of time."""
+"""`runrig workflow logs`: output of the tasks, ordered by time."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from runrig.domain.errors import InvalidInput
 Answer = Mapping[str, Any]
 
 ON_TERMINAL = 2_000
-"""Lines of each task on a terminal, if nobody says how many."""
+"""Default number of lines per task on a terminal."""
 _STREAMS = {"out": "stdout", "err": "stderr"}
 _MOST_NAMED = 5
 
@@ -103,11 +103,13 @@ def logs(
         for line in _told(records, width, with_times=with_times, ended=ended):
             say(line)
     if follow:
-        session.client.get(path("workflows", id))  # where the right to read ended, so did the output: that is an error
+        session.client.get(
+            path("workflows", id)
+        )  # Without permission to read, the output ends early: that is an error.
 
 
 def _attempt(attempt: str | None, retry: int | None) -> str | int | None:
-    """As the server counts them, from 0."""
+    """Returns it as the server counts, from 0."""
     if attempt is None:
         return retry
     if attempt == "all":
@@ -129,9 +131,9 @@ def _utc(since: str | None) -> str | None:
 def _told(
     records: Iterator[Answer], width: int, *, with_times: bool, ended: Callable[[str, int], str]
 ) -> Iterator[str]:
-    """Lines as they are printed, with a rule where a later attempt of a task begins.
+    """Yields lines to print, with a rule before each later attempt of a task.
 
-    *width*: of the names of tasks; 0: they are left out.  *ended*: how an attempt of a task ended.
+    *width*: of task names; 0: omit them. *ended*: describes how an attempt ended.
     """
     attempts: dict[str, int] = {}
     for each in records:
@@ -153,20 +155,20 @@ def _ended(workflow: Answer, name: str, attempt: int) -> str:
 
 
 def _width(workflow: Answer) -> int:
-    """Of the longest name of a pod; 0 if there is only one."""
+    """Returns the width of the longest pod name; 0 if there is only one."""
     names = {task["name"] for group in workflow["groups"] for task in group["tasks"]}
     return max(map(len, names)) if len(names) > 1 else 0
 
 
 def _cause(workflow: Answer) -> Iterator[str]:
-    """Why it failed, by what its task wrote last."""
+    """Yields why it failed, with the last output of the task."""
     cause = workflow["cause"]
     if cause is not None:
         yield f"{workflow['id']} {workflow['status']}: {cause['sentence']} ({cause['task']}, {cause['ending']})"
 
 
 def _attempts(workflow: Answer, only: str | None, chosen: str | int | None) -> Iterator[str]:
-    """Yields which attempt of how many is shown, of the tasks that were tried more than once."""
+    """Yields which attempt is shown, for tasks with several."""
     of_task: dict[str, int] = {}
     for group in workflow["groups"]:
         for each in group["tasks"]:

@@ -1,4 +1,4 @@
-"""`runrig node`: close, open and empty nodes."""
+"""`runrig node`: cordon, uncordon and drain nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

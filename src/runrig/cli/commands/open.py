@@ -1,4 +1,4 @@
-"""`runrig open`: an address that signs a browser in."""
+"""`runrig open`: prints a URL that signs a browser in."""
 
 import click
 

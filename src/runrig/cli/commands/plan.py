@@ -1,4 +1,4 @@
-"""`runrig plan`: what an edit, a loss of nodes or a submission would do.  Nothing is changed."""
+"""`runrig plan`: previews an edit, a loss of nodes or a submission. Changes nothing."""
 
 import shlex
 from contextlib import nullcontext
@@ -114,7 +114,7 @@ def plan(
 
 
 def _check(*asked: Any, pool: str | None, prune: bool, force: bool, said: dict[str, Any]) -> None:
-    """Raises InvalidInput unless one thing is asked."""
+    """Raises InvalidInput unless exactly one change is given."""
     file, workflow, quota, *_ = asked
     if sum(bool(each) if isinstance(each, tuple) else each is not None for each in asked) != 1:
         raise InvalidInput.one(_ONE)

@@ -1,4 +1,4 @@
-"""`runrig pool`: list, show, history, create, update, close, open, delete; `runrig pool subpool` is in subpool."""
+"""`runrig pool`: list, show, history, create, update, close, open, delete. `runrig pool subpool` is in subpool."""
 
 from collections.abc import Callable
 from functools import partial
@@ -212,7 +212,7 @@ def delete(session: Session, name: str, yes: bool) -> None:
 
 
 def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
-    """*headline*: the line before the pool, about what was done to it."""
+    """*headline*: the line before the pool, about the change."""
     answer = printed.pool(found, session.flavors())
     if session.show(answer):
         return
@@ -250,6 +250,6 @@ def _closed(found: dict[str, Any]) -> str | None:
 
 
 def _state(answer: dict[str, Any]) -> str:
-    """``ACTIVE (over-committed by 2 GPUs)`` for a pool that holds more than it may have (law Q4)."""
+    """``ACTIVE (over-committed by 2 GPUs)`` for a pool that uses more than its limits allow (rule Q4)."""
     beyond = balances.over(answer.get("balances") or {})
     return f"{answer['state']} (over-committed by {beyond})" if beyond else str(answer["state"])

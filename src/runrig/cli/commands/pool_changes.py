@@ -1,4 +1,4 @@
-"""The changes of a command to a pool or cohort, in one line: ``pool vision: quota 1 → 2, cohort none → research``."""
+"""The changes of a pool or cohort on one line: ``pool vision: quota 1 → 2, cohort none → research``."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,11 +20,11 @@ _NEW_POOL: Node = {
     "max_run_time_s": None,
 }
 _NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
-"""A pool and a cohort with nothing set."""
+"""A pool and a cohort with defaults only."""
 
 
 def created(node: Node) -> str:
-    """The fields of a new pool or cohort that differ from the defaults."""
+    """Returns the fields of a new pool or cohort that differ from the defaults."""
     settings = [f"{name} {after}" for name, _, after in _differences(_new(node), node)]
     return f"{_kind(node)} {node['name']}: created" + (f" with {', '.join(settings)}" if settings else "")
 
@@ -44,7 +44,7 @@ def resized(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def deleted(answer: Node, *, dry_run: bool = False) -> str:
-    """Tells what happened, or would happen, to a deleted pool and its work."""
+    """Describes what happened, or would happen, to a deleted pool and its workflows."""
     is_, parent = "would be" if dry_run else "is", answer["parent"]
     if answer["state"] == "DELETING":
         count, gpus = answer["workflows"], answer["total"]
@@ -71,7 +71,7 @@ def _new(node: Node) -> Node:
 
 
 def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
-    """(setting, before, after), quotas first."""
+    """Yields (setting, before, after), quotas first."""
     yield from _of_quotas(before["quotas"], after["quotas"])
     for name in _new(after):
         if name != "quotas" and before[name] != after[name]:
@@ -80,7 +80,7 @@ def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
 
 
 def run_time(node: Node) -> str | None:
-    """``4h where a workflow says none, at most 2d``; None if nothing limits it (law P6)."""
+    """``4h where a workflow says none, at most 2d``; None without a limit (rule P6)."""
     usual, most = node["default_run_time_s"], node["max_run_time_s"]
     parts = [] if usual is None else [f"{format_duration(usual)} where a workflow says none"]
     return ", ".join(parts if most is None else [*parts, f"at most {format_duration(most)}"]) or None
@@ -91,7 +91,7 @@ def _of_setting(name: str, value: Any) -> str:
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The name of a quota; GPUs of the only flavor need none."""
+    """Yields the name of each changed quota; GPUs of the only flavor need none."""
     places = sorted(
         {(flavor, resource) for quotas in (before, after) for flavor in quotas for resource in quotas[flavor]}
     )

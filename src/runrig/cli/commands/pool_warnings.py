@@ -1,4 +1,4 @@
-"""Warnings after an edit of pools or cohorts: topology keys that nodes lack, and quotas that no node can keep."""
+"""Warnings after edits of pools or cohorts: missing node labels, and quotas beyond the capacity."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from runrig.domain.errors import RunrigError
 
 
 def warn_of(client: Transport, pool: str, body: Mapping[str, Any]) -> None:
-    """Warns of what *body*, an edit of *pool* that was made, touches.  That cannot fail any more: who may not see it is told nothing."""
+    """Warns about *body*, an edit of *pool* that succeeded. Ignores errors; users without permission see no warnings."""
     if body.get("topology_keys"):
         with suppress(RunrigError):
             for told in _lacking(client.get(path("topology"), {"pool": pool})["maps"][0]):
@@ -21,7 +21,7 @@ def warn_of(client: Transport, pool: str, body: Mapping[str, Any]) -> None:
 
 
 def warn_of_quotas(client: Transport) -> None:
-    """Warns of quotas beyond the nodes (law Q8)."""
+    """Warns about quotas beyond the capacity (rule Q8)."""
     with suppress(RunrigError):
         for key, amount in sorted(client.get(path("quota-tree"))["overpromised"].items()):
             warn(

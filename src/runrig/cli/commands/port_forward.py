@@ -1,4 +1,4 @@
-"""`runrig workflow port-forward`: ports of a task as ports of this machine."""
+"""`runrig workflow port-forward`: forwards local ports to a task."""
 
 import itertools
 import re
@@ -22,7 +22,7 @@ _LOOK_S = 0.5
 
 
 class Ports(click.ParamType[list[tuple[int, int]]]):
-    """``LOCAL[:REMOTE]``, each a port or a range, several with commas."""
+    """``LOCAL[:REMOTE]``, each a port or a range, separated by commas."""
 
     name = "PORTS"
 

@@ -1,4 +1,4 @@
-"""`runrig workflow list`, `query`, `events` and `spec`: what is known of workflows."""
+"""`runrig workflow list`, `query`, `events` and `spec`: show workflows."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ _STATUS = click.Choice([status.value for status in WorkflowStatus], case_sensiti
 
 
 class Moment(click.ParamType[str]):
-    """A time in the zone of this machine, or with a zone of its own, or how long ago it is."""
+    """A time in the zone of this machine or with its own zone, or a duration before now."""
 
     name = "TIME"
 
@@ -160,7 +160,7 @@ def nodes_of(workflow: Mapping[str, Any]) -> str:
 
 
 def gpus_of(workflow: Mapping[str, Any]) -> str:
-    """``12 of 17`` where it holds fewer than all of its tasks ask for."""
+    """Returns ``12 of 17`` if it uses fewer GPUs than its tasks request."""
     gpus, asked = workflow["gpus"], workflow["gpus_asked"]
     if gpus is None:
         return "-"
@@ -185,12 +185,12 @@ def query(session: Session, id: str) -> None:
 
 
 def as_of(answer: Mapping[str, Any]) -> datetime:
-    """When the workflow *answer* was as it says, by the clock of the server."""
+    """Returns the time to which *answer* refers, by the server's clock."""
     return times.as_of(answer["submit_time"], answer["times"]["total_s"])
 
 
 def _waits_s(answer: Mapping[str, Any]) -> float | None:
-    """For how long it waits this time; None if it does not wait."""
+    """Returns the seconds of its current wait; None if it is not waiting."""
     waits = answer["times"]["now"] == "waited"
     return times.between(answer["times"]["since"], None, now=as_of(answer)) if waits else None
 
@@ -239,7 +239,7 @@ _TASK_COLUMNS = (
 
 
 def task_row(task: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
-    """One attempt of a task as the cells of `query` and `watch`; *now*: by the server's clock."""
+    """Returns a task attempt as cells of `query` and `watch`. *now*: by the server's clock."""
     exit_code = task["exit_code"]
     return (
         task["name"],

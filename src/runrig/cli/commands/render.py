@@ -1,4 +1,4 @@
-"""`runrig workflow render`: a workflow as objects of Kubernetes."""
+"""`runrig workflow render`: prints a workflow as Kubernetes objects."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def _by_server(
 
 
 def as_yaml(objects: list[dict[str, Any]]) -> str:
-    """A document each, fields in the order in which they were made."""
+    """Returns one document per object, with fields in their original order."""
     import yaml
 
     dumped = (yaml.dump(each, Dumper=_dumper(), sort_keys=False, width=1000, allow_unicode=True) for each in objects)
@@ -85,7 +85,7 @@ def _dumper() -> Any:
     import yaml
 
     class Plain(yaml.SafeDumper):
-        """Without anchors: what is alike in two places is written twice, as people expect it."""
+        """No anchors: repeated parts are written in full, as users expect."""
 
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True

@@ -1,4 +1,4 @@
-"""`runrig resource`: the nodes, what they have, and who holds it."""
+"""`runrig resource`: nodes, their resources and usage."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
 
 
 def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] = ()) -> list[Node]:
-    """*nodes* as they are printed, with the pools that may use them; *only*: these alone, if any."""
+    """Returns *nodes* with the pools that can use them. *only*: limit these to the given pools."""
     pools = [each for each in session.client.items(path("pools")) if not only or each["name"] in only] if nodes else []
     flavors = session.flavors() if nodes else ()
     return [printed.resource(node, pools, flavors) for node in nodes]
@@ -80,7 +80,7 @@ def _state(node: Node) -> str:
 
 
 def _used(node: Node, resource: str) -> str:
-    """``used/capacity``; ``-`` for what the node does not have."""
+    """Returns ``used/capacity``; ``-`` for a resource that the node does not have."""
     capacity = node["allocatable_fields"].get(resource, "0")
     return "-" if capacity == "0" else f"{node['usage_fields'].get(resource, '0')}/{capacity}"
 

@@ -1,4 +1,4 @@
-"""`runrig role`: who may do what; for admins."""
+"""`runrig role`: manages roles; for administrators."""
 
 import click
 
@@ -30,7 +30,7 @@ def list_roles(session: Session, user: str | None, pool: str | None) -> None:
     found = session.client.items(path("roles"), {"user": user})
     roles = [row(each) for each in found if pool in (None, each["pool"])]
     if not roles and pool is not None:
-        session.client.get(path("pools", pool))  # a pool that is not there is an error, not one without roles
+        session.client.get(path("pools", pool))  # An unknown pool is an error, not a pool without roles.
     if session.show({"roles": roles}):
         return
     if not roles:

@@ -1,4 +1,4 @@
-"""`runrig workflow rsync`: files to a task that runs, and from it.  The rsync of this machine speaks with one in the task."""
+"""`runrig workflow rsync`: copies files to and from a running task, with rsync on both sides."""
 
 import os
 import shutil
@@ -118,7 +118,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     os.makedirs(local, exist_ok=True)
     with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
     code = with_rsync.run(lambda url: [url, local], remote)
-    # If the path does not exist, rsync in the task says so only on its own stderr.
+    # If the path does not exist, rsync in the task reports it only on its own stderr.
     name = os.path.basename(remote)
     if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
         raise NotFound(f"there is no {remote!r} in the task")
@@ -142,7 +142,7 @@ def status(session: Session) -> None:
 @click.command(epilog=examples("runrig workflow rsync stop", "runrig workflow rsync stop train-1 --task main"))
 @click.argument("id", required=False)
 @click.option("--task", help="Stop only this task's.")
-def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there is nothing of any of them
+def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there are never any
     """Stop background copies; runrig has none.
 
     This does nothing, so scripts can always run it.
@@ -151,7 +151,7 @@ def stop(id: str | None, task: str | None) -> None:  # noqa: ARG001 - there is n
 
 
 def _parted(task: str | None, paths: str | None, form: str) -> tuple[str | None, str, str]:
-    """(task, left of the colon, right of it).  With one argument the task was left out.  A colon of a path is written ``\\:``."""
+    r"""Returns (task, left part, right part). With one argument the task was omitted. A colon in a path is written ``\:``."""
     task, text = (None, task) if paths is None else (task, paths)
     if text is None:
         raise click.UsageError(f"invalid paths. Use {form}.")
@@ -162,7 +162,7 @@ def _parted(task: str | None, paths: str | None, form: str) -> tuple[str | None,
 
 
 def _module(remote: str) -> str:
-    """The path of *remote* as rsync's daemon knows it."""
+    """Returns the path of *remote* for rsync's daemon."""
     if not remote.startswith("/") or ".." in remote.split("/"):
         raise InvalidInput.one(
             f"{remote!r} is not an absolute path in the task. Use for example {_WORKSPACE}/data.", "REMOTE"
@@ -180,7 +180,7 @@ class _Rsync:
         self._progress = progress
 
     def run(self, arguments: Callable[[str], list[str]], remote: str) -> int:
-        """The exit code of rsync.  *arguments*: what to copy, from the URL of *remote*."""
+        """Returns the exit code of rsync. *arguments*: what to copy, given the URL of *remote*."""
         module = _module(remote)
         program = shutil.which("rsync")
         if program is None:
@@ -192,13 +192,13 @@ class _Rsync:
             forwarder.start()
             url = f"rsync://{_HOST}:{listener.getsockname()[1]}/{module}"
             words = [program, "-av", *(["--progress"] if self._progress else []), *arguments(url)]
-            code = subprocess.run(words, check=False).returncode  # noqa: S603 - rsync itself
+            code = subprocess.run(words, check=False).returncode  # noqa: S603 - runs rsync
         if code and forwarder.failure is not None:
             raise forwarder.failure
         return code
 
     def _lead(self) -> str:
-        """The lead task of the first group."""
+        """Returns the lead task of the first group."""
         groups = self._client.get(path("workflows", self._id))["groups"]
         tasks = groups[0]["tasks"] if groups else []
         found = next((task["name"] for task in tasks if task["lead"]), None)

@@ -1,4 +1,4 @@
-"""`runrig serve`: the server for many people, from one file; it imports the server only when it runs."""
+"""`runrig serve`: a production server from a config file. Imports the server only when it runs."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Sign-in at the provider of identities for `runrig login`: by a browser of this machine, or by one anywhere else.
+"""Sign-in with the identity provider for `runrig login`: in a browser on this machine, or on another device.
 
-The code comes back to a port of loopback (RFC 8252), which takes nothing but the answer to its own question: `state` says so, PKCE
-and the nonce bind the code and the ID token to this very process.
+The code returns to a loopback port (RFC 8252), which accepts only the answer to its own request, identified by `state`.
+PKCE and the nonce bind the code and the ID token to this process.
 """
 
 import base64
@@ -24,14 +24,14 @@ from runrig.client.transport import Transport
 from runrig.domain.errors import Conflict, NotAllowed, ServerFault, Unavailable
 
 PATIENCE_S = 300.0
-"""How long somebody has for the forms of the provider."""
+"""Seconds a user has for the provider's forms."""
 _ANSWER_S = 20.0
 _HEAD_S = 5.0
 _PAGE = "<!doctype html><meta charset=utf-8><title>runrig</title><p>{}"
 
 
 def signed_in(transport: Transport, *, device: bool) -> Mapping[str, Any]:
-    """Returns the answer of the server to the sign-in.  *device*: without a browser on this machine."""
+    """Returns the server's answer to the sign-in. *device*: without a browser on this machine."""
     offer = transport.get(SIGN_IN, timeout_s=_ANSWER_S)
     if device or (offer["device"] and not _has_display()):
         return _by_device(transport)
@@ -56,7 +56,7 @@ def _by_code(transport: Transport, offer: Mapping[str, Any]) -> Mapping[str, Any
         warn(sanitize.line(f"sign in at {url}"))
         threading.Thread(
             target=_open, args=(url,), daemon=True
-        ).start()  # one in the terminal is not done before we are
+        ).start()  # A browser in the terminal ends only after this program continues.
         code = server.code()
     body = {"code": code, "code_verifier": verifier, "redirect_uri": server.uri, "nonce": nonce}
     return _answer(transport, "code", body)
@@ -90,7 +90,7 @@ def _open(url: str) -> None:
 
 
 class _Return(HTTPServer):
-    """Where the browser comes back to."""
+    """The address to which the browser returns."""
 
     timeout = 1.0
 
@@ -102,7 +102,7 @@ class _Return(HTTPServer):
         self._sent: Mapping[str, str] | None = None
 
     def code(self) -> str:
-        """Waits for it.  Raises NotAllowed if the provider refuses, Unavailable if nobody comes."""
+        """Waits for the code. Raises NotAllowed if the provider refuses, Unavailable on timeout."""
         end = time.monotonic() + PATIENCE_S
         while self._sent is None:
             if time.monotonic() > end:
@@ -118,7 +118,7 @@ class _Return(HTTPServer):
         return self._sent["code"]
 
     def takes(self, target: str) -> bool:
-        """True for the answer to our own question, the first one."""
+        """Returns True for the first answer to its own request."""
         parts = urlsplit(target)
         sent = {name: values[0] for name, values in parse_qs(parts.query).items()}
         own = hmac.compare_digest(sent.get("state", "").encode("utf-8", "replace"), self.state.encode())
@@ -128,7 +128,7 @@ class _Return(HTTPServer):
         return True
 
     def handle_error(self, *_: Any) -> None:
-        """Says nothing: the browser has hung up, or something else has connected that does not speak HTTP."""
+        """Ignores browsers that hang up and connections that do not speak HTTP."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing: the code stands in the address."""
+        """Logs nothing, because the address contains the code."""
 
 
 # ---------------------------------------------------------------- without one

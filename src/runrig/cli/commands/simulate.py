@@ -1,4 +1,4 @@
-"""`runrig simulate`: scenarios through an engine, on this machine, without a server."""
+"""`runrig simulate`: runs scenarios on this machine, without a server."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ _SILENT_S, _BETWEEN_S = 2.0, 0.2
 
 
 class _OptionalValue(click.Command):
-    """``--fair-sharing`` takes a value only behind ``=``, so that a FILE may follow it."""
+    """``--fair-sharing`` takes a value only after ``=``, so that a FILE can follow it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -171,14 +171,14 @@ def _problems(scenario: str, error: RunrigError) -> list[str]:
 
 
 def _files(path: str) -> list[str]:
-    """*path*, or all manifests in the folder *path* and below it, in order of their names."""
+    """Returns *path*, or all manifests in the folder *path* and its subfolders, sorted by name."""
     if not Path(path).is_dir():
         return [path]
     return [str(file) for file in sorted(Path(path).rglob("*")) if file.suffix in _TEXTS and file.is_file()]
 
 
 def _bytes(name: str) -> bytes:
-    """Raises InvalidInput with the reason if *name* cannot be read, or is larger than any scenario."""
+    """Raises InvalidInput if *name* cannot be read or is too large for a scenario."""
     try:
         if name == "-":
             raw = sys.stdin.buffer.read(LARGEST_FILE + 1)
@@ -197,7 +197,7 @@ def _bytes(name: str) -> bytes:
 
 
 def _workflow(folder: Path, name: str) -> str:
-    """The workflow file *name* of a scenario in *folder*, with the files that it names put into it."""
+    """Returns the workflow file *name* of a scenario in *folder*, with its local files included."""
     file = folder / name
     text = read_text(str(file))
     if KEY not in text:
@@ -212,7 +212,7 @@ def _workflow(folder: Path, name: str) -> str:
 
 @contextmanager
 def _progress(scenario: str) -> Iterator[Any]:
-    """Gives a function that takes the number of cycles so far; a person who waits long sees it on stderr."""
+    """Yields a function that takes the number of cycles so far, and shows it on stderr after a while."""
     started = told = time.monotonic()
 
     def tell(cycles: int) -> None:

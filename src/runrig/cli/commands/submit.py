@@ -1,4 +1,4 @@
-"""`runrig workflow submit`, `validate` and `restart`: what makes a workflow."""
+"""`runrig workflow submit`, `validate` and `restart`."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Pair(click.ParamType[str]):
-    """``KEY=VALUE``; everything behind the first ``=`` is the value."""
+    """``KEY=VALUE``; everything after the first ``=`` is the value."""
 
     name = "K=V"
 
@@ -46,7 +46,7 @@ class Pair(click.ParamType[str]):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options of a submission beside its file."""
+    """The options of a submission, except its file."""
 
     priority: str | None
     variables: tuple[str, ...]
@@ -55,7 +55,7 @@ class Settings:
     labels: tuple[str, ...]
 
     def whole(self, pool: str) -> dict[str, Any]:
-        """Returns the fields of a request about all its files, which go to *pool*."""
+        """Returns the fields of a request for all files, which go to *pool*."""
         return {
             "pool": pool,
             "priority": self.priority,
@@ -64,7 +64,7 @@ class Settings:
         }
 
     def options(self) -> tuple[str, ...]:
-        """The same as words of a command line."""
+        """Returns the options as words of a command line."""
         named = (
             ("--priority", (self.priority,) if self.priority else ()),
             ("--set", self.variables),
@@ -75,7 +75,7 @@ class Settings:
         return tuple(word for option, values in named for value in values for word in (option, value))
 
     def said(self) -> dict[str, Any]:
-        """The arguments that `wiring` takes."""
+        """Returns the arguments for `wiring`."""
         return {
             "priority": self.priority,
             "variables": self.variables,
@@ -85,12 +85,12 @@ class Settings:
         }
 
     def body(self, text: str) -> dict[str, Any]:
-        """Returns the fields of a request about one file."""
+        """Returns the fields of a request for one file."""
         return {"file": text, "variables": list(self.variables), "string_variables": list(self.strings)}
 
 
 def _by_name(pairs: Iterable[str]) -> dict[str, str]:
-    """``K=V`` as a map; of the same K the last one counts."""
+    """Returns ``K=V`` pairs as a map; the last value of a key wins."""
     return {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
@@ -121,7 +121,7 @@ def submit_options(command: F) -> F:
 
 
 def default_pool(client: Transport) -> str:
-    """The pool of a file that names none, as the server knows it.  Raises InvalidInput, with the names, if it knows none."""
+    """Returns the server's default pool. Raises InvalidInput with the pool names if there is none."""
     none = (
         "there is no pool that you may submit to. An administrator can create one with "
         "'runrig pool create NAME --quota GPUS', or grant you a role."
@@ -132,7 +132,7 @@ def default_pool(client: Transport) -> str:
 
 
 def only_pool(names: Iterable[str], none: str) -> str:
-    """The only one of *names*.  Raises InvalidInput with the names if there are several, with *none* if there are none."""
+    """Returns the only one of *names*. Raises InvalidInput with the names if there are several, with *none* if there are none."""
     in_order = sorted(names)
     if len(in_order) == 1:
         return in_order[0]
@@ -213,7 +213,7 @@ def _submit_many(
 
 
 def with_local_files(client: Transport, whole: Mapping[str, Any], body: dict[str, Any], file: str) -> dict[str, Any]:
-    """*body* with its files of ``localpath`` in it.  The server renders a template first, because only then are they known."""
+    """Returns *body* with its ``localpath`` files included. The server renders a template first, which may name them."""
     text = body["file"]
     if KEY not in text:
         return body
@@ -279,12 +279,12 @@ def validate(session: Session, file: str, pool: str | None, cluster: str | None,
 
 
 def _folder(file: str) -> Path:
-    """The folder of the files that the workflow file *file* names."""
+    """Returns the base folder for files named in the workflow file *file*."""
     return Path() if file == "-" else Path(file).parent
 
 
 def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]:
-    """Checks that the file can be read, not whether it could run."""
+    """Checks that the file is valid, not whether it can run."""
     from runrig.spec.template import render
     from runrig.spec.workflow import parse_environment, read_workflow
 
@@ -296,7 +296,7 @@ def _checked_here(text: str, folder: Path, settings: Settings) -> dict[str, Any]
 def _checked_offline(
     text: str, file: str, pool: str | None, cluster_file: str, settings: Settings
 ) -> tuple[str, dict[str, Any]]:
-    """(the pool, what a server of the cluster in *cluster_file* would answer)."""
+    """Returns (the pool, the answer of a server of the cluster in *cluster_file*)."""
     from runrig.wire.json import to_plain
     from runrig.wiring import up
 
@@ -307,7 +307,7 @@ def _checked_offline(
 
 
 def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
-    """The cluster of the file, and *pool* or its only one."""
+    """Returns the cluster of the file, and *pool* or its only one."""
     from runrig.spec.cluster import read_cluster
 
     text = read_text(cluster_file)
@@ -318,7 +318,7 @@ def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
 
 
 def with_files_here(text: str, file: str, settings: Settings) -> str:
-    """*text*, rendered if that is needed to put the files in that it names by ``localpath``."""
+    """Returns *text* with its ``localpath`` files included, rendered if necessary."""
     from runrig.spec.template import render
 
     if KEY not in text:

@@ -1,4 +1,4 @@
-"""`runrig workflow submit` with several files: few requests, and what became of each file."""
+"""`runrig workflow submit` with several files: few requests, and a result per file."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from runrig.domain.errors import RunrigError, ServerFault
 
 MOST = 1_000
 LARGEST = 1_500_000
-"""Characters of workflows in one request, unless one alone has more."""
+"""Maximum characters of workflows in a request, unless a single one is larger."""
 _REFUSED = 1
 
 Result = dict[str, Any] | RunrigError
-"""The answer of the server about a file, or the reason why it was not submitted."""
+"""The server's answer for a file, or why it was not submitted."""
 
 
 def each_of(files: Sequence[str], ask: Callable[[str], dict[str, Any]]) -> list[Result]:
-    """Returns the answer of *ask* for each of *files*, or why there is none.  Raises ServerFault, which is about none of them."""
+    """Returns the answer of *ask* for each of *files*, or its error. Raises ServerFault, which does not depend on a file."""
     found: list[Result] = []
     for file in files:
         try:
@@ -48,9 +48,7 @@ def send(
     *,
     together: bool,
 ) -> list[Result]:
-    """Submits *bodies*, which are of *files*; *whole*: what is said of all; *together*: all of them, or none.
-
-    Raises what the first request raises."""
+    """Submits *bodies*, which belong to *files*. *whole*: fields for all. *together*: all or none."""
     found: list[Result] = []
     for part in [bodies] if together else list(_parts(bodies)):
         try:
@@ -93,7 +91,7 @@ def _result(file: str, outcome: dict[str, Any], url: str) -> Result:
 
 
 def report(session: Session, files: Sequence[str], results: Sequence[Result], *, done: str) -> None:
-    """Prints *results*, one for each of *files*; *done*: what happened to those without an error.  Raises Exit if one failed."""
+    """Prints *results*, one per file. *done*: what happened to those without an error. Raises Exit if one failed."""
     good = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, dict)]
     failed = [(file, each) for file, each in zip(files, results, strict=True) if isinstance(each, RunrigError)]
     in_json = {

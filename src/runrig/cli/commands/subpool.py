@@ -22,7 +22,7 @@ Pool = Mapping[str, Any]
 
 
 class Share(click.ParamType[int | str]):
-    """GPUs; a percentage, or ``h100=8,b200=4``, goes to the server, which knows the parent."""
+    """GPUs. A percentage or ``h100=8,b200=4`` is sent as it is, because the server knows the parent."""
 
     name = "GPUS|PERCENT%"
 

@@ -1,4 +1,4 @@
-"""`runrig token`: what lets a person or a program in."""
+"""`runrig token`: manages access tokens."""
 
 import re
 from collections.abc import Mapping

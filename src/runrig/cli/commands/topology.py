@@ -1,4 +1,4 @@
-"""`runrig topology show`: what is free in zones, spines and racks, and how many gangs of a size fit; drawn in topology_map."""
+"""`runrig topology show`: free capacity in zones, spines and racks, and how many gangs fit. Drawn by topology_map."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`runrig up`: the one command that starts a server; it imports the server only when it runs."""
+"""`runrig up`: starts a server. Imports it only when it runs."""
 
 from contextlib import nullcontext
 
@@ -80,9 +80,9 @@ def up(
     text = None if cluster is None else read_text(cluster)
     taken = bound(LOOPBACK, port, "choose another with --port (0 picks a free one)")
     click.echo(f"Starting a server on port {taken.getsockname()[1]}, data {folder}", err=True)
-    from runrig.wiring.up import up as run  # takes seconds on a busy machine
+    from runrig.wiring.up import up as run  # Takes seconds on a busy machine.
 
-    # Without a file there is nothing but options to be wrong.
+    # Without a file, only an option can be wrong.
     with taken, nullcontext() if cluster is None else located(shown(cluster)):
         run(
             backend=backend,

@@ -1,4 +1,4 @@
-"""`runrig user`: the people and programs that the server knows; for admins."""
+"""`runrig user`: manages users; for administrators."""
 
 from collections.abc import Mapping
 from typing import Any

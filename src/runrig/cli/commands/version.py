@@ -1,4 +1,4 @@
-"""`runrig version`: works without a server too."""
+"""`runrig version`: works even without a server."""
 
 from typing import Any
 
@@ -34,6 +34,6 @@ def version(session: Session) -> None:
 
 
 def _numbered(version: str) -> dict[str, Any]:
-    """As the reference client's JSON has it."""
+    """Returns it like the osmo client's JSON."""
     major, minor, revision = version.split(".")[:3]
     return {"major": major, "minor": minor, "revision": revision, "hash": "", "version": version}

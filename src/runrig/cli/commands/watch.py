@@ -1,4 +1,4 @@
-"""`runrig workflow watch`: a live picture on a terminal, a line per change elsewhere; ends with the workflow."""
+"""`runrig workflow watch`: a live view on a terminal, otherwise a line per change; ends with the workflow."""
 
 import os
 import time
@@ -21,7 +21,7 @@ from runrig.client.transport import Transport, path
 
 _POLL_S = 0.5
 _BAR = 24
-"""Characters of the bar."""
+"""Width of the bar in characters."""
 _COLUMNS = (
     Column("Task"),
     Column("Status"),
@@ -55,7 +55,7 @@ def watch(session: Session, id: str) -> None:
 
 
 def _views(client: Transport, id: str) -> Iterator[tuple[Answer, str]]:
-    """The workflow as it is now and again, and why it waits ("" if it does not); the last one is finished."""
+    """Yields the workflow repeatedly, with why it is waiting ("" if it is not); finished in the last one."""
     while True:
         answer = workflows.workflow(client.get(path("workflows", id)), client.url)
         waits = any(group["status"] == "SCHEDULING" for group in answer["groups"])
@@ -77,7 +77,7 @@ def _tell(views: Iterator[tuple[Answer, str]]) -> Answer:
 
 
 def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
-    """(subject, line) pairs; a line is printed again only when it changes.  The status comes last."""
+    """Yields (subject, line) pairs, to be printed when they change. The status comes last."""
     if why:
         yield "why", sanitize.line(why)
     for group in answer["groups"]:
@@ -97,12 +97,12 @@ def _news(answer: Answer, why: str) -> Iterator[tuple[str, str]]:
 
 
 def _draw(views: Iterator[tuple[Answer, str]]) -> Answer:
-    """Draws each view over the one before, and leaves the last."""
+    """Draws each view over the previous one, and leaves the last."""
     height = 0
     for answer, why in views:
         size = terminal()
         lines = picture(answer, why, size.columns)
-        # Nothing above the terminal can be drawn over; a name that is wider than the terminal takes several lines of it.
+        # Lines scrolled off the terminal cannot be redrawn, and long names take several lines.
         shown = lines if finished(answer) else _that_fit(lines, size)
         up = f"\x1b[{height}A" if height else ""
         click.echo(f"{up}\r\x1b[J" + "\n".join(shown))
@@ -120,8 +120,8 @@ def _lines_taken(line: str, width: int) -> int:
 
 
 def picture(answer: Answer, why: str, width: int) -> list[str]:
-    """How *answer* looks on a terminal of *width* columns."""
-    # A later attempt stands for the ones before it.
+    """Returns the lines for *answer* on a terminal of *width* columns."""
+    # A later attempt replaces earlier ones.
     current = {task["name"]: task for group in answer["groups"] for task in group["tasks"]}
     done = sum(task["status"] in ("COMPLETED", "RESCHEDULED") for task in current.values())
     elapsed = times.span(answer["times"]["total_s"])
@@ -134,7 +134,7 @@ def picture(answer: Answer, why: str, width: int) -> list[str]:
         (elapsed, {}),
         (f"pool {answer['pool']}, {answer['priority']}", {"dim": True}),
     ]
-    while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # a second line could not be drawn over
+    while len("  ".join(text for text, _ in head)) > width and len(head) > 2:  # A second line could not be redrawn.
         head.pop()
     now = as_of(answer)
     rows = [tuple(sanitize.line(task_row(task, now)[at]) for at in _SHOWN) for task in current.values()]

@@ -1,4 +1,4 @@
-"""`runrig why`: the sentence first, then everything that blocks, tier by tier, then earlier preemptions."""
+"""`runrig why`: the summary first, then all blockers, tier by tier, then earlier preemptions."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ TIERS = {
 """The first column of each tier."""
 
 _ALWAYS_TOLD = ("order", "quota", "shape")
-"""Tiers that are listed as ok if nothing in them blocks the gang."""
+"""Tiers that are listed as ok without a blocker."""
 
 Answer = Mapping[str, Any]
 
@@ -73,8 +73,8 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
 
 
 def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int) -> None:
-    """Prints why it waits before the search for changes begins."""
-    # On a busy cluster, a search for changes by others takes long; a search for the owner's changes does not.
+    """Prints the reasons before the search for changes begins."""
+    # On a busy cluster a search for others' changes is slow; a search for the owner's is not.
     search = {"by": "all" if verbose else "own", "depth": str(depth)}
     answers = [workflows.why(session.client.get(path("workflows", id, "why"))) for id in ids]
     if session.as_json:
@@ -89,7 +89,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
 
 
 def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer | None:
-    """What would start it.  None if nothing of it is in the queue; also if that is unknown at present, which is a warning."""
+    """Returns what would start it. None if nothing of it is queued, or, with a warning, if that is not known now."""
     if not any(group["position"] for group in why["groups"]):
         return None
     try:
@@ -139,7 +139,7 @@ def told(answer: Answer) -> Iterator[str]:
         alone = len(answer["groups"]) == 1
         waits = any(group[each] for each in ("reasons", "stops", "preempted", "waits_for"))
         if not waits and not (alone and group["position"]):
-            continue  # if part of the workflow is running, only waiting groups are shown
+            continue  # If part of the workflow is running, only pending groups are shown.
         yield ""
         yield from _group(group, alone=alone)
 
@@ -165,7 +165,7 @@ def _group(group: Answer, *, alone: bool) -> Iterator[str]:
 
 
 def _position(group: Answer) -> str:
-    """Its position in the queue of the pool.  0: nodes are reserved for it, and it waits for others to stop."""
+    """Returns its queue position. 0: nodes are reserved for it until others stop."""
     if not group["position"]:
         return ""
     ahead = f", {group['ahead']} ahead in all pools" if group["ahead"] else ""
@@ -173,7 +173,7 @@ def _position(group: Answer) -> str:
 
 
 def _tiers(group: Answer) -> Iterator[str]:
-    """The blockers, for each choice of flavors if there are several.  Tiers that are ok are listed only below a choice."""
+    """Yields the blockers, per choice of flavors if there are several. Shows tiers that are ok only below a choice."""
     blockers: Sequence[Answer] = group["blockers"]
     choices = list(dict.fromkeys(tuple(each["flavors"]) for each in blockers if each["flavors"]))
     always = [each for each in blockers if not each["flavors"]]
@@ -194,7 +194,7 @@ def _tiers(group: Answer) -> Iterator[str]:
 
 
 def _met(tier: str, group: Answer) -> str:
-    """The facts about a tier that is ok."""
+    """Returns the facts about a tier that is ok."""
     if tier == "order" and group["passed"]:
         passed = group["passed"]
         return f"{passed} {'gang' if passed == 1 else 'gangs'} submitted later started first; STRICT_FIFO would prevent that"
@@ -221,7 +221,7 @@ def _row(tier: str, text: str) -> list[str]:
 
 
 def _wrapped(text: str, first: str, indent: int) -> list[str]:
-    """Lines of *text*; *first* precedes it, and *indent* spaces precede the others.  Names are never broken."""
+    """Returns *text* in lines; *first* precedes it, and *indent* spaces the other lines. Never breaks names."""
     return textwrap.wrap(
         text,
         WIDTH,
@@ -233,7 +233,7 @@ def _wrapped(text: str, first: str, indent: int) -> list[str]:
 
 
 def _sentence(reason: Answer) -> str:
-    """Without the domains, which have lines of their own."""
+    """Omits the domains, which have their own lines."""
     return str(reason["sentence"]).partition(CLOSEST)[0]
 
 

@@ -1,4 +1,4 @@
-"""`runrig workflow`: the group; its commands are in modules of their own."""
+"""`runrig workflow`: the group; other modules contain its commands."""
 
 import click
 

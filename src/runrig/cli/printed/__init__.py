@@ -1,4 +1,4 @@
-"""The JSON that the command line prints, made from what the server answers.
+"""The JSON output of the command line, from the server's answers.
 
-Scripts hold on to it: the names of the reference client's fields come first, then ours; times are UTC without a zone.
+Scripts depend on it: the fields of the osmo client come first, then runrig's. Times are UTC without a zone.
 """

@@ -8,11 +8,11 @@ from runrig.cli.printed.pools import allowed
 Answer = Mapping[str, Any]
 
 _KINDS = ("gpu", "cpu", "memory", "storage")
-"""The reference client always asks for these."""
+"""The osmo client always requests these."""
 
 
 def resource(node: Answer, pools: Sequence[Answer], flavors: Sequence[Answer]) -> dict[str, Any]:
-    """*pools*: those to tell of that may use it, if they may; *flavors*: all that there are."""
+    """*pools*: those that can use it. *flavors*: all."""
     flavor = node["flavor"]
     users = [each["name"] for each in pools if flavor and flavor in (each["flavors"] or [flavor])]
     has = _texts(node["resources"])
@@ -46,7 +46,7 @@ def _settings(flavor: Answer) -> dict[str, Any]:
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, str]:
-    """*amounts* in the reference client's units: cores, at most Gi, whole GPUs."""
+    """Returns *amounts* in the osmo client's units: cores, up to Gi, whole GPUs."""
     from runrig.domain.quantities import format_quantity
 
     kinds = (*_KINDS, *sorted(set(amounts) - set(_KINDS)))

@@ -1,4 +1,4 @@
-"""Pools, their history, and what `pool list` prints of them: the reference client's `pool_quota`, with fields of ours."""
+"""Pools, their history, and the JSON of `pool list`: the osmo client's `pool_quota` with additional fields."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from runrig.osmo.shape import naive
 Answer = Mapping[str, Any]
 
 NO_LIMIT = -1
-"""Stands for no limit, only in the reference client's fields."""
+"""No limit, only in the osmo client's fields."""
 NOT_IN_IT = "what was declared; what ran and waited there then, and so used, total and available, is not part of it"
 _STATUS = {"ACTIVE": "ONLINE", "DELETING": "MAINTENANCE", "ARCHIVED": "OFFLINE"}
 _NOT_HERE = {
@@ -23,8 +23,9 @@ _NOT_HERE = {
 
 
 def pool_quota(pools: Iterable[Answer], flavors: Sequence[Answer]) -> dict[str, Any]:
-    """Pools in sets that share nodes.  The sums count the nodes of each set once, and every pool (a subpool's share is not in its
-    parent's unallocated)."""
+    """Returns pools in sets that share nodes. The sums count the nodes of a set once, and every pool (a subpool's share
+    is not in its parent's unallocated).
+    """
     sets: dict[str, list[Answer]] = {}
     for each in pools:
         sets.setdefault(each["nodes"]["set"], []).append(each)
@@ -42,7 +43,7 @@ def pool_quota(pools: Iterable[Answer], flavors: Sequence[Answer]) -> dict[str, 
 
 
 def pool(answer: Answer, flavors: Sequence[Answer]) -> dict[str, Any]:
-    """*flavors*: all that there are, for the reference client's platforms."""
+    """*flavors*: all, for the osmo client's platforms."""
     return {
         **_declared(answer),
         "status": _STATUS["DELETING" if answer["closed_by"] and answer["state"] == "ACTIVE" else answer["state"]],
@@ -107,7 +108,7 @@ def _platform(flavor: Answer) -> dict[str, Any]:
 
 
 def allowed(flavor: Answer) -> dict[str, Any]:
-    """Returns the rights of tasks on nodes of *flavor*, as the reference client reads them."""
+    """Returns what tasks may do on nodes of *flavor*, as the osmo client reads it."""
     return {
         "host_network_allowed": "hostNetwork" in flavor["allow"],
         "privileged_allowed": "privileged" in flavor["allow"],
@@ -117,7 +118,7 @@ def allowed(flavor: Answer) -> dict[str, Any]:
 
 
 def _usage(gpus: Answer, nodes: Answer) -> dict[str, str]:
-    """The reference client's six numbers, as text there and here."""
+    """Returns the osmo client's six numbers, as text."""
     return {
         "quota_used": str(gpus["used"]),
         "quota_free": str(gpus["available"]),
@@ -132,7 +133,7 @@ def _usage(gpus: Answer, nodes: Answer) -> dict[str, str]:
 
 
 def history(name: str, entries: Sequence[Answer], *, more: bool) -> dict[str, Any]:
-    """*next*: the last of *entries*, if there are *more* behind it."""
+    """*next*: the last of *entries*, if *more* follow."""
     following = f"{entries[-1]['revision']}.{entries[-1]['seq']}" if more else None
     return {"pool": name, "entries": [_change(each) for each in entries], "next": following}
 
@@ -142,9 +143,9 @@ def _change(entry: Answer) -> dict[str, Any]:
 
 
 def past(answer: Answer) -> dict[str, Any]:
-    """A pool and its subpools as they stood at a time."""
+    """A pool and its subpools at an earlier time."""
     return {
-        "at": str(naive(answer["at"])).removesuffix(".999999"),  # as it was asked for
+        "at": str(naive(answer["at"])).removesuffix(".999999"),  # As it was requested.
         "note": NOT_IN_IT,
         "pool": _then(answer["pool"]),
         "subpools": [_then(each) for each in answer["subpools"]],

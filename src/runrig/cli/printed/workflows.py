@@ -26,7 +26,7 @@ def one_of_many(outcome: Answer, url: str) -> dict[str, Any]:
 
 
 def rendered(answer: Answer) -> dict[str, Any]:
-    """Returns the answer to a dry run."""
+    """Returns the answer of a dry run."""
     return workflows.rendered(answer) | {"verdict": answer["verdict"]}
 
 
@@ -36,13 +36,13 @@ def listed(entry: Answer, url: str) -> dict[str, Any]:
 
 
 def workflow(answer: Answer, url: str) -> dict[str, Any]:
-    """With its groups and tasks."""
+    """Includes its groups and tasks."""
     ours = {name: answer[name] for name in (*_OURS, "cause")}
     return workflows.workflow(answer, _links(url)) | ours | {"held_since": naive(answer["held_since"])}
 
 
 def events(found: Iterable[Answer]) -> list[dict[str, Any]]:
-    """*law* null: what a program of the cluster noted."""
+    """*law* null: an event reported by the cluster."""
     return [
         {**each, "time": naive(each["time"]), "law": None if each["revision"] is None else each["law"]}
         for each in found

@@ -1,4 +1,4 @@
-"""Quota and use of a node of the quota tree, per flavor and resource, as table cells."""
+"""Quota and usage of a node of the quota tree, per flavor and resource, as table cells."""
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
@@ -31,7 +31,7 @@ ALL_COLUMNS = (_RESOURCE, *_SHORT, *_FULL, _LIMITS)
 
 
 def rows(balances: Balances, *, full: bool = False) -> list[tuple[str, ...]]:
-    """One per ``flavor/resource``, sorted, for COLUMNS; *full*: for ALL_COLUMNS."""
+    """Returns one row per ``flavor/resource``, sorted, for COLUMNS; *full*: for ALL_COLUMNS."""
     numbers = (*_SHORT.values(), *(_FULL.values() if full else ()))
     return [
         (key, *(_amount(key, number(balances[key])) for number in numbers), _limits_of(key, balances[key]))

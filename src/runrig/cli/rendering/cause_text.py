@@ -1,4 +1,4 @@
-"""What a workflow failed of, and the last lines that its task wrote."""
+"""Why a workflow failed, with the last output of its task."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from runrig.cli.rendering import sanitize
 
 
 def last_lines(cause: Mapping[str, Any] | None) -> Iterator[str]:
-    """The last lines of the task that failed, below its name; of a task that wrote nothing there is nothing to see."""
+    """Yields the last output of the failed task, below its name; nothing if it wrote nothing."""
     if cause is None or not cause["lines"]:
         return
     attempt = f", attempt {cause['attempt'] + 1}" if cause["attempt"] else ""

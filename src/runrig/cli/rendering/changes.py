@@ -1,4 +1,4 @@
-"""What a cluster file changes, a line for each setting that differs."""
+"""The changes of a cluster file, one line per setting."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ SIGNS = {"create": "+", "update": "~", "delete": "-"}
 
 
 def lines(change: Mapping[str, Any]) -> list[str]:
-    """*change*: of an answer of apply or plan, whose action is one of SIGNS."""
+    """*change*: from an answer of apply or plan, with an action in SIGNS."""
     head = f"{SIGNS[change['action']]} {change['kind']} {change['name']}"
     before, after = _flat(change.get("before")), _flat(change.get("after"))
     if change["action"] != "update":
@@ -18,7 +18,7 @@ def lines(change: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(settings: Mapping[str, Any] | None, prefix: str = "") -> dict[str, Any]:
-    """``{"quotas": {"gpu": 4}}`` as ``{"quotas.gpu": 4}``."""
+    """Returns ``{"quotas": {"gpu": 4}}`` as ``{"quotas.gpu": 4}``."""
     flat: dict[str, Any] = {}
     for name, value in (settings or {}).items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}

@@ -1,4 +1,4 @@
-"""The quota tree for people: the whole as a table, one cohort as a page."""
+"""The quota tree as a table, and a single cohort."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ ROOT = "(cluster)"
 
 
 def show_tree(answer: Mapping[str, Any]) -> None:
-    """Prints each node with a row per flavor and resource; below, what is wrong."""
+    """Prints a row per node, flavor and resource, then problems."""
     rows: list[tuple[str, ...]] = []
     for name, node in [(ROOT, answer["root"]), *_drawn(answer["cohorts"])]:
         lines = balances.rows(node["balances"]) or [("-",) * len(balances.COLUMNS)]
@@ -52,7 +52,9 @@ def _notes(node: Node) -> Iterator[str]:
 
 
 def _drawn(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """Yields each node with its name drawn as in a tree.  A cycle of parents (law Q5) has no top: its nodes come last, undrawn."""
+    """Yields each node with its name drawn as in a tree. Cycles of parents (rule Q5) have no top, so their nodes come
+    last, undrawn.
+    """
     children: dict[tuple[str, str] | None, list[Node]] = {}
     known = {(node["kind"], node["name"]) for node in nodes}
     for node in nodes:
@@ -91,7 +93,7 @@ def show_node(node: Node) -> None:
 
 
 def question(node: Node, *, leave_children: bool) -> str:
-    """The question before a cohort is deleted: what is deleted with it, and where its children move."""
+    """Returns the question before a cohort is deleted, with the effects."""
     quotas = [
         balances.shown(f"{flavor}/{resource}", quota["nominal"])
         for flavor, of_flavor in sorted(node["quotas"].items())

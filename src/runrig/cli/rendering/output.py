@@ -1,4 +1,4 @@
-"""Prints text for people, without anything that a terminal would obey."""
+"""Prints text for users, without control sequences."""
 
 import sys
 from typing import TextIO
@@ -25,7 +25,7 @@ def tell(text: str) -> None:
 
 
 def _folded(text: str, stream: TextIO) -> str:
-    """*text* with its lines broken between words where a terminal would break them anywhere."""
+    """Wraps *text* between words on a terminal, which would otherwise break it anywhere."""
     if not stream.isatty():
         return text
     width = terminal().columns

@@ -1,4 +1,4 @@
-"""A plan as text for 80 columns: the edit, the table old -> new, and the gangs concerned."""
+"""A plan as text in 80 columns: the edit, a table old -> new, and the affected gangs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Answer = Mapping[str, Any]
 
 WIDTH = 80
 MOST_NAMED = 10
-"""Lines of one list."""
+"""Maximum lines in a list."""
 
 _INDENT = 15
 _COLUMNS = (

@@ -20,9 +20,9 @@ _WIDE = (
 
 
 def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) -> Table:
-    """A row per pool, and one of sums if several pools have no parent.
+    """Returns a row per pool, and totals if several pools have no parent.
 
-    *free*: show what is left of quota and capacity instead of what is used.  *archived*: include those rows.
+    *free*: show what is left of quota and capacity instead of usage. *archived*: include those rows.
     """
     pools = {
         pool["name"]: pool
@@ -39,13 +39,13 @@ def table(answer: Mapping[str, Any], *, free: bool, wide: bool, archived: bool) 
 
 
 def of_subpools(pools: Sequence[Pool]) -> Table:
-    """A row per subpool, as `pool list` shows it."""
+    """Returns a row per subpool, as in `pool list`."""
     rows = [_row("", pool, free=False, wide=False) for pool in pools]
     return Table(_NAMES + _USED, rows)
 
 
 def _tree(pools: Mapping[str, Pool]) -> Iterator[tuple[str, Pool]]:
-    """Yields each pool with the lines to draw before its name, by name, children after their parent."""
+    """Yields each pool with its tree lines, sorted by name, parents before children."""
     children: dict[str | None, list[Pool]] = {}
     for pool in sorted(pools.values(), key=lambda pool: str(pool["name"])):
         children.setdefault(pool["parent"] if pool["parent"] in pools else None, []).append(pool)
@@ -75,19 +75,19 @@ def _row(prefix: str, pool: Pool, *, free: bool, wide: bool) -> tuple[str, ...]:
 
 
 def _with_subpools(pool: Pool, own: int, all_of_it: int) -> str:
-    """The amount that the pool's own work holds, and for a parent what its subpools hold as well."""
+    """Returns the usage of the pool itself, and for a parent also with subpools."""
     return f"{own} (With subpools: {all_of_it})" if pool["subpools"] else str(own)
 
 
 def _status(pool: Pool) -> str:
-    """ONLINE or CLOSED; the state of what was deleted."""
+    """Returns ONLINE or CLOSED, or the state of a deleted pool."""
     if pool["closed_by"] and pool["state"] == ACTIVE:
         return "CLOSED"
     return str(pool["status"] if pool["state"] == ACTIVE else pool["state"])
 
 
 def _quota(pool: Pool) -> str:
-    """Unallocated and total, and what cohorts share; for a DELETING pool, how much of it is still held."""
+    """Returns unallocated and total quota, and shared quota; for a DELETING pool, how much is still in use."""
     if pool["state"] == DELETING:
         return f"0 (Held: {pool['held']})"
     quota = f"{pool['unallocated']} (Total: {pool['quota']})" if pool["subpools"] else str(pool["quota"])
@@ -96,20 +96,20 @@ def _quota(pool: Pool) -> str:
 
 
 def shared(pool: Pool) -> str | None:
-    """``6 by research: draws 1, 5 left``; None if no cohort shares anything with it."""
+    """Returns ``6 by research: draws 1, 5 left``; None if no cohort shares anything with it."""
     parts = [f"{amount} by {cohort}" for cohort, amount in pool.get("shared", {}).items()]
     return f"{', '.join(parts)}: draws {pool['drawn']}, {pool['shared_left']} left" if parts else None
 
 
 def _available(pool: Pool) -> str:
-    """The rest of its own quota, and the amount that it may still draw from cohorts."""
+    """Returns what is left of its own quota, and what it can still draw from cohorts."""
     return f"{pool['available']} + {pool['shared_left']} shared" if pool["shared"] else str(pool["available"])
 
 
 def _sums(
     shared: Mapping[str, Any], pools: Mapping[str, Pool], tops: list[Pool], *, free: bool, wide: bool
 ) -> tuple[str, ...]:
-    """The row of sums over pools without a parent; *shared* counts nodes that several pools share once."""
+    """Returns the totals of pools without a parent. *shared* counts shared nodes once."""
     available = sum(pool["available"] for pool in pools.values())
     if free:
         numbers: tuple[Any, ...] = (available, shared["total_free"])

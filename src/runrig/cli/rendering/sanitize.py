@@ -1,7 +1,7 @@
-"""Makes text from servers and files safe for a terminal: nothing that a terminal obeys gets through.
+"""Makes text from servers and files safe for a terminal by removing control sequences.
 
-Escape sequences are removed whole; control characters, marks that change the writing direction and halves of surrogate pairs one
-by one.  JSON needs none of this: it escapes them.
+Removes escape sequences, control characters, marks that change the writing direction and unpaired surrogates. JSON does
+not need this, because it escapes them.
 """
 
 import json
@@ -18,15 +18,15 @@ _RETURN = re.compile(r"\r+\n?")
 
 
 def block(text: str) -> str:
-    """*text* of several lines: newlines and tabs stay, a carriage return becomes a newline."""
+    """Sanitizes several lines: keeps newlines and tabs, replaces a carriage return by a newline."""
     return _CONTROL.sub("", _ESCAPE.sub("", _RETURN.sub("\n", text)))
 
 
 def line(value: object) -> str:
-    """*value* on one line; None is ``-``."""
+    """Returns *value* on one line; ``-`` for None."""
     return "-" if value is None else " ".join(block(str(value)).split("\n")).replace("\t", " ")
 
 
 def as_json(value: Any) -> str:
-    """One JSON document in which every character beyond printable ASCII is escaped."""
+    """Returns a JSON document in printable ASCII; all other characters are escaped."""
     return json.dumps(value, indent=2).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""How the outcome of a simulation looks to people: the tree with its balances, then what each cycle did, then what to know."""
+"""The result of a simulation as text: the tree with its usage, then each cycle, then warnings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -58,7 +58,7 @@ def tell(outcome: Outcome) -> None:
 
 
 def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
-    """A line per node and (flavor, resource), children below their parents; numbers that the cycles changed as ``1 → 4``."""
+    """Yields a line per node and (flavor, resource), children after parents; changed numbers as ``1 → 4``."""
     held = {(each.kind, each.name): each.usage or () for each in outcome.inactive}
     for name, node in _drawn(outcome.tree):
         before = outcome.before.quotas.get(node.key, {})
@@ -71,7 +71,7 @@ def _tree(outcome: Outcome) -> Iterator[tuple[str, ...]]:
 
 
 def _drawn(nodes: tuple[TreeNode, ...]) -> Iterator[tuple[str, TreeNode]]:
-    """Every node with the lines drawn before its name.  Parents that run in a circle have no top: they come last, undrawn."""
+    """Yields each node with its tree lines. Cycles of parents have no top, so they come last, undrawn."""
     known = {node.key for node in nodes}
     children: dict[str | None, list[TreeNode]] = {}
     for node in nodes:
@@ -105,7 +105,7 @@ def _numbers(key: FlavorResource, before: Numbers, after: Numbers) -> tuple[str,
 
 
 def _only_held(key: FlavorResource, amount: int) -> tuple[str, ...]:
-    """In a circle of cohorts there is no other number."""
+    """Cohorts in a cycle have no other number."""
     return str(key), "-", format_quantity(key.resource, amount), "-", "-"
 
 
@@ -113,7 +113,7 @@ def _only_held(key: FlavorResource, amount: int) -> tuple[str, ...]:
 
 
 def _tell_cycles(cycles: tuple[Cycle, ...]) -> None:
-    """Work that waits for the same reason as before is not repeated, and cycles without a change are only counted."""
+    """Skips workloads that wait for the same reason as before, and only counts cycles without a change."""
     told: dict[str, tuple[str, ...]] = {}
     quiet: list[int] = []
     for number, cycle in enumerate(cycles, start=1):
@@ -156,14 +156,14 @@ def _show(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> None:
 def _with_jobs(
     columns: tuple[Column, ...], rows: list[tuple[str, ...]], jobs: Sequence[Mapping[str, object] | None]
 ) -> tuple[tuple[Column, ...], list[tuple[str, ...]]]:
-    """Another column for what is written into the job behind each row, if there is one behind any."""
+    """Adds a column for the fields written to jobs, if there are any."""
     if all(job is None for job in jobs):
         return columns, rows
     return (*columns, _JOB), [(*row, "-" if job is None else _fields(job)) for row, job in zip(rows, jobs, strict=True)]
 
 
 def _fields(job: Mapping[str, object]) -> str:
-    """As YAML would have them: ``parallelism: 5, suspend: false``."""
+    """Returns them as in YAML: ``parallelism: 5, suspend: false``."""
     return ", ".join(f"{name}: {str(value).lower()}" for name, value in job.items())
 
 

@@ -1,4 +1,4 @@
-"""Tables: plain text of full width when piped; on a terminal coloured, and without the columns that have no room there."""
+"""Tables: plain text of full width in a pipe; coloured on a terminal, without columns that do not fit."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from runrig.cli.rendering import sanitize
 T = TypeVar("T")
 _GAP = "  "
 _NARROWEST_PROSE = 24
-"""Characters that a column of sentences keeps while others can go."""
+"""Minimum characters of a text column while other columns can be dropped."""
 _COLOURS = {
     "ONLINE": "green",
     "ACTIVE": "green",
@@ -33,10 +33,9 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """*importance*: on a terminal that is too narrow, columns with more have room first, of equals the left one; None stays always.
+    """*importance*: on a narrow terminal the highest are kept, of equal ones the left; None: never dropped.
 
-    *prose*: its cells are sentences, which take several lines where there is no room, broken at spaces only.  *least*: its width in
-    characters, if its cells need no more.
+    *prose*: sentences, which can be wrapped at spaces. *least*: minimum width in characters, if its cells need no more.
     """
 
     name: str
@@ -47,9 +46,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, rows of as many cells, and a last row of sums.
+    """Columns, rows with as many cells, and a last row of totals.
 
-    Names are never folded or cut: what is still too wide without all columns that may go runs over.
+    Names are never wrapped or cut: a table that is still too wide overflows.
     """
 
     columns: tuple[Column, ...]
@@ -62,7 +61,7 @@ class Table:
 
 
 def styled(text: str, **how: Any) -> str:
-    """*text* for a terminal; without *how*, in the colour of the status that it is, if it is one."""
+    """Returns *text* for a terminal; without *how*, in the colour of a status."""
     bare = text.strip()
     colour = "red" if bare.startswith("FAILED") else _COLOURS.get(bare)
     how = how or ({"fg": colour} if colour else {})
@@ -80,7 +79,7 @@ def terminal() -> os.terminal_size:
 
 
 def show(table: Table) -> None:
-    """Prints *table* as suits stdout; on a terminal also which columns had no room."""
+    """Prints *table* for stdout; on a terminal also names the dropped columns."""
     clean_table = replace(table, rows=[_cells(row) for row in table.rows])
     if not on_terminal():
         click.echo("\n".join(plain(clean_table)))
@@ -94,7 +93,7 @@ def show(table: Table) -> None:
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
-    """Prints names and values, one pair per line, without values that are None; a terminal gets long values in lines below each other."""
+    """Prints one name and value per line, without None values; a terminal gets long values on separate lines."""
     known = [(name, sanitize.line(value)) for name, value in pairs if value is not None]
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
@@ -104,7 +103,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
 
 
 def plain(table: Table) -> list[str]:
-    """Left-aligned columns two spaces apart, the header underlined; no line ends in spaces."""
+    """Returns left-aligned columns two spaces apart, with an underlined header and no trailing spaces."""
     widths = _widths(table)
     dashes = tuple("-" * width for width in widths)
     lines = [table.names, dashes, *table.rows]
@@ -114,7 +113,7 @@ def plain(table: Table) -> list[str]:
 
 
 def drawn(table: Table, width: int) -> list[str]:
-    """The same for a terminal of *width* columns: what has no room goes, sentences take several lines, statuses have colours."""
+    """Returns the same for a terminal of *width* columns: drops columns, wraps sentences, colours statuses."""
     table = fitting(table, width)
     widths = _narrowed(table, width)
     rule = styled(_GAP.join("─" * each for each in widths), dim=True)
@@ -125,8 +124,7 @@ def drawn(table: Table, width: int) -> list[str]:
 
 
 def fitting(table: Table, width: int) -> Table:
-    """*table* with the columns that have room on a terminal of *width* columns, the most important first; of those with nothing in
-    them the last."""
+    """Returns *table* with the columns that fit into *width*, the most important first; empty columns last."""
 
     def rank(at: int) -> tuple[bool, int, int]:
         return not _empty(table, at), table.columns[at].importance or 0, -at
@@ -145,7 +143,7 @@ def _empty(table: Table, at: int) -> bool:
 
 
 def _only(table: Table, shown: Sequence[int]) -> Table:
-    """*table* with the columns at these places."""
+    """Returns *table* with the columns at these positions."""
 
     def those(cells: Sequence[T]) -> tuple[T, ...]:
         return tuple(cells[at] for at in shown)
@@ -154,12 +152,12 @@ def _only(table: Table, shown: Sequence[int]) -> Table:
 
 
 def _room(table: Table, width: int) -> int:
-    """What is left for cells on a line of *width*."""
+    """Returns the space for cells on a line of *width*."""
     return width - len(_GAP) * (len(table.columns) - 1)
 
 
 def _floors(table: Table) -> list[int]:
-    """The least width of each column: a column of sentences can have lines as short as its longest word."""
+    """Returns the minimum width of each column; for sentences, that of the longest word."""
     return [
         min(width, max(_NARROWEST_PROSE, *(columns_of(word) for row in table.rows for word in ("", *row[at].split()))))
         if column.prose
@@ -169,7 +167,7 @@ def _floors(table: Table) -> list[int]:
 
 
 def _narrowed(table: Table, width: int) -> list[int]:
-    """The widths of the columns, where sentences are folded as far as they have to be, the widest first."""
+    """Returns column widths, narrowing sentences as far as necessary, the widest first."""
     widths, floors = _widths(table), _floors(table)
     while sum(widths) > _room(table, width):
         wide = max(range(len(widths)), key=lambda at: (widths[at] > floors[at], widths[at]), default=0)
@@ -190,7 +188,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], **how: Any) -> list[str]:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """*text* in lines of *width* columns, broken at spaces only: a longer word has a line of its own, and is whole."""
+    """Wraps *text* at spaces to *width* columns; a longer word gets a line of its own."""
     if columns_of(text) <= width:
         return [text]
     lines = [""]
@@ -213,7 +211,7 @@ def _cells(row: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def columns_of(text: str) -> int:
-    """Columns on a terminal: East Asian wide characters take two, combining marks none."""
+    """Returns columns on a terminal: East Asian wide characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(

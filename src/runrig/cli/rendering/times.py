@@ -1,4 +1,4 @@
-"""Times and durations for people.  Answers carry naive UTC; people read their own clock."""
+"""Times and durations for users. Answers have naive UTC; users see local time."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -6,12 +6,12 @@ from datetime import UTC, datetime, time, timedelta
 from runrig.domain import spans
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-"""Seconds, by the letter that people write behind a number."""
+"""Seconds, by unit letter."""
 _AGO = re.compile("([0-9]{1,9})([smhdw])")
 
 
 def moment(text: str | None) -> datetime | None:
-    """*text* of an answer as an instant; None if it is empty or not a time."""
+    """Returns *text* of an answer as an instant; None if it is empty or not a time."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
     except ValueError:
@@ -19,15 +19,16 @@ def moment(text: str | None) -> datetime | None:
 
 
 def local(text: str | None) -> str:
-    """``2026-01-31 13:00:00`` in the zone of this machine; ``-`` for no time."""
+    """Returns ``2026-01-31 13:00:00`` in local time; ``-`` without a time."""
     at = moment(text)
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"
 
 
 def utc_text(text: str, now: datetime) -> str:
-    """A time as a person wrote it (in their own zone unless it names another), as naive UTC for the server.
+    """Returns a time as typed by a user (local, unless it has a zone) as naive UTC for the server.
 
-    Also ``2h`` for two hours before *now*, ``now``, and ``today`` and ``yesterday`` for where those days began.  Raises ValueError.
+    Also ``2h`` for two hours before *now*, ``now``, and ``today`` and ``yesterday`` for their beginnings. Raises
+    ValueError.
     """
     return _instant(text.strip().lower(), now.astimezone()).astimezone(UTC).replace(tzinfo=None).isoformat()
 
@@ -39,7 +40,7 @@ def _instant(text: str, now: datetime) -> datetime:
         return now
     if text in ("today", "yesterday"):
         day = now.date() - timedelta(days=text == "yesterday")
-        return datetime.combine(day, time.min).astimezone()  # the zone of that day: clocks may have been changed since
+        return datetime.combine(day, time.min).astimezone()  # In the zone of that day, because of daylight saving time.
     return datetime.fromisoformat(text.upper())
 
 
@@ -49,13 +50,13 @@ def span(seconds: float | None) -> str:
 
 
 def as_of(submitted: str, total_s: float) -> datetime:
-    """When a workflow was as its answer says, by the clock of the server: now, or its end."""
+    """Returns the time to which a workflow's answer refers, by the server's clock: now, or its end."""
     at = moment(submitted)
     assert at is not None
     return at + timedelta(seconds=total_s)
 
 
 def between(start: str | None, end: str | None, *, now: datetime) -> float | None:
-    """Seconds from *start* to *end*, or to *now* while there is no end; None if it has not started."""
+    """Returns seconds from *start* to *end*, or to *now* before the end; None if it has not started."""
     first, last = moment(start), moment(end) or now
     return (last - first).total_seconds() if first else None

@@ -1,4 +1,4 @@
-"""Draws the domains for `topology show`: a tree with a bar for each, as wide as the terminal."""
+"""Draws the domains for `topology show`: a tree with bars, as wide as the terminal."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from runrig.domain.natural_order import natural
 
 Domain = Mapping[str, Any]
 Row = tuple[str, Domain]
-"""(the name with the lines of the tree before it, the domain)."""
+"""(the name with its tree lines, the domain)."""
 
 MOST_ROWS = 60
-"""How many domains of a map are drawn, unless more are asked for."""
+"""Maximum domains drawn by default."""
 MOST_APART = 20
 MOST_POOLS = 8
 
@@ -45,7 +45,7 @@ Only GPUs are counted: quota, CPU and memory may allow fewer."""
 
 
 def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
-    """*everything*: draw all domains, however many.  *nodes*: also nodes of pools without keys, beside pools that have some."""
+    """*everything*: draw all domains. *nodes*: also nodes of pools without keys, if others have keys."""
     width, maps = _width(), answer["maps"]
     lines: list[str] = []
     for found in maps:
@@ -59,7 +59,7 @@ def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
 
 
 def _width() -> int:
-    """The width of the terminal, or COLUMNS; for a file a wide default."""
+    """Returns the width of the terminal, or COLUMNS; a wide default for a file."""
     if on_terminal():
         return shutil.get_terminal_size().columns
     columns = os.environ.get("COLUMNS", "")
@@ -95,7 +95,7 @@ def _pools(names: Sequence[str]) -> str:
 
 
 def _shown(found: Mapping[str, Any], *, everything: bool) -> tuple[list[Row], list[str]]:
-    """The rows, and a line about the levels that are left out."""
+    """Returns the rows, and a line about omitted levels."""
     levels, depth, count = found["levels"], 0, 0
     for level in levels:
         count += level["domains"]
@@ -131,7 +131,7 @@ def _sorted(domains: Sequence[Domain]) -> list[Domain]:
 
 
 def _name(domain: Domain) -> str:
-    """The name of a node, with its state if it takes no new pods."""
+    """Returns the name of a node, with its state if it accepts no new pods."""
     name = str(domain["path"][-1])
     return name if domain["state"] in (None, "Ready") else f"{name} ({domain['state']})"
 
@@ -140,7 +140,7 @@ def _name(domain: Domain) -> str:
 
 
 def _tree(rows: Sequence[Row], found: Mapping[str, Any], width: int) -> list[str]:
-    """The bar and the holders get the width that other columns leave; if that is too little, only the bar does."""
+    """Gives the bar and the gangs the remaining width; if it is too small, only the bar."""
     cells = {
         _DOMAIN: [sanitize.line(name) for name, _ in rows],
         _NODES: [str(each["nodes"]) for _, each in rows],
@@ -178,7 +178,7 @@ def _by_flavor(domain: Domain) -> str:
 
 
 def _bar(gpus: Mapping[str, int], width: int) -> str:
-    """A bar of *width* characters in proportion; any amount above zero gets at least one."""
+    """Returns a proportional bar of *width* characters; any amount above zero gets at least one."""
     amounts = [gpus[field] for field, _, _ in _PARTS]
     total = sum(amounts)
     if not total:
@@ -193,7 +193,7 @@ def _bar(gpus: Mapping[str, int], width: int) -> str:
 
 
 def _holders(domain: Domain, room: int) -> str:
-    """As many gangs as fit into *room*, and the number of the others."""
+    """Returns as many gangs as fit into *room*, and the number of the others."""
     named = [_holder(each) for each in _by_workflow(domain["holders"])]
     total = len(named) + domain["others"]["gangs"]
     for shown in range(len(named), 0, -1):
@@ -205,7 +205,7 @@ def _holders(domain: Domain, room: int) -> str:
 
 
 def _by_workflow(holders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """*holders* with one entry for all gangs of a workflow that are of one priority and in one state; the most GPUs first."""
+    """Returns *holders* with one entry per workflow, priority and state; the most GPUs first."""
     merged: dict[tuple[str, str, str], dict[str, Any]] = {}
     for each in holders:
         key = (each["gang"].partition("/")[0], each["priority"], each["state"])
@@ -215,7 +215,7 @@ def _by_workflow(holders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _holder(holder: Mapping[str, Any]) -> str:
-    """The workflow and its GPUs; its kind only if it is not HIGH or NORMAL and running."""
+    """Returns the workflow and its GPUs, and its kind unless it is running HIGH or NORMAL work."""
     mark = "" if holder["state"] == "ADMITTED" else f" {holder['state']}"
     low = " LOW" if holder["priority"] == "LOW" else ""
     return f"{sanitize.line(holder['gang'].partition('/')[0])} {holder['gpus']}{low}{mark}"
@@ -225,7 +225,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
 
 
 def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
-    """How many gangs fit in all, by the level at which each stays in one domain."""
+    """Returns how many gangs fit in total, by the level whose domain each stays in."""
     pods, gpus = size["pods"], size["gpus"]
     what = f"Gangs of {pods} {'pod' if pods == 1 else 'pods'} x {gpus} {'GPU' if gpus == 1 else 'GPUs'}"
     places = [("anywhere", found["all"]["nodes"], found["all"]["gangs"])]
@@ -251,6 +251,6 @@ def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
 
 
 def _painted(text: str) -> str:
-    """*text* with coloured bars, which can be read without colour."""
+    """Returns *text* with coloured bars, which are readable without colour too."""
     marks = "".join(_COLOURS)
     return re.sub(f"([{marks}])\\1*", lambda match: click.style(match[0], fg=_COLOURS[match[1]]), text)

@@ -1,4 +1,4 @@
-"""What would start a workflow, as text for 80 columns: who can do it, the change, and what happens instead."""
+"""What would start a workflow, as text in 80 columns: who can make the change, the change, and its effect."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ Answer = Mapping[str, Any]
 
 
 def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
-    """Lines; none if nothing of it waits in the queue.  *verbose*: every dial that was tried, with its numbers."""
+    """Yields lines; none if nothing of it is queued. *verbose*: every change that was tried, with its numbers."""
     if not answer["tried"]:
         return
     if answer["would_start"]:

@@ -1,4 +1,4 @@
-"""Failures as people and scripts read them: one message, one code, one exit code."""
+"""Failures for users and scripts: one message, one code, one exit code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from runrig.domain.laws import cited
 
 
 class FileProblems(RunrigError):
-    """All problems of a file, one per line: ``file:line:column: message``."""
+    """All errors of a file, one per line: ``file:line:column: message``."""
 
     code = InvalidInput.code
     exit_code = InvalidInput.exit_code
@@ -25,11 +25,11 @@ def _as_data(problem: Problem) -> dict[str, object]:
 
 @contextmanager
 def located(source: str) -> Iterator[None]:
-    """Adds the file *source* to the places of problems raised inside."""
+    """Adds the file *source* to the positions of errors raised inside."""
     try:
         yield
     except InvalidInput as error:
-        if not error.problems:  # a server's answer, and not about the file
+        if not error.problems:  # A server's answer that is not about the file.
             raise
         raise FileProblems(source, error.problems) from None
 
@@ -43,7 +43,7 @@ def document(error: RunrigError) -> dict[str, object]:
 
 
 def sentence(error: RunrigError) -> str:
-    """*error* in text mode.  Problems of a file are shown verbatim, so that editors can jump to them."""
+    """Returns *error* in text mode. Errors of a file are printed verbatim, so that editors can jump to them."""
     if isinstance(error, FileProblems):
         return error.message
     law = str(error.details.get("law", ""))

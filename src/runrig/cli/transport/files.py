@@ -1,4 +1,4 @@
-"""Reads what people name on the command line: a file, or ``-`` for stdin, as text."""
+"""Reads files named on the command line, or ``-`` for stdin, as text."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from runrig.domain.errors import InvalidInput
 
 LARGEST_FILE = 2 * 1024 * 1024
-"""Bytes.  Readers of files refuse smaller ones with better words; this only keeps us from reading a device for ever."""
+"""Bytes. The parsers refuse smaller files with better messages; this only stops endless reading from a device."""
 
 
 def read_text(name: str) -> str:
-    """The text of the file *name*.  Raises InvalidInput with the reason if it cannot be read."""
+    """Returns the text of the file *name*. Raises InvalidInput if it cannot be read."""
     try:
         return _decoded(name, _bytes(name))
     except FileNotFoundError:
@@ -22,7 +22,7 @@ def read_text(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """*name* as messages show it."""
+    """Returns *name* as shown in messages."""
     return "<stdin>" if name == "-" else name
 
 

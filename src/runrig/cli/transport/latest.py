@@ -1,4 +1,4 @@
-"""The workflow that is meant where none is named: the latest one that the user submitted."""
+"""The default workflow: the latest one that the user submitted."""
 
 from runrig.cli.rendering.output import warn
 from runrig.cli.transport.session import Session
@@ -7,7 +7,7 @@ from runrig.domain.errors import InvalidInput
 
 
 def or_latest(session: Session, id: str | None) -> str:
-    """*id*, or that of the user's latest workflow, which is then named on stderr.  Raises InvalidInput if there is none."""
+    """Returns *id*, or the user's latest workflow, whose id goes to stderr. Raises InvalidInput if there is none."""
     if id is not None:
         return id
     for latest in session.client.items(path("workflows"), {"mine": True}, most=1):

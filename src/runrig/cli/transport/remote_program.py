@@ -1,4 +1,4 @@
-"""A program in a task that runs, with the terminal or the files of this process."""
+"""A program in a running task, connected to the terminal or the files of this process."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from runrig.domain.errors import ServerFault
 
 _CHUNK = 32 * 1024
 _HIGHEST_CODE = 255
-"""The highest exit code of a process; the server has codes of its own above it."""
+"""The highest exit code of a process; the server's own codes are above it."""
 
 Sink = Callable[[int, bytes], None]
 Feed = Callable[[Channel], None]
@@ -36,7 +36,7 @@ class RemoteProgram:
         self._timeout_s = timeout_s
 
     def run(self, sink: Sink, feed: Feed, size: os.terminal_size | None = None) -> int:
-        """The exit code; *feed* runs in a thread.  Raises the server's error, ServerFault if the connection breaks."""
+        """Returns the exit code; *feed* runs in a thread. Raises the server's error, ServerFault if the connection breaks."""
         terminal = None if size is None else {"rows": size.lines or 24, "columns": size.columns or 80}
         asked = path("workflows", self._id, "tasks", self.task) + ":exec"
         answer = self._client.call(
@@ -62,7 +62,7 @@ def _exit_code(channel: Channel) -> int:
 
 
 def collected(program: RemoteProgram) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of *program*, with nothing on its stdin."""
+    """Returns (exit code, stdout, stderr) of *program*, without stdin."""
     found: dict[int, list[bytes]] = {OUT: [], ERR: []}
     code = program.run(lambda stream, data: found[stream].append(data), _close)
     out, err = (b"".join(found[stream]).decode("utf-8", "replace") for stream in (OUT, ERR))
@@ -74,7 +74,7 @@ def _close(channel: Channel) -> None:
 
 
 def piped(program: RemoteProgram) -> int:
-    """Passes on stdin, stdout and stderr of this process."""
+    """Connects stdin, stdout and stderr of this process."""
     files = {OUT: sys.stdout.buffer, ERR: sys.stderr.buffer}
 
     def sink(stream: int, data: bytes) -> None:
@@ -90,7 +90,7 @@ def piped(program: RemoteProgram) -> int:
 
 
 def on_terminal(program: RemoteProgram) -> int:
-    """With a terminal of the size of ours, which gives each key to the program as it is typed."""
+    """Uses a terminal of the same size, which passes each key to the program immediately."""
     standard_in, standard_out = sys.stdin.fileno(), sys.stdout.fileno()
 
     def sink(_: int, data: bytes) -> None:
@@ -126,7 +126,7 @@ def _raw(descriptor: int) -> Iterator[None]:
 
 @contextmanager
 def _resized() -> Iterator[int]:
-    """A descriptor from which a byte can be read after each change of the terminal's size."""
+    """Yields a descriptor from which a byte can be read after each change of the terminal's size."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.signal(signal.SIGWINCH, lambda *_: None), signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""Shared by every command that talks to the server: the options that find it, and JSON or text as output."""
+"""Shared by all commands that call the server: the options for finding it, and JSON or text output."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ TEXT, JSON = "text", "json"
 
 
 class Session:
-    """One command's way to the server."""
+    """A command's connection to the server."""
 
     def __init__(self, server_address: ServerAddress, *, as_json: bool) -> None:
         self.server_address = server_address
@@ -34,11 +34,11 @@ class Session:
         return Transport(address, SignIn(self.server_address, address), hint, patience_s=patience(address, os.environ))
 
     def flavors(self) -> Sequence[Mapping[str, Any]]:
-        """All flavors, which only JSON tells of; none in text mode."""
+        """Returns all flavors, which only JSON needs; none in text mode."""
         return list(self.client.items(path("flavors"))) if self.as_json else ()
 
     def show(self, answer: Any) -> bool:
-        """Prints *answer* in JSON mode; True if it did."""
+        """Prints *answer* in JSON mode; returns True if it did."""
         if self.as_json:
             click.echo(sanitize.as_json(answer))
         return self.as_json
@@ -56,7 +56,7 @@ _DATA = click.option("--data", metavar="DIR", help="Data folder of the server, w
 
 
 def with_session(command: Command) -> Command:
-    """Passes *command* a Session as its first argument, and adds the options --server, --data and -t."""
+    """Passes a Session to *command* as its first argument, and adds the options --server, --data and -t."""
 
     @wraps(command)
     def run(**kwargs: Any) -> None:
