@@ -182,7 +182,7 @@ WORDS: list[tuple[Reason, str, str]] = [
     (
         pods(Code.NO_ROOM_ON_NODES, "", 1, 2, at_least=True),
         "not enough free nodes: 1 of its minimum of 2 pods fits",
-        "nodes: 1 of 2 pods fit",
+        "nodes: 1 of 2 pods fits",
     ),
     (
         pods(Code.NO_DOMAIN_FITS, "rack", 0, 1, domains=SCATTERED),

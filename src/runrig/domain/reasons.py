@@ -186,6 +186,7 @@ class Reason(Shown):
             resource=self.resource,
             have=self.have if self.code in _PODS else self.amount(self.have),
             over=self.amount(-self.have),
+            fit="fits" if self.have == 1 else "fit",
             need=self.need if self.code in _PODS else amount_in_a_sentence(self.resource.partition("/")[2], self.need),
             holders="".join(self.holders[:1] or ("others",))
             + f" and {len(self.holders) - 1} more" * (len(self.holders) > 1),
@@ -371,8 +372,8 @@ _HEADLINES = {
     Code.EXCEEDS_POTENTIAL: "can never start: {where} has at most {have}, needs {need}",
     Code.NO_MATCHING_FLAVOR: "can never start: no {resource} in {where}",
     Code.REQUESTS_NOTHING: "can never start: no request",
-    Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods fit",
-    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods fit",
+    Code.NO_ROOM_ON_NODES: "nodes: {have} of {need} pods {fit}",
+    Code.NO_DOMAIN_FITS: "{where}: {have} of {need} pods {fit}",
     Code.NOT_ALL_GROUPS_FIT: "{where}: groups do not fit together",
     Code.KEYS_CHANGED: "topology keys of {where} changed",
     Code.PLACEMENT_NOT_PROVEN: "no placement found (search limit)",
@@ -381,7 +382,7 @@ _HEADLINES = {
     Code.WAITS_FOR_TARGETS: "waiting for {holders} to stop",
     Code.NO_TARGETS: "nothing to preempt",
     Code.WOULD_BORROW: "{where} would borrow {need}, so it reclaims nothing",
-    Code.NO_EMPTY_NODES: "can never start: {have} of {need} pods fit on empty nodes",
+    Code.NO_EMPTY_NODES: "can never start: {have} of {need} pods {fit} on empty nodes",
     Code.NOT_CONSIDERED: "not evaluated yet",
 }
 

@@ -441,8 +441,8 @@ def test_a_rollback_says_what_it_deletes_and_what_does_not_come_back(world: TwoT
         said(world, "ada", "DELETE", f"api/configs/pool/team/subpool/{name}", None)
     said(world, "ada", "POST", "api/configs/pool/team/subpool", {"name": "d", "quota": 1})
     assert warned(world, start) == (
-        "Not brought back, because their work has not ended since they were deleted: team--b. "
-        f"Deleted, because revision {start} does not have them: team--d."
+        "Not restored, because workflows still run there: team--b. "
+        f"Deleted, because missing in revision {start}: team--d."
     )
     states = {name: pool["state"] for name, pool in said(world, "ada", "GET", "api/configs/pool")["pools"].items()}
     assert {name: state for name, state in states.items() if name.startswith("team--")} == {
@@ -450,9 +450,7 @@ def test_a_rollback_says_what_it_deletes_and_what_does_not_come_back(world: TwoT
         "team--b": "DELETING",
         "team--c": "ACTIVE",
     }
-    assert warned(world, start) == (
-        "Not brought back, because their work has not ended since they were deleted: team--b."
-    )
+    assert warned(world, start) == ("Not restored, because workflows still run there: team--b.")
 
 
 def test_the_settings_of_a_revision_can_be_sent_back(world: TwoTeams) -> None:

@@ -137,9 +137,9 @@ def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequ
 def _differs(done: RolledBack, revision: int) -> Iterator[str]:
     """How the pools still differ from those of *revision*, and what that cost."""
     if done.draining:
-        yield f"Not brought back, because their work has not ended since they were deleted: {', '.join(done.draining)}."
+        yield f"Not restored, because workflows still run there: {', '.join(done.draining)}."
     if done.deleted:
-        yield f"Deleted, because revision {revision} does not have them: {', '.join(done.deleted)}."
+        yield f"Deleted, because missing in revision {revision}: {', '.join(done.deleted)}."
 
 
 @router.post(

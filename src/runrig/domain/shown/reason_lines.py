@@ -27,7 +27,7 @@ def domain_line(
 
     *missing*, *closed*, *reserved*: as of `DomainRoom`; the last is its *spoken*.
     """
-    fit = "its pod does not fit" if need == 1 else f"{have} of {need} pods fit"
+    fit = "its pod does not fit" if need == 1 else f"{have} of {need} pods {'fits' if have == 1 else 'fit'}"
     parts = [f"{'/'.join(domain)}: {fit}", lacking(missing)]
     if closed:
         parts.append(f"{closed} {'node' if closed == 1 else 'nodes'} unavailable")
