@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from bench.store import FILE, fresh
 from bench.timing import Times, timed
-from runrig.api.osmo.answers import pools as pool_answers
-from runrig.api.osmo.answers import resources as node_answers
+from runrig.api.osmo import shaped
+from runrig.api.osmo.resources import streamed
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock
 from runrig.domain.gangs import Assignment, GangState, NodeShare, Priority
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor, Node
@@ -34,6 +34,7 @@ from runrig.service.runtime.desired import Launches
 from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.service import Service
 from runrig.store import SqlStore
+from runrig.wire.base import json_of
 
 ABOUT = "questions to a large cluster, processor time in ms, and how long of it the lock is held"
 ABOUT_START = "loading the stored state, in s of processor time, and the memory that one workflow takes, in bytes"
@@ -210,7 +211,7 @@ def cpu_timed(work: Callable[[], object]) -> float:
 def _resources(here: Watched) -> int:
     views, more = ResourceQueries(here, "bench").nodes()
     assert not more
-    return sum(len(part) for part in node_answers.resources(views, more=more))
+    return sum(len(part) for part in streamed(views, more=more))
 
 
 def _page(here: Watched) -> None:
@@ -230,8 +231,8 @@ def _desired(here: Watched) -> None:
         assert len(Launches(queues=True).desired(state).pools) == len(state.pools)
 
 
-def _pool_quota(here: Watched) -> bytes:
-    return pool_answers.pool_quota(ResourceQueries(here, "bench").node_sets(), "bench")
+def _pool_quota(here: Watched) -> str | bytes:
+    return json_of(shaped.pool_quota(ResourceQueries(here, "bench").pools(), "bench"))
 
 
 def _prune(runs: int, events: int) -> Asked:

@@ -141,7 +141,7 @@ def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
 
 def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with api(tmp_path) as it:
-        monkeypatch.setattr(it.desk.service.queries, "node_sets", lambda **_: 1 // 0)
+        monkeypatch.setattr(it.desk.service.queries, "pools", lambda **_: 1 // 0)
         answer = it.http.get("/api/pool_quota", headers={"x-request-id": "r1"})
         assert (answer.status_code, answer.json()) == (
             500,

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 from runrig import wire
-from runrig.cli.printed import pools as printed
 from runrig.domain.nodes import Node, Taint
+from runrig.osmo import pools as shaped
 from tests.api.client import api
 from tests.worlds.service import one_task
 
@@ -149,7 +149,7 @@ def test_the_pools_of_pool_quota_are_the_pools_themselves(tmp_path: Path) -> Non
         assert sorted(names) == ["narrow", "wide", "wide--a"]
         # What the command line prints is made of what our own door says, and says the same.
         pools, flavors = it.get("/api/v1/pools")["items"], it.get("/api/v1/flavors")["items"]
-        assert printed.pool_quota(pools, flavors) == json.loads(body)
+        assert shaped.pool_quota(pools, shaped.platforms_of(flavors)) == json.loads(body)
 
 
 def test_a_pool_is_created_changed_and_deleted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from runrig import wire
 from runrig.domain import shown
-from runrig.osmo import workflows
+from runrig.osmo import nodes, pools, workflows
 from runrig.osmo.shape import Links
 from runrig.wire.base import Model, example_of
 
@@ -20,6 +20,7 @@ def plain(kind: Any, **fields: Any) -> Any:
 
 WORKFLOW = plain(shown.Workflow, groups=[plain(shown.TaskGroup, pods=[plain(shown.PodCount)])])
 SUBMITTED = plain(shown.WorkflowSubmitted)
+POOL, PLATFORMS = plain(shown.Pool), pools.platforms_of([plain(shown.Flavor, name="default")])
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,10 @@ SUBMITTED = plain(shown.WorkflowSubmitted)
         (workflows.validated(SUBMITTED), wire.SubmitAnswer),
         (workflows.entry(plain(shown.WorkflowEntry), LINKS), wire.ListEntry),
         (workflows.workflow(WORKFLOW, LINKS), wire.WorkflowAnswer),
+        (pools.settings(POOL, PLATFORMS), wire.PoolSettingsAnswer),
+        (pools.pool(POOL, PLATFORMS), wire.PoolAnswer),
+        (pools.pool_quota([POOL, POOL | {"name": "batch"}], PLATFORMS), wire.PoolQuotaAnswer),
+        (nodes.resource(plain(shown.Node), ["vision"], ["privileged"]), wire.ResourceAnswer),
     ],
 )
 def test_a_shape_is_what_its_model_documents(made: Any, model: type[Model]) -> None:

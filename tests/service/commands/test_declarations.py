@@ -9,6 +9,7 @@ from runrig.domain.errors import Conflict, InvalidInput, NotFound, Refused
 from runrig.domain.gangs import Priority
 from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import FlavorResource
+from runrig.domain.shown.pools import NodeShare
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 from tests.worlds.service import Desk, desk
 from tests.worlds.sql import plans, statements
@@ -171,19 +172,13 @@ def test_pools_that_share_nodes_are_one_set_with_each_node_counted_once(tmp_path
     with desk(tmp_path) as it:
         it.submit("a")
         it.later(0)
-        sets = it.service.queries.node_sets()
-        assert [([view.pool.name for view in each.pools], each.nodes.gpus, each.nodes.free_gpus) for each in sets] == [
-            (["pool1", "pool2"], 4, 3)
-        ]
+        shares = [view.nodes for view in it.service.queries.pools()]
+        assert shares == [NodeShare("pool1", 4, 3), NodeShare("pool1", 4, 3)]
 
 
 def test_pools_without_common_nodes_are_sets_of_their_own(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=APART) as it:
-        sets = it.service.queries.node_sets()
-        assert [([view.pool.name for view in each.pools], each.nodes.gpus) for each in sets] == [
-            (["x"], 4),
-            (["y"], 0),
-        ]
+        assert [view.nodes for view in it.service.queries.pools()] == [NodeShare("x", 4, 4), NodeShare("y", 0, 0)]
 
 
 # ---------------------------------------------------------------- cohorts

@@ -9,12 +9,13 @@ from typing import Any
 
 from runrig import wire
 from runrig.api.edits import check_promise
-from runrig.api.osmo.answers.pools import NO_LIMIT, settings
+from runrig.api.osmo.shaped import settings
 from runrig.api.permissions import Asker
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.tags import Expected, tag_of
+from runrig.osmo.pools import NO_LIMIT
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.writing import Said
 from runrig.service.service import Service
@@ -123,7 +124,7 @@ def _changed(
 ) -> tuple[Pool, Expected]:
     """(the pool with what *config* changes, what it is now).  *whole*: a map in it takes the place of the one before, and is not merged."""
     before = service.queries.pool(name, asker.visibility)
-    shown = settings(before, service.backend_name).model_dump(mode="json")
+    shown = settings(before, service.backend_name)
     changes = {key: value for key, value in config.items() if shown.get(key, _NOT_KEPT) != value}
     problems = tuple(_problems(before.pool, changes))
     if problems:

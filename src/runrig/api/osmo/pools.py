@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 
 from runrig import wire
-from runrig.api.osmo.answers import pools as as_answers
+from runrig.api.osmo import shaped
 from runrig.api.osmo.patches import patched, put, said_with
 from runrig.api.permissions import Asking, Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
+from runrig.osmo.shape import Shape
 from runrig.service.queries.visibility import Visibility
 
 router = APIRouter(route_class=Route, tags=["pools"])
@@ -21,8 +22,14 @@ _CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
 Pools = Annotated[list[str], Query(description="Only these; none: all")]
 
 
-@router.get("/api/pool", summary="Settings of all pools", dependencies=_LIST, responses=answers(wire.PoolsAnswer, 404))
-def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pools: bool = True) -> wire.PoolsAnswer:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
+@router.get(
+    "/api/pool",
+    summary="Settings of all pools",
+    dependencies=_LIST,
+    response_model=wire.PoolsAnswer,
+    responses=answers(wire.PoolsAnswer, 404),
+)
+def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pools: bool = True) -> Shape:  # noqa: B006, ARG001 - a list is how the framework takes repeated keys
     return _settings(service, pools, visibility)
 
 
@@ -30,15 +37,16 @@ def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pool
     "/api/configs/pool",
     summary="Settings of all pools, as their admins see them",
     dependencies=_LIST,
+    response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer),
 )
-def list_settings(service: Serving, visibility: Seeing, verbose: bool = False) -> wire.PoolsAnswer:  # noqa: ARG001 - of the reference client
+def list_settings(service: Serving, visibility: Seeing, verbose: bool = False) -> Shape:  # noqa: ARG001 - of the reference client
     return _settings(service, [], visibility)
 
 
-def _settings(service: Serving, names: list[str], visibility: Visibility) -> wire.PoolsAnswer:
+def _settings(service: Serving, names: list[str], visibility: Visibility) -> Shape:
     views = service.queries.pools(names=names, visibility=visibility)
-    return wire.PoolsAnswer(pools={view.pool.name: as_answers.settings(view, service.backend_name) for view in views})
+    return {"pools": {view.pool.name: shaped.settings(view, service.backend_name) for view in views}}
 
 
 @router.get(
@@ -55,30 +63,30 @@ def pool_quota(
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
     archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
     subpools: Annotated[bool, Query(description="Those of `pools` too")] = False,
-) -> Response:
-    node_sets = service.queries.node_sets(names=pools, archived=archived, below=subpools, visibility=visibility)
-    return Response(as_answers.pool_quota(node_sets, service.backend_name), media_type="application/json")
+) -> Shape:
+    views = service.queries.pools(names=pools, archived=archived, below=subpools, visibility=visibility)
+    return shaped.pool_quota(views, service.backend_name)
 
 
 @router.patch(
     "/api/configs/pool/{name}",
     summary="Change a pool",
     dependencies=_CHANGE,
+    response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
-def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> wire.PoolAnswer:
-    return as_answers.pool(patched(service, user, asker, name, body), service.backend_name)
+def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wire.PoolPatchRequest) -> Shape:
+    return shaped.pool(patched(service, user, asker, name, body), service.backend_name)
 
 
 @router.put(
     "/api/configs/pool",
     summary="Change several pools, all or nothing; those that are absent stay",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
+    response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer, 404, 409),
 )
-def update_pools(
-    service: Serving, user: User, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest
-) -> wire.PoolsAnswer:
+def update_pools(service: Serving, user: User, asker: Asking, visibility: Seeing, body: wire.PoolsPutRequest) -> Shape:
     put(service, user, asker, body)
     return _settings(service, sorted(body.configs), visibility)
 
@@ -87,8 +95,9 @@ def update_pools(
     "/api/configs/pool/{name}",
     summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
+    response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),
 )
-def delete_pool(service: Serving, user: User, name: str, body: wire.SaidRequest | None = None) -> wire.PoolAnswer:
+def delete_pool(service: Serving, user: User, name: str, body: wire.SaidRequest | None = None) -> Shape:
     done = service.declarations.delete_pool(name, user=user, said=said_with(body))
-    return as_answers.pool(done.view, service.backend_name)
+    return shaped.pool(done.view, service.backend_name)

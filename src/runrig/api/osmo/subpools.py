@@ -6,10 +6,11 @@ from fastapi import APIRouter, Query
 
 from runrig import wire
 from runrig.api.error_docs import Said
-from runrig.api.osmo.answers import pools as as_answers
+from runrig.api.osmo import shaped
 from runrig.api.permissions import Seeing, named, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
+from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
 
@@ -54,6 +55,7 @@ _NO_SHARE: Said = (
     "/api/configs/pool/{parent}/subpool",
     summary="Subpools of a pool, by name",
     dependencies=_READ,
+    response_model=wire.SubpoolsAnswer,
     responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
 )
 def list_subpools(
@@ -61,18 +63,19 @@ def list_subpools(
     visibility: Seeing,
     parent: str,
     archived: Annotated[bool, Query(description="ARCHIVED ones too")] = False,
-) -> wire.SubpoolsAnswer:
+) -> Shape:
     views = service.queries.subpools(parent, archived=archived, visibility=visibility)
-    return wire.SubpoolsAnswer(subpools=[_answer(service, view) for view in views])
+    return {"subpools": [_answer(service, view) for view in views]}
 
 
 @router.get(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="One subpool with its balances, in any state",
     dependencies=_READ,
+    response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
 )
-def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> wire.PoolAnswer:
+def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str) -> Shape:
     return _answer(service, service.queries.subpool(parent, subpool, visibility))
 
 
@@ -80,11 +83,12 @@ def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str
     "/api/configs/pool/{parent}/subpool",
     summary="Create a subpool, or bring back one that is ARCHIVED",
     dependencies=_CHANGE,
+    response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}),
 )
 def create_subpool(
     service: Serving, user: User, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
-) -> wire.PoolAnswer:
+) -> Shape:
     return _answer(service, service.subpools.create(parent, body.name, body.quota, user=user, dry_run=dry_run))
 
 
@@ -92,11 +96,12 @@ def create_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota; what runs there goes on",
     dependencies=_CHANGE,
+    response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
 )
 def update_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
-) -> wire.PoolAnswer:
+) -> Shape:
     return _answer(service, service.subpools.resize(parent, subpool, body.quota, user=user, dry_run=dry_run))
 
 
@@ -104,11 +109,12 @@ def update_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Give a subpool another quota, like PATCH",
     dependencies=_CHANGE,
+    response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
 )
 def put_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
-) -> wire.PoolAnswer:
+) -> Shape:
     return update_subpool(service, user, parent, subpool, body, dry_run)
 
 
@@ -116,15 +122,13 @@ def put_subpool(
     "/api/configs/pool/{parent}/subpool/{subpool}",
     summary="Delete a subpool: ARCHIVED at once, or DELETING until what runs there has ended",
     dependencies=_CHANGE,
+    response_model=wire.SubpoolDeletedAnswer,
     responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),
 )
-def delete_subpool(
-    service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False
-) -> wire.SubpoolDeletedAnswer:
+def delete_subpool(service: Serving, user: User, parent: str, subpool: str, dry_run: DryRun = False) -> Shape:
     done = service.subpools.delete(parent, subpool, user=user, dry_run=dry_run)
-    numbers = _answer(service, done.view).model_dump()
-    return wire.SubpoolDeletedAnswer(**numbers, cancelled=list(done.cancelled))
+    return _answer(service, done.view) | {"cancelled": done.cancelled}
 
 
-def _answer(service: Service, view: PoolView) -> wire.PoolAnswer:
-    return as_answers.pool(view, service.backend_name)
+def _answer(service: Service, view: PoolView) -> Shape:
+    return shaped.pool(view, service.backend_name)

@@ -56,8 +56,7 @@ def list_pools(
     cursor: Cursor = None,
 ) -> PoolPage:
     after = place_of(cursor, str, str)
-    node_sets = service.queries.node_sets(names=name, archived=archived, visibility=visibility)
-    found = sorted((view for each in node_sets for view in each.pools), key=_place)
+    found = sorted(service.queries.pools(names=name, archived=archived, below=True, visibility=visibility), key=_place)
     page, following = cut(found, _place, limit, after)
     return PoolPage(following, tuple(view.shown(service.backend_name) for view in page))
 

@@ -11,13 +11,13 @@ from runrig.cli.commands import history, pool_changes, pool_warnings
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
-from runrig.cli.printed import pools as printed
 from runrig.cli.quota_options import TopologyKey, quota_options, request, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,7 +86,7 @@ def list_pools(session: Session, pools: tuple[str, ...], mode: str, wide: bool, 
     """
     client = session.client
     found = list(client.items(path("pools"), {"name": pools, "archived": archived or None}))
-    answer = printed.pool_quota(found, session.flavors() if found else ())
+    answer = shaped.pool_quota(found, shaped.platforms_of(session.flavors() if found else ()))
     if session.show(answer):
         return
     table = pool_table.table(answer, free=mode == "free", wide=wide, archived=archived)
@@ -175,7 +175,7 @@ def close(session: Session, name: str, reason: str) -> None:
     Queued workflows still start. Reopen it with `runrig pool open`.
     """
     found = session.client.call("POST", path("pools", name, "close"), body={"reason": reason})
-    if not session.show(printed.pool(found, session.flavors())):
+    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         say(
             f"pool {name} is closed to submissions; queued workflows still start. Reopen it with 'runrig pool open {name}'."
         )
@@ -187,7 +187,7 @@ def close(session: Session, name: str, reason: str) -> None:
 def open_(session: Session, name: str) -> None:
     """Reopen a closed pool for submissions."""
     found = session.client.call("POST", path("pools", name, "open"))
-    if not session.show(printed.pool(found, session.flavors())):
+    if not session.show(shaped.pool(found, shaped.platforms_of(session.flavors()))):
         say(f"pool {name} is open")
 
 
@@ -206,14 +206,14 @@ def delete(session: Session, name: str, yes: bool) -> None:
     """
     confirmed(f"Delete pool {name}? Pending workflows are cancelled; running workflows finish.", yes=yes)
     deleted = session.client.call("DELETE", path("pools", name))
-    answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}
+    answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
     if not session.show(answer):
         say(pool_changes.deleted(answer))
 
 
 def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str, Any]], str] | None = None) -> None:
     """*headline*: the line before the pool, about the change."""
-    answer = printed.pool(found, session.flavors())
+    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
     if session.show(answer):
         return
     if headline is not None:

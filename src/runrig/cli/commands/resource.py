@@ -7,11 +7,11 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.lazy import examples
-from runrig.cli.printed import nodes as printed
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.osmo.nodes import resource as resource_of
 from runrig.osmo.shape import page
 
 Node = Mapping[str, Any]
@@ -56,8 +56,14 @@ def list_nodes(session: Session, pools: tuple[str, ...], platforms: tuple[str, .
 def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] = ()) -> list[Node]:
     """Returns *nodes* with the pools that can use them. *only*: limit these to the given pools."""
     pools = [each for each in session.client.items(path("pools")) if not only or each["name"] in only] if nodes else []
-    flavors = session.flavors() if nodes else ()
-    return [printed.resource(node, pools, flavors) for node in nodes]
+    allow = {each["name"]: each["allow"] for each in session.flavors()} if nodes else {}
+    return [resource_of(node, _users(node, pools), allow.get(node["flavor"], ())) for node in nodes]
+
+
+def _users(node: Node, pools: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of *pools* that may use *node*."""
+    flavor = node["flavor"]
+    return [each["name"] for each in pools if flavor and flavor in (each["flavors"] or [flavor])]
 
 
 def _table(nodes: Sequence[Node], *, free: bool) -> Table:

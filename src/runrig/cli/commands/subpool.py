@@ -9,7 +9,6 @@ from runrig.cli import completing
 from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
-from runrig.cli.printed import pools as printed
 from runrig.cli.rendering import pool_table, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import show
@@ -17,6 +16,7 @@ from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU, amount_in_words
+from runrig.osmo import pools as shaped
 
 Pool = Mapping[str, Any]
 
@@ -62,8 +62,8 @@ def subpool() -> None:
 def list_subpools(session: Session, parent: str, archived: bool) -> None:
     """List the subpools of a pool with quota and usage in GPUs."""
     found = session.client.items(path("pools"), {"name": parent, "archived": archived or None})
-    flavors = session.flavors()
-    answer = {"subpools": [printed.pool(each, flavors) for each in found if each["parent"] == parent]}
+    platforms = shaped.platforms_of(session.flavors())
+    answer = {"subpools": [shaped.pool(each, platforms) for each in found if each["parent"] == parent]}
     if session.show(answer):
         return
     if answer["subpools"]:
@@ -88,7 +88,7 @@ def create(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     """
     body = {"parent": parent, "name": subpool, "quota": quota}
     found = session.client.call("POST", path("pools"), body=body, query={"dry_run": dry_run or None})
-    answer = printed.pool(found, session.flavors())
+    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
     done = "would be created" if dry_run else "created"
     _tell(session, parent, answer, f"{done} with {pool_changes.given(answer['quotas'])}", dry_run=dry_run)
 
@@ -107,7 +107,7 @@ def update(session: Session, parent: str, subpool: str, quota: int | str, dry_ru
     client, route = session.client, _route(parent, subpool)
     before = {} if session.as_json else client.get(route)
     found = client.call("PATCH", route, body={"quota": quota}, query={"dry_run": dry_run or None})
-    answer = printed.pool(found, session.flavors())
+    answer = shaped.pool(found, shaped.platforms_of(session.flavors()))
     if session.as_json:
         session.show(answer)
         return
@@ -134,7 +134,7 @@ def delete(session: Session, parent: str, subpool: str, dry_run: bool, yes: bool
     question = f"Delete {parent}--{subpool}? Workflows that have not started are cancelled; others finish."
     confirmed(question, yes=yes or dry_run)
     deleted = session.client.call("DELETE", _route(parent, subpool), query={"dry_run": dry_run or None})
-    answer = printed.pool(deleted["pool"], session.flavors()) | {"cancelled": deleted["cancelled"]}
+    answer = shaped.pool(deleted["pool"], shaped.platforms_of(session.flavors())) | {"cancelled": deleted["cancelled"]}
     if not session.show(answer):
         say(pool_changes.deleted(answer, dry_run=dry_run))
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from runrig.domain.errors import NotFound
@@ -54,14 +54,6 @@ class PoolView(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSet:
-    """Pools that share nodes, directly or through others, and the GPUs of these nodes."""
-
-    pools: tuple[PoolView, ...]
-    nodes: NodeShare
-
-
 class ResourceQueries:
     """Answers name only pools that *visibility* reaches; sums count all of them."""
 
@@ -74,11 +66,24 @@ class ResourceQueries:
     # ------------------------------------------------------------ pools
 
     def pools(
-        self, *, names: Iterable[str] = (), archived: bool = False, visibility: Visibility = ALL
+        self, *, names: Iterable[str] = (), archived: bool = False, below: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
-        """Pools in order, subpools behind their parents.  Raises NotFound if one of *names* is not there."""
-        node_sets = self.node_sets(names=names, archived=archived, below=False, visibility=visibility)
-        return tuple(view for each in node_sets for view in each.pools)
+        """The pools *names*, and with *below* their subpools, or all pools.  Pools that share nodes are together, subpools after parents.
+
+        Raises NotFound if one of *names* does not exist.
+        """
+        with self._transactor.reading() as state:
+            wanted = set(names)
+            for name in sorted(wanted):
+                (known_pool if archived else live_pool)(state, name, visibility)
+            shown = [
+                pool
+                for pool in state.pools.values()
+                if (not wanted or pool.name in wanted or (below and pool.parent in wanted))
+                and (archived or pool.state is not PoolState.ARCHIVED)
+                and visibility.sees(pool.name)
+            ]
+            return tuple(_views(state, shown))
 
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
         """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
@@ -99,30 +104,12 @@ class ResourceQueries:
                 for pool in state.pools.values()
                 if pool.parent == parent and (archived or pool.state is not PoolState.ARCHIVED)
             ]
-            views = _node_sets(state, shown)
-            return tuple(sorted((view for each in views for view in each.pools), key=lambda view: view.pool.name))
+            return tuple(sorted(_views(state, shown), key=lambda view: view.pool.name))
 
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
         """The subpool *short* in whatever state it is.  Raises NotFound."""
         with self._transactor.reading() as state:
             return pool_view(state, any_subpool(state, parent, short, visibility).name)
-
-    def node_sets(
-        self, *, names: Iterable[str] = (), archived: bool = False, below: bool = True, visibility: Visibility = ALL
-    ) -> tuple[NodeSet, ...]:
-        """The pools *names*, and with *below* their subpools, or all pools, grouped by the nodes they share."""
-        with self._transactor.reading() as state:
-            wanted = set(names)
-            for name in sorted(wanted):
-                (known_pool if archived else live_pool)(state, name, visibility)
-            shown = [
-                pool
-                for pool in state.pools.values()
-                if (not wanted or pool.name in wanted or (below and pool.parent in wanted))
-                and (archived or pool.state is not PoolState.ARCHIVED)
-                and visibility.sees(pool.name)
-            ]
-            return tuple(_node_sets(state, shown))
 
     def pools_on_hold(self, visibility: Visibility = ALL) -> frozenset[str]:
         """The pools in which somebody holds a workflow back (law W3).  O(workflows on hold)."""
@@ -228,8 +215,8 @@ def _tree_order(pool: Pool) -> tuple[str, str]:
 def pool_view(state: State, name: str) -> PoolView:
     """The view of the pool *name*.  Raises NotFound.  O(pools), but only to find its subpools."""
     pool = state.pools.get(name) or live_pool(state, name)
-    (found,) = _node_sets(state, [pool])
-    return found.pools[0]
+    (found,) = _views(state, [pool])
+    return found
 
 
 class _Known:
@@ -278,14 +265,14 @@ def _balances(state: State, pools: list[Pool]) -> Mapping[str, Balances]:
     return balances_of_pools(state)
 
 
-def _node_sets(state: State, pools: list[Pool]) -> Iterator[NodeSet]:
-    """Yields connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
+def _views(state: State, pools: list[Pool]) -> Iterator[PoolView]:
+    """Yields the connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
     gpus = report.gpus_by_flavor(state)
     known = _Known(state, pools, gpus)
     for flavors, members in _components(state, pools, set(gpus)):
         capacity, held = sum(gpus[name].capacity for name in flavors), sum(gpus[name].held for name in flavors)
         nodes = NodeShare(members[0].name, capacity, capacity - held)
-        yield NodeSet(tuple([known.view(pool, nodes) for pool in members]), nodes)
+        yield from [known.view(pool, nodes) for pool in members]
 
 
 def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[tuple[set[str], list[Pool]]]:

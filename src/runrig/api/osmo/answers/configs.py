@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig import wire
 from runrig.api.osmo.answers.accounts import name_of
-from runrig.api.osmo.answers.pools import settings_then
+from runrig.api.osmo.shaped import settings_then
 from runrig.domain.access import Grant, Kind
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool
@@ -47,7 +47,7 @@ def pools(then: Mapping[str, Pool], flavors: Collection[Flavor], backend: str) -
     """In the form in which `config show POOL` has the pools of now, so that the client can send them back."""
     return {
         "pools": {
-            name: settings_then(pool, then.get(pool.parent or name, pool), flavors, backend).model_dump(mode="json")
+            name: settings_then(pool, then.get(pool.parent or name, pool), flavors, backend)
             for name, pool in then.items()
         }
     }

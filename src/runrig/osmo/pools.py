@@ -1,0 +1,127 @@
+"""Pools, and `pool_quota`: what they were given, what they use of it, and the nodes that they share."""
+
+from collections.abc import Iterable, Mapping
+
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import GPU
+from runrig.domain.spans import format_duration
+from runrig.osmo.shape import Answer, Shape
+
+NO_LIMIT = -1
+"""Stands for no limit, only in the osmo client's fields."""
+_STATUS = {
+    "ACTIVE": "ONLINE",
+    "DELETING": "MAINTENANCE",  # its work runs, and it takes no submissions
+    "ARCHIVED": "OFFLINE",
+}
+
+Platforms = Mapping[str, Shape]
+"""All flavors by name, as the osmo client has them.  Made once for all pools of an answer."""
+
+
+def platforms_of(flavors: Iterable[Answer]) -> Platforms:
+    return {each["name"]: _platform(each) for each in flavors}
+
+
+def pool_quota(pools: Iterable[Answer], platforms: Platforms) -> Shape:
+    """Pools in sets that share nodes.
+
+    The sums count the nodes of each set once, and every pool (a subpool's share is not in its parent's unallocated).
+    """
+    sets: dict[str, list[Answer]] = {}
+    for each in pools:
+        sets.setdefault(each["nodes"]["set"], []).append(each)
+    gpus = [each["gpus"] for pools in sets.values() for each in pools]
+    nodes = [pools[0]["nodes"] for pools in sets.values()]
+    used = {name: sum([each[name] for each in gpus]) for name in ("used", "low", "available", "unallocated")}
+    share = {name: sum([each[name] for each in nodes]) for name in ("gpus", "free_gpus")}
+    return {
+        "node_sets": [{"pools": [pool(each, platforms) for each in pools]} for pools in sets.values()],
+        "resource_sum": _usage(used, share),
+    }
+
+
+def pool(answer: Answer, platforms: Platforms) -> Shape:
+    return settings(answer, platforms) | {
+        "resource_usage": _usage(answer["gpus"], answer["nodes"]),
+        "subpools": answer["subpools"],
+        **answer["gpus"],
+        "workflows": answer["workflows"],
+        "balances": answer["balances"],
+    }
+
+
+def settings(answer: Answer, platforms: Platforms) -> Shape:
+    """The settings of a pool, as `config show POOL` has them."""
+    state, flavors, parent = answer["state"], answer["flavors"], answer["parent"]
+    return {
+        "name": answer["name"],
+        "description": answer["description"],
+        "status": _STATUS["DELETING" if answer["closed_by"] is not None and state == "ACTIVE" else state],
+        "backend": answer["backend"],
+        "download_type": None,
+        "enable_maintenance": False,
+        "default_platform": answer["default_platform"],
+        "default_exec_timeout": _duration(answer["default_run_time_s"]),
+        "default_queue_timeout": "",
+        "max_exec_timeout": _duration(answer["max_run_time_s"]),
+        "max_queue_timeout": "",
+        "default_exit_actions": answer["default_exit_actions"],
+        "resources": {"gpu": _countable(answer)},
+        "topology_keys": answer["topology_keys"],
+        "platforms": {name: platforms[name] for name in flavors if name in platforms} if flavors else platforms,
+        "cohort": answer["cohort"],
+        "quotas": answer["quotas"],
+        "queueing": answer["queueing"],
+        "weight": answer["weight"],
+        "grace_s": answer["grace_s"],
+        "default_run_time_s": answer["default_run_time_s"],
+        "max_run_time_s": answer["max_run_time_s"],
+        "closed_by": answer["closed_by"],
+        "closed_reason": answer["closed_reason"],
+        "flavors": flavors,
+        "state": state,
+        "parent": parent,
+        "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],
+        "subpool_state": None if parent is None else state,
+    }
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds)
+
+
+def _countable(answer: Answer) -> Shape:
+    gpus = [resources[GPU] for resources in answer["quotas"].values() if GPU in resources]
+    guarantee = sum([quota["nominal"] for quota in gpus])
+    limits = [quota["borrowing_limit"] for quota in gpus if quota["borrowing_limit"] is not None]
+    maximum = guarantee + sum(limits) if gpus and len(limits) == len(gpus) else NO_LIMIT
+    return {"guarantee": guarantee, "maximum": maximum, "weight": answer["weight"]}
+
+
+def _platform(flavor: Answer) -> Shape:
+    allow = flavor["allow"]
+    return {
+        "description": "",
+        "host_network_allowed": "hostNetwork" in allow,
+        "privileged_allowed": "privileged" in allow,
+        "allowed_mounts": [],
+        "default_mounts": [],
+        "tolerations": flavor["taints"],
+        "labels": flavor["node_labels"],
+    }
+
+
+def _usage(gpus: Answer, nodes: Answer) -> dict[str, str]:
+    """The osmo client's six numbers, as text.
+
+    *total_usage*: a pool's own work of all priorities: its subpools have rows of their own, and the client adds all rows up.
+    """
+    return {
+        "quota_used": str(gpus["used"]),
+        "quota_free": str(gpus["available"]),
+        "quota_limit": str(gpus["unallocated"]),
+        "total_usage": str(gpus["used"] + gpus["low"]),
+        "total_capacity": str(nodes["gpus"]),
+        "total_free": str(nodes["free_gpus"]),
+    }
