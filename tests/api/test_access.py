@@ -10,7 +10,7 @@ from tests.api.client import TOKEN, URL, Api, api
 from tests.worlds.service import one_task
 
 WRONG = {
-    "message": "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+    "message": "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'",
     "error_code": "FORBIDDEN",
     "details": {},
 }

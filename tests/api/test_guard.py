@@ -24,7 +24,7 @@ def test_without_the_token_nothing_is_answered_and_nothing_stored(tmp_path: Path
         assert (answer.status_code, answer.json()) == (
             401,
             {
-                "message": "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+                "message": "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'",
                 "error_code": "FORBIDDEN",
                 "details": {},
             },
@@ -102,7 +102,7 @@ def test_a_large_body_is_refused_with_or_without_its_length(tmp_path: Path) -> N
             answer = it.http.post(SUBMIT, content=content, headers={**AUTHORIZED, "Content-Type": "application/json"})
             assert (answer.status_code, answer.json()) == (
                 413,
-                {"message": "the request has more than 2 MiB: send less", "error_code": "USAGE", "details": {}},
+                {"message": "the request is larger than 2 MiB. Send less", "error_code": "USAGE", "details": {}},
             )
 
 

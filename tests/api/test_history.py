@@ -154,7 +154,7 @@ def test_a_pool_before_its_creation_is_not_found(tmp_path: Path) -> None:
         (HISTORY, {"after": "7"}, 400, "'after'"),
         (HISTORY, {"cursor": "7"}, 422, "cursor '7' is none of this list"),
         (HISTORY, {"by": ""}, 422, "by: '' is not right"),
-        (HISTORY, {"by": "a\0b"}, 422, "is no user name"),
+        (HISTORY, {"by": "a\0b"}, 422, "invalid user name"),
         (HISTORY, {"by": "x" * 129}, 422, "is not right"),
         (
             PAST,
@@ -192,5 +192,5 @@ TIMES = (("/api/workflow", "submitted_after"), ("/api/workflow", "submitted_befo
 def test_times_that_no_database_can_store_are_refused(tmp_path: Path, any_store: str, at: str) -> None:
     with api(tmp_path, cluster=TEAM, database=any_store) as it:
         found = [it.error("GET", path, **{field: at}) for path, field in TIMES]
-    why = f"{at!r} is not right: name a time from the years 1970 to 9999"
+    why = f"{at!r} is not right: use a time from the years 1970 to 9999"
     assert [(status, body["message"]) for status, body in found] == [(422, f"{field}: {why}") for _, field in TIMES]

@@ -143,7 +143,7 @@ WRONG: list[tuple[dict[str, Any], int, str, str]] = [
         "level",
         "unknown level 'rack': these pools have no topology keys. Omit it",
     ),
-    ({"nodes": True, "level": "host"}, 422, "nodes", "nodes stand below the finest level: leave level out"),
+    ({"nodes": True, "level": "host"}, 422, "nodes", "nodes are listed only below the finest level. Omit level"),
     ({"holders": -1}, 422, "holders", "holders: '-1' is not right"),
 ]
 

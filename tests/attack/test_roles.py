@@ -123,7 +123,7 @@ def test_a_jwt_that_was_touched_is_none(target: Target) -> None:
     ]
     for number, token in enumerate(forged):
         answer = target.ask("GET", "/api/v1/users", headers=_bearer(target, token), source=f"127.5.0.{number + 1}")
-        assert refused(target, answer, 401)["message"].startswith("the token is missing or wrong"), token
+        assert refused(target, answer, 401)["message"].startswith("the token is missing or invalid"), token
     # One that claims to be an admin, and is signed, is the one that the token belongs to.
     promoted = jwt.encode(admin, key, algorithm="HS256")
     refused(target, target.ask("GET", "/api/v1/users", headers=_bearer(target, promoted)), 403)

@@ -140,7 +140,7 @@ def test_nothing_that_looks_like_a_token_is_one(target: Target, number: int) -> 
         answer, said = turned_away(target, method, path, headers, body, _somewhere(1000 + number))
         assert answer.headers["www-authenticate"] == "Bearer"
         assert said["message"] in (
-            "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+            "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'",
             NOT_BY_NAME if any(name == "x-osmo-user" for name, _ in tried[number]) else None,
         )
 

@@ -58,7 +58,7 @@ def test_a_login_is_kept_for_the_commands_that_follow_until_the_logout(home: Hom
     done = home.run("user", "list", "--server", home.url)
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith(
-        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (no token was sent"
+        "Error: the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN' (no token was sent"
     )
     done = home.run("logout")
     assert (done.code, done.err) == (2, "Error: You are not logged in to any server.\n")
@@ -79,7 +79,7 @@ def test_a_wrong_token_is_not_kept(home: Home) -> None:
     done = home.run("login", home.url, stdin="wrong\n")
     assert (done.code, done.out) == (4, "")
     assert done.err == (
-        "Error: the token is missing or wrong: send the header 'Authorization: Bearer TOKEN' (invalid token)\n"
+        "Error: the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN' (invalid token)\n"
     )
     assert not home.file.exists()
     done = home.run("login", home.url, stdin="\n")

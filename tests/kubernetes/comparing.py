@@ -214,7 +214,7 @@ def gpus_of(pod: Object) -> int:
 
 
 def check_log(here: Rig) -> None:
-    """When the server does not run any more: its log gives its state."""
+    """When the server is no longer running: its log gives its state."""
     store = SqlStore.look(f"sqlite:///{here.folder / 'data' / 'runrig.db'}")
     try:
         assert replayed(store).rows() == store.load()

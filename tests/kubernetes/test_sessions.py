@@ -159,7 +159,7 @@ def test_a_session_ends_with_its_task(here: Rig) -> None:
     with entered(here, id, "sleep", "60") as connection:
         here.post(f"/api/workflow/{id}/cancel")
         _, end = heard(connection)
-        assert "does not run any more" in str(end.get("detail")), end
+        assert "is no longer running" in str(end.get("detail")), end
     assert executed(here, id, "true").returncode == 1
 
 

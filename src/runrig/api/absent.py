@@ -2,13 +2,13 @@
 
 _CONFIGS = "/api/configs/"
 _ABSENT = {
-    "/api/app": "runrig has no apps: submit a workflow file, with `workflow submit FILE`",
-    "/api/bucket": "runrig has no buckets: tasks read and write storage of your own, with a DATA credential",
-    "/api/configs/backend_test": "runrig has no backend tests: `resource list` shows which nodes are ready",
-    "/api/configs/dataset": "runrig has no datasets: tasks read and write storage of your own, with a DATA credential",
-    "/api/configs/group_template": "runrig has no group templates: a workflow file describes each of its groups",
-    "/api/configs/pod_template": "runrig has no pod templates: pods follow from the workflow file and the flavors of the cluster file",
-    "/api/configs/resource_validation": "runrig has no resource validations: `workflow validate FILE` checks a file against pool and nodes",
+    "/api/app": "runrig has no apps. Submit a workflow file with `workflow submit FILE`",
+    "/api/bucket": "runrig has no buckets. Use your own storage in tasks, with a DATA credential",
+    "/api/configs/backend_test": "runrig has no backend tests. `resource list` shows which nodes are ready",
+    "/api/configs/dataset": "runrig has no datasets. Use your own storage in tasks, with a DATA credential",
+    "/api/configs/group_template": "runrig has no group templates. Describe each group in the workflow file",
+    "/api/configs/pod_template": "runrig has no pod templates. Pods are built from the workflow file and the flavors of the cluster file",
+    "/api/configs/resource_validation": "runrig has no resource validations. `workflow validate FILE` checks a file against pool and nodes",
 }
 _ONLY_POOLS = (
     "only pools can be changed while a server runs, and their history cannot be deleted. Other settings are in the file that the server "

@@ -71,7 +71,7 @@ def check_own_page(headers: Headers) -> None:
     asked_from = headers.get("sec-fetch-site", "none")
     if asked_from not in _OWN_PAGES:
         raise NotLoggedIn(
-            f"a page of another site sent this request (Sec-Fetch-Site: {asked_from:.20}): use a page of this server"
+            f"this request came from a page of another site (Sec-Fetch-Site: {asked_from:.20}). Use a page of this server"
         )
 
 

@@ -12,17 +12,17 @@ from runrig.wire import v1
 
 BEARER = "bearer"
 TAGS = {
-    "access": "Users, roles, tokens, and the trail of their changes",
-    "cohorts": "The inner nodes of the quota tree",
-    "configs": "Settings, what they were, and who changed them, as the reference client asks for them",
-    "events": "What happened, in order, and as it happens",
-    "nodes": "Nodes, and the domains that they lie in",
-    "pools": "Named shares of GPUs that people submit to",
-    "resources": "Nodes as the reference client reads them",
-    "server": "The server itself, its health, and whole cluster files",
-    "sessions": "Commands in tasks that run, their ports and their files",
-    "subpools": "Guaranteed slices of a pool, at the door of the reference client",
-    "workflows": "What people submit, and everything that can be asked of it",
+    "access": "Users, roles, tokens and their audit trail",
+    "cohorts": "Groups of pools that share quota",
+    "configs": "Settings and their history, for the osmo client",
+    "events": "Past and live events",
+    "nodes": "Nodes and their topology",
+    "pools": "Named shares of GPUs that users submit workflows to",
+    "resources": "Nodes, for the osmo client",
+    "server": "Server version, health and cluster files",
+    "sessions": "Commands, ports and files of running tasks",
+    "subpools": "Guaranteed slices of a pool, for the osmo client",
+    "workflows": "Workflows: submit, change and query",
 }
 _PARTS = "#/components/schemas/{model}"
 
@@ -41,9 +41,9 @@ def install(app: FastAPI) -> None:
 
 
 def _completed(found: dict[str, Any], routes: Iterable[APIRoute]) -> dict[str, Any]:
-    found["info"]["contact"] = {"name": "The people of runrig"}
+    found["info"]["contact"] = {"name": "runrig"}
     found["info"]["license"] = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
-    found["servers"] = [{"url": "/", "description": "The server that this document comes from"}]
+    found["servers"] = [{"url": "/", "description": "This server"}]
     parts = found.setdefault("components", {})
     problem = v1.ProblemDetails.model_json_schema(ref_template=_PARTS)
     parts.setdefault("schemas", {}).update({**problem.pop("$defs", {}), "ProblemDetails": problem})

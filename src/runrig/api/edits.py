@@ -64,7 +64,7 @@ def _queueing(text: str) -> Queueing | Keep:
         return Queueing(text)
     except ValueError:
         known = " or ".join(each.value for each in Queueing)
-        raise InvalidInput.one(f"queueing {text!r} is not known: write {known}", "queueing") from None
+        raise InvalidInput.one(f"unknown queueing {text!r}. Use {known}", "queueing") from None
 
 
 def cohort_edit(body: wire.CohortEditRequest) -> CohortEdit:

@@ -24,13 +24,13 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
         {"law": "P3", "pool": "vision", "resource": "default/gpu", "asked": 4, "limit": 2},
     ),
     401: (
-        "No token, or a wrong one",
-        "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'",
+        "Missing or invalid token",
+        "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'",
         NotAllowed.code,
         {},
     ),
     403: (
-        "No role for it; or another Host or Origin",
+        "Missing role, or wrong Host or Origin",
         "alice may not change the subpools of pool vision: that needs the role vision-admin; an admin gives it with "
         "`runrig role grant alice vision-admin`",
         NotAllowed.code,
@@ -38,20 +38,20 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     ),
     404: ("Not found", "unknown pool 'vison' (pools: batch, vision)", NotFound.code, {}),
     409: (
-        "The name or the state forbids it",
+        "Name already in use, or not allowed in the current state",
         "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
         Conflict.code,
         {},
     ),
     412: (
-        "It is no longer as If-Match says",
+        "The resource changed since the ETag in If-Match",
         "pool vision has changed since you read it: read it again, and send the ETag that comes with it",
         Conflict.code,
         {},
     ),
-    413: ("Too large", "the request has more than 2 MiB: send less", InvalidInput.code, {}),
+    413: ("Too large", "the request is larger than 2 MiB. Send less", InvalidInput.code, {}),
     422: (
-        "Unreadable: every problem at once",
+        "Invalid input, with all problems",
         "unknown field 'imge': did you mean 'image'?",
         InvalidInput.code,
         {
@@ -65,16 +65,16 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
             ]
         },
     ),
-    429: ("Too many failed logins", "too many failed logins: try again in 6 s", TooMany.code, {"retry_after_s": 6}),
+    429: ("Too many failed logins", "too many failed logins. Try again in 6 s", TooMany.code, {"retry_after_s": 6}),
     500: (
-        "The machine under the server failed",
+        "The server's machine failed",
         "the disk of the database is full, so nothing was stored. Free some space and try again",
         ServerFault.code,
         {},
     ),
     503: (
-        "Not now",
-        "revision 8 was to be stored, but the database is at 9: another server wrote to it; nothing was stored, try again",
+        "Temporarily unavailable",
+        "cannot store revision 8: the database is at 9, because another server wrote to it. Nothing was stored. Try again",
         Unavailable.code,
         {"revision": 8, "stored": 9},
     ),

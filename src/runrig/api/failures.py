@@ -43,7 +43,7 @@ def install(app: FastAPI) -> None:
         found, secret = error.errors(), request.url.path.lstrip("/").startswith(SECRET)
         problems = [_of_pydantic(each, secret=secret) for each in found[:MOST_PROBLEMS]]
         if len(found) > MOST_PROBLEMS:
-            problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems like these"))
+            problems.append(Problem(f"{len(found) - MOST_PROBLEMS} more problems"))
         return answer(
             request,
             422,
@@ -62,9 +62,7 @@ def install(app: FastAPI) -> None:
                 request, 404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {}
             )
         if error.status_code == 405:
-            return answer(
-                request, 405, f"{path} does not know {method}: /openapi.json lists what it does", InvalidInput.code, {}
-            )
+            return answer(request, 405, f"{path} does not support {method}. See /openapi.json", InvalidInput.code, {})
         if error.status_code == 400:  # the framework could not even begin to read it
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
             return answer(request, 422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})

@@ -46,7 +46,7 @@ USER_HEADER = "x-osmo-user"
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
 """How headers begin that proxies and browsers add, and the reference client does not."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
-TOO_LARGE = f"the request has more than {LARGEST_BODY // 1024 // 1024} MiB: send less"
+TOO_LARGE = f"the request is larger than {LARGEST_BODY // 1024 // 1024} MiB. Send less"
 
 _SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -126,7 +126,7 @@ class Guard:
                     guest.shows(identity.user)
             _check_path(path, scope.get("raw_path", b""))
             if scope["type"] == "websocket" and not path.startswith(SOCKETS):
-                raise NotFound(f"there is no WebSocket at {path!r:.200}: they begin with {' or '.join(SOCKETS)}")
+                raise NotFound(f"no WebSocket at {path!r:.200}. WebSockets are below {' or '.join(SOCKETS)}")
         except NotLoggedIn as error:
             if browsers.is_page(path) and browsers.wants_page(headers):
                 await _send_to_login(scope, send, path)
@@ -168,7 +168,7 @@ class Guard:
     def _check_place(self, headers: Headers) -> None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            raise NotAllowed(f"Host {', '.join(hosts)!r} is not this server: call it as {min(self._hosts)}")
+            raise NotAllowed(f"Host {', '.join(hosts)!r} is not a name of this server. Use {min(self._hosts)}")
         if any(origin.lower() not in self._origins for origin in origins):
             raise NotAllowed(f"pages of {', '.join(origins)!r} may not call this server")
 

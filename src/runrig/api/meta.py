@@ -16,14 +16,16 @@ _HEALTH: Responses = {
 }
 
 
-@router.get("/healthz", summary="The process answers", dependencies=[OPEN], responses={**_HEALTH, **documented(403)})
+@router.get(
+    "/healthz", summary="Check that the process responds", dependencies=[OPEN], responses={**_HEALTH, **documented(403)}
+)
 async def health() -> wire.HealthAnswer:
     return wire.HealthAnswer(status="ok")
 
 
 @router.get(
     "/readyz",
-    summary="The server works: its last round and its last commit went well",
+    summary="Check that the server works: its last scheduling round and commit succeeded",
     dependencies=[OPEN],
     responses={**_HEALTH, **documented(403, 503)},
 )
@@ -35,7 +37,7 @@ async def ready(service: Serving) -> wire.HealthAnswer:
 
 @router.get(
     "/api/version",
-    summary="Version of the server",
+    summary="Show the server's version",
     dependencies=[needs(Permission.CONNECT)],
     responses=answers(wire.VersionAnswer),
 )

@@ -8,7 +8,7 @@ from runrig.domain.access import Permission
 
 router = APIRouter(route_class=Route, tags=["server"])
 
-_EXAMPLE = """# HELP runrig_queue_gangs Gangs that wait, the nominated included.
+_EXAMPLE = """# HELP runrig_queue_gangs Gangs that are waiting, including nominated ones.
 # TYPE runrig_queue_gangs gauge
 runrig_queue_gangs{pool="vision",priority="NORMAL"} 3.0
 """
@@ -17,7 +17,7 @@ TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get(
     "/metrics",
-    summary="Figures for a monitor, in the text format of Prometheus",
+    summary="Metrics in Prometheus text format",
     dependencies=[needs(Permission.READ_EVERYTHING)],
     response_class=Response,
     responses=text_answers(_EXAMPLE),

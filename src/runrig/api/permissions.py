@@ -280,14 +280,14 @@ Seeing = Annotated[Visibility, Found(_visibility)]
 _DOING = {
     Permission.READ_POOL: "see pool {pool}",
     Permission.SUBMIT: "submit to pool {pool}",
-    Permission.READ_WORKFLOW: "see the work of pool {pool}",
+    Permission.READ_WORKFLOW: "see workflows of pool {pool}",
     Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
     Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
     Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
     Permission.CHANGE_POOL: "change the settings of pool {pool}",
     Permission.READ_CLUSTER: "see the nodes",
-    Permission.READ_EVERYTHING: "see what is about all pools together",
-    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and what these are promised",
+    Permission.READ_EVERYTHING: "see data about all pools",
+    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and their quotas",
     Permission.ACCESS: "manage users, roles and the tokens of others",
 }
 _WITH = {

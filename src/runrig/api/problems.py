@@ -22,13 +22,13 @@ TYPE = "urn:runrig:problem:"
 """The type of a problem is this and its code in small letters."""
 
 TITLES: Mapping[str, str] = {
-    InvalidInput.code: "The request breaks the rules",
-    NotFound.code: "Not there",
-    Conflict.code: "The name is taken, or the state forbids it",
+    InvalidInput.code: "Invalid request",
+    NotFound.code: "Not found",
+    Conflict.code: "Name already in use, or not allowed in the current state",
     Refused.code: "Refused by a rule",
     NotAllowed.code: "Not allowed",
-    Unavailable.code: "Not now",
-    ServerFault.code: "A fault of the server",
+    Unavailable.code: "Temporarily unavailable",
+    ServerFault.code: "Internal server error",
 }
 
 

@@ -52,7 +52,7 @@ class Over(NamedTuple):
 
 
 _ENDED = Over(_NORMAL, "it has ended")
-_GONE = Over(None, "the client has gone")
+_GONE = Over(None, "the client disconnected")
 
 
 async def connect(socket: WebSocket) -> None:
@@ -100,9 +100,7 @@ async def _ticket(service: Service, socket: WebSocket) -> Ticket:
         if time.monotonic() > end or not service.sessions.expects(identity, about):
             break
         await asyncio.sleep(0.05)  # its control connection is about to announce it
-    raise NotFound(
-        "there is no session with this key here: a key is good for one connection, within a minute, of the user who got it"
-    )
+    raise NotFound("unknown or expired session key. A key works once, for one minute, for the user who requested it")
 
 
 class Session:
@@ -180,11 +178,11 @@ class Session:
             changed.set()
             while True:
                 if await soon(changed, LOOK_S) and not await run_in_threadpool(sessions.runs, ticket):
-                    return Over(_NORMAL, f"{ticket.task.workflow}/{ticket.task.name} does not run any more")
+                    return Over(_NORMAL, f"{ticket.task.workflow}/{ticket.task.name} is no longer running")
                 if why := sessions.over(ticket):
                     return Over(_POLICY, why)
                 if not ticket.is_control and time.monotonic() - self._active_at > IDLE_S:
-                    return Over(_POLICY, f"nothing came or went for {IDLE_S:.0f} seconds")
+                    return Over(_POLICY, f"no data for {IDLE_S:.0f} seconds")
 
     # ------------------------------------------------------------ messages
 
@@ -211,7 +209,9 @@ class Session:
         elif kind == TERMINAL:
             await passage.resize(_size(data[1:], "rows", "columns"))
         else:
-            raise InvalidInput.one(f"a message begins with {kind}: write {STDIN} for stdin, {TERMINAL} for a size")
+            raise InvalidInput.one(
+                f"invalid message type {kind}. Use {STDIN} for stdin, {TERMINAL} for a terminal size"
+            )
 
     async def _write(self, passage: Passage, data: bytes) -> None:
         self._carried.to_task(len(data))
@@ -226,7 +226,7 @@ class Session:
             async with asyncio.timeout(FIRST_MESSAGE_S):
                 first = await self._received()
         except TimeoutError:
-            raise InvalidInput.one("the first message is the size of the terminal, and none came") from None
+            raise InvalidInput.one("the first message must be the terminal size, but none came") from None
         return replace(ticket, program=replace(ticket.program, terminal=_size(first, "Rows", "Cols")))
 
     async def _tell_end(self, end: tuple[int, str] | RunrigError) -> None:
@@ -264,5 +264,5 @@ def _size(text: bytes, rows: str, columns: str) -> Size:
         found = json.loads(text)
         sides = int(found[rows]), int(found[columns])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        raise InvalidInput.one(f'the size of a terminal is {{"{rows}": 24, "{columns}": 80}}') from None
+        raise InvalidInput.one(f'invalid terminal size. Use {{"{rows}": 24, "{columns}": 80}}') from None
     return Size(*(min(max(each, 1), _LONGEST_SIDE) for each in sides))

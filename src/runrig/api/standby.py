@@ -15,7 +15,7 @@ from runrig.wire import HealthAnswer
 
 RETRY_AFTER_S = 1
 ALIVE, READY = "/healthz", "/readyz"
-BROKEN = "its last round failed: its log says why"
+BROKEN = "its last scheduling round failed; see its log"
 
 _HEADERS = {
     "Cache-Control": "no-store",

@@ -14,7 +14,7 @@ def _storable(at: datetime) -> datetime:
     """*at* with its zone: UTC if it has none.  Raises what becomes status 422."""
     zoned = at if at.tzinfo else at.replace(tzinfo=UTC)
     if not _EARLIEST <= zoned <= _LATEST:
-        raise PydanticCustomError("time_out_of_range", "name a time from the years 1970 to 9999")
+        raise PydanticCustomError("time_out_of_range", "use a time from the years 1970 to 9999")
     return zoned
 
 

@@ -97,7 +97,7 @@ class NotLoggedIn(NotAllowed):
     """The message never says what is wrong with the token; only the server's log does."""
 
     def __init__(
-        self, message: str = "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'"
+        self, message: str = "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'"
     ) -> None:
         super().__init__(message)
 

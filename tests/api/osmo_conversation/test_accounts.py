@@ -139,8 +139,8 @@ def test_an_admin_has_the_tokens_of_others_in_hand(world: TwoTeams) -> None:
 @pytest.mark.parametrize(
     ("name", "params", "words"),
     [
-        ("a", {"expires_at": "tomorrow"}, "'tomorrow' is no day"),
-        ("a", {"expires_at": "2020-01-31"}, "2020-01-31 has begun already"),
+        ("a", {"expires_at": "tomorrow"}, "invalid day 'tomorrow'"),
+        ("a", {"expires_at": "2020-01-31"}, "2020-01-31 has already begun"),
         ("a", {"expires_at": "9999-12-31"}, "9999-12-31 is too late: a token ends on "),
         ("a", {"expires_at": LATER, "description": "a" * 201}, "invalid description"),
         ("a", {"expires_at": LATER, "description": "a\nb"}, "invalid description"),

@@ -149,11 +149,11 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
 @pytest.mark.parametrize(
     ("actor", "pool", "configs", "status", "says"),
     [
-        ("ada", "team", {"name": "squad"}, 422, "name: a pool keeps its name, which workflows"),
-        ("ada", "team", {"enable_maintenance": True}, 422, "there is no maintenance by hand"),
+        ("ada", "team", {"name": "squad"}, 422, "name: pools cannot be renamed"),
+        ("ada", "team", {"enable_maintenance": True}, 422, "maintenance mode is not supported"),
         ("ada", "team", {"platforms": {"x": {}}}, 422, "platforms are the flavors of the cluster file"),
-        ("ada", "team", {"max_queue_timeout": "1h"}, 422, "runrig keeps no such setting of a pool"),
-        ("ada", "team", {"nonsense": 1}, 422, "nonsense: runrig keeps no such setting of a pool"),
+        ("ada", "team", {"max_queue_timeout": "1h"}, 422, "runrig has no such setting"),
+        ("ada", "team", {"nonsense": 1}, 422, "nonsense: runrig has no such setting"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": -1}}}, 422, "is no whole number from 0 on"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": "8"}}}, 422, "is no whole number from 0 on"),
         ("ada", "team", {"resources": {"gpu": {"guarantee": 2**63}}}, 422, "more than 64 bits can hold"),
@@ -265,14 +265,14 @@ def test_what_is_fixed_is_refused_in_words(world: TwoTeams, method: str, path: s
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("configs/pod_template", "runrig has no pod templates: "),
-        ("configs/group_template", "runrig has no group templates: "),
-        ("configs/resource_validation", "runrig has no resource validations: "),
-        ("configs/backend_test", "runrig has no backend tests: "),
-        ("app/user/mine", "runrig has no apps: "),
-        ("app/user/mine/spec", "runrig has no apps: "),
-        ("app/user/mine/rename", "runrig has no apps: "),
-        ("bucket", "runrig has no buckets: "),
+        ("configs/pod_template", "runrig has no pod templates. "),
+        ("configs/group_template", "runrig has no group templates. "),
+        ("configs/resource_validation", "runrig has no resource validations. "),
+        ("configs/backend_test", "runrig has no backend tests. "),
+        ("app/user/mine", "runrig has no apps. "),
+        ("app/user/mine/spec", "runrig has no apps. "),
+        ("app/user/mine/rename", "runrig has no apps. "),
+        ("bucket", "runrig has no buckets. "),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "PATCH", "DELETE"])

@@ -95,7 +95,7 @@ def test_each_notification_is_set_alone(world: TwoTeams) -> None:
         ("nina", {"pool": "team"}, 404, "unknown pool 'team'"),
         ("vera", {"pool": "team"}, 403, "vera may not submit to pool team"),
         ("ada", {"pool": "teem"}, 404, "unknown pool 'teem'"),
-        ("tom", {}, 422, "nothing is set"),
+        ("tom", {}, 422, "no setting given"),
         ("tom", {"email_notification": "yes"}, 422, "email_notification"),
         ("tom", {"pool": 1}, 422, "pool"),
         ("tom", {"username": "ada"}, 422, "username"),

@@ -256,7 +256,7 @@ def test_a_refusal_says_who_may_not_do_what_and_which_role_would_do(tmp_path: Pa
             "details": {"permission": "change workflow", "roles": ["team-admin"], "pool": "team"},
         }
         assert it.send("tom", "GET", "/metrics").json() == {
-            "message": "tom may not see what is about all pools together: that needs the role viewer or admin; "
+            "message": "tom may not see data about all pools: that needs the role viewer or admin; "
             "an admin gives it with `runrig role grant tom viewer`",
             "error_code": "FORBIDDEN",
             "details": {"permission": "read everything", "roles": ["viewer", "admin"]},

@@ -27,7 +27,7 @@ def test_every_error_is_a_problem(tmp_path: Path) -> None:
         found = problem(http.get("/api/v1/pools/nope"), 404, "NOTFOUND")
         assert found == {
             "type": "urn:runrig:problem:notfound",
-            "title": "Not there",
+            "title": "Not found",
             "status": 404,
             "detail": "unknown pool 'nope' (pools: pool1, pool2)",
             "code": "NOTFOUND",

@@ -25,10 +25,13 @@ LONGEST_PAGE = 10_000
 _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
-_NO_TOKEN: Said = ("alice has no token 'lap': there are laptop", {})
+_NO_TOKEN: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
 _NO_USER: Said = ("user 'alise' not found. List users with `runrig user list`", {})
-_USER_TAKEN: Said = ("user alice exists already: `runrig role grant alice ROLE` gives more roles", {})
-_LAST_ADMIN: Said = ("root is the last admin: make another first, with `runrig role grant USER admin`", {})
+_USER_TAKEN: Said = ("user alice already exists. Grant more roles with `runrig role grant alice ROLE`", {})
+_LAST_ADMIN: Said = (
+    "root is the last administrator. Grant the role to someone else first: `runrig role grant USER admin`",
+    {},
+)
 
 
 def _documented(
@@ -59,14 +62,16 @@ def _json(models: Iterable[Answer]) -> Response:
 
 # ---------------------------------------------------------------- tokens
 
-Ends = Annotated[str, Query(alias="expires_at", description="A day, YYYY-MM-DD: the token ends as it begins, in UTC")]
+Ends = Annotated[
+    str, Query(alias="expires_at", description="Day as YYYY-MM-DD; the token expires when it begins, in UTC")
+]
 Description = Annotated[str, Query(description="What it is for")]
-Roles = Annotated[list[str], Query(description="Those of the user's roles that it gives; without them all")]
+Roles = Annotated[list[str], Query(description="Roles to grant. Default: all roles of the user")]
 
 
 @router.get(
     "/api/auth/access_token",
-    summary="Your tokens",
+    summary="List your tokens",
     dependencies=_OWN,
     responses=_listed(wire.AccessTokenAnswer),
 )
@@ -81,7 +86,7 @@ def _tokens(service: Service, user: str) -> Response:
 
 @router.post(
     "/api/auth/access_token/{name}",
-    summary="Create a token for yourself; it is shown only once",
+    summary="Create a token for yourself. It is shown only once",
     dependencies=_OWN,
     responses=_TOLD,
 )
@@ -113,9 +118,9 @@ def _seconds_until(text: str, now: float) -> float:
         day = date.fromisoformat(text)
         at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
-        raise InvalidInput.one(f"{text!r:.80} is no day: write YYYY-MM-DD, such as 2027-01-31", "expires_at") from None
+        raise InvalidInput.one(f"invalid day {text!r:.80}. Use YYYY-MM-DD, such as 2027-01-31", "expires_at") from None
     if at <= now:
-        raise InvalidInput.one(f"{text} has begun already: a token ends on a later day", "expires_at")
+        raise InvalidInput.one(f"{text} has already begun. Use a later day", "expires_at")
     if at - now > LONGEST_EXPIRY_S:
         last = datetime.fromtimestamp(now + LONGEST_EXPIRY_S, UTC).date()
         raise InvalidInput.one(f"{text} is too late: a token ends on {last} at the latest", "expires_at")
@@ -128,7 +133,7 @@ def _role(service: Service, text: str) -> Grant:
 
 @router.delete(
     "/api/auth/access_token/{name}",
-    summary="Revoke a token of yours",
+    summary="Revoke one of your tokens",
     dependencies=_OWN,
     responses=_nothing(404, said={404: _NO_TOKEN}),
 )
@@ -139,7 +144,7 @@ def delete_access_token(service: Serving, who: Who, name: str) -> Response:
 
 @router.get(
     "/api/auth/access_token/{name}/roles",
-    summary="What a token of yours gives",
+    summary="Show the roles of one of your tokens",
     dependencies=_OWN,
     responses=answers(wire.AccessTokenRolesAnswer, 404, said={404: _NO_TOKEN}),
 )
@@ -149,7 +154,7 @@ def get_access_token_roles(service: Serving, who: Who, name: str) -> wire.Access
 
 @router.get(
     "/api/auth/user/{user}/access_token",
-    summary="Tokens of a user",
+    summary="List a user's tokens",
     dependencies=_ACCESS,
     responses=_listed(wire.AccessTokenAnswer, 404, said={404: _NO_USER}),
 )
@@ -159,7 +164,7 @@ def list_access_tokens_of(service: Serving, user: str) -> Response:
 
 @router.post(
     "/api/auth/user/{user}/access_token/{name}",
-    summary="Create a token for a user; it is shown only once",
+    summary="Create a token for a user. It is shown only once",
     dependencies=_ACCESS,
     responses=_TOLD,
 )
@@ -177,7 +182,7 @@ def create_access_token_for(
 
 @router.delete(
     "/api/auth/user/{user}/access_token/{name}",
-    summary="Revoke a token of a user",
+    summary="Revoke a user's token",
     dependencies=_ACCESS,
     responses=_nothing(404, said={404: _NO_TOKEN}),
 )
@@ -193,13 +198,13 @@ def _account(service: Service, name: str) -> User:
     """Raises NotFound, also for one who was removed."""
     user = service.access.users.get(name)
     if user.removed:
-        raise NotFound(f"there is no user {name!r:.80}: it was deleted")
+        raise NotFound(f"user {name!r:.80} was deleted")
     return user
 
 
 @router.get(
     "/api/auth/user",
-    summary="Users, by name, without those who were deleted",
+    summary="List users by name, without deleted ones",
     dependencies=_ACCESS,
     responses=answers(wire.AccountsAnswer),
 )
@@ -207,8 +212,8 @@ def list_accounts(
     service: Serving,
     start_index: Annotated[int, Query(ge=1, le=2**31, description="Counts from 1")] = 1,
     count: Annotated[int, Query(ge=0, le=LONGEST_PAGE)] = 100,
-    id_prefix: Annotated[str | None, Query(description="Only those whose name begins so")] = None,
-    roles: Annotated[list[str], Query(description="Only those who have any of these")] = [],  # noqa: B006
+    id_prefix: Annotated[str | None, Query(description="Only users whose name starts with this")] = None,
+    roles: Annotated[list[str], Query(description="Only users with any of these roles")] = [],  # noqa: B006
 ) -> wire.AccountsAnswer:
     asked = {_role(service, each) for each in roles}
     found = [
@@ -227,7 +232,7 @@ def list_accounts(
 
 @router.post(
     "/api/auth/user",
-    summary="Make a user, or bring back one who was deleted",
+    summary="Create a user, or restore a deleted one",
     dependencies=_ACCESS,
     responses=answers(wire.AccountAnswer, 404, 409, said={409: _USER_TAKEN}),
 )
@@ -238,7 +243,7 @@ def create_account(service: Serving, who: Who, body: wire.AccountCreateRequest) 
 
 @router.get(
     "/api/auth/user/{user}",
-    summary="One user with the roles",
+    summary="Show a user and their roles",
     dependencies=_ACCESS,
     responses=answers(wire.AccountWithRolesAnswer, 404, said={404: _NO_USER}),
 )
@@ -248,7 +253,7 @@ def get_account(service: Serving, user: str) -> wire.AccountWithRolesAnswer:
 
 @router.delete(
     "/api/auth/user/{user}",
-    summary="Take tokens, roles and the way in from a user; the name stays in the logs, and the work goes on",
+    summary="Delete a user's tokens and roles. The name stays in the logs; running workflows continue",
     dependencies=_ACCESS,
     responses=_nothing(404, 409, said={404: _NO_USER, 409: _LAST_ADMIN}),
 )
@@ -272,7 +277,7 @@ def assign_role(service: Serving, who: Who, user: str, body: wire.RoleAssignRequ
 
 @router.delete(
     "/api/auth/user/{user}/roles/{role}",
-    summary="Take a role back",
+    summary="Revoke a role",
     dependencies=_ACCESS,
     responses=_nothing(404, 409, said={404: _NO_USER, 409: _LAST_ADMIN}),
 )

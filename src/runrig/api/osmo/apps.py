@@ -14,7 +14,7 @@ router = APIRouter(route_class=Route, tags=["workflows"])
 
 @router.get(
     "/api/app",
-    summary="The apps: none",
+    summary="List apps (always empty)",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.AppsAnswer),
 )

@@ -55,7 +55,7 @@ Revision = Annotated[int, Query(ge=1, le=LARGEST)]
 
 @router.get(
     "/api/configs/history",
-    summary="Changes of pools, by revision; nothing else has a history",
+    summary="List changes of pools by revision (other settings have no history)",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.ConfigHistoryAnswer),
 )
@@ -63,19 +63,19 @@ def config_history(
     service: Serving,
     visibility: Seeing,
     config_types: list[ConfigType] = Query(default=[]),  # noqa: B008
-    name: Annotated[str | None, Query(description="Only what changed this pool")] = None,
+    name: Annotated[str | None, Query(description="Only changes of this pool")] = None,
     revision: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
-    tags: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
+    tags: Annotated[list[str], Query(description="Only revisions with one of these tags")] = [],  # noqa: B006
     created_after: Annotated[At | None, Query(description="This time is still in it")] = None,
     created_before: Annotated[At | None, Query(description="This time is no longer in it")] = None,
-    at_timestamp: Annotated[At | None, Query(description="Only the one that held at this time")] = None,
-    omit_data: Annotated[bool, Query(description="Without the pools themselves")] = False,
+    at_timestamp: Annotated[At | None, Query(description="Only the revision in effect at this time")] = None,
+    omit_data: Annotated[bool, Query(description="Omit the pools themselves")] = False,
     order: Literal["ASC", "DESC"] = "ASC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> wire.ConfigHistoryAnswer:
     if not omit_data and limit > MOST_WITH_DATA:
-        raise InvalidInput.one(f"limit {limit} is too large with data: at most {MOST_WITH_DATA}, or omit_data", "limit")
+        raise InvalidInput.one(f"limit {limit} is too large. Use at most {MOST_WITH_DATA}, or set omit_data", "limit")
     if config_types and POOL not in config_types:
         return wire.ConfigHistoryAnswer(configs=[])
     query = RevisionsQuery(
@@ -116,7 +116,7 @@ def config_diff(
 
 @router.post(
     "/api/configs/history/rollback",
-    summary="Make pools what they were after a revision; others are deleted, and their work goes on to its end",
+    summary="Restore pools to their state after a revision. Other pools are deleted; their running workflows finish",
     description="The header `x-osmo-warning` has, in base64, which pools were deleted and which are still DELETING and did not come back.",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     response_model=wire.ConfigRollbackAnswer,
@@ -144,7 +144,7 @@ def _differs(done: RolledBack, revision: int) -> Iterator[str]:
 
 @router.post(
     "/api/configs/history/{config_type}/revision/{revision}/tags",
-    summary="Put tags on a revision, or take them off",
+    summary="Add or remove tags of a revision",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     responses=answers(wire.ConfigTagsAnswer, 404, 409),
 )
@@ -161,7 +161,7 @@ def tag_config(
 
 def _check_has_history(config_type: str) -> None:
     if config_type.upper() != POOL:
-        raise NotFound(f"{config_type:.40} has no history: only {POOL} changes while a server runs")
+        raise NotFound(f"{config_type:.40} has no history. Only {POOL} can change while a server runs")
 
 
 # ---------------------------------------------------------------- what is fixed
@@ -175,7 +175,7 @@ _LIST_OF_ROLES: dict[str, Any] = {
 
 @router.get(
     "/api/configs/role",
-    summary="Roles and what they allow",
+    summary="List roles and their permissions",
     dependencies=_READ,
     response_model=list[wire.RoleConfigAnswer],
     responses=answers(wire.RoleConfigAnswer) | {200: _LIST_OF_ROLES},
@@ -187,7 +187,7 @@ def role_configs(service: Serving) -> JSONResponse:
 
 @router.get(
     "/api/configs/backend",
-    summary="The backend of this server",
+    summary="Show this server's backend",
     dependencies=_READ,
     responses=answers(wire.BackendsAnswer),
 )
@@ -200,7 +200,7 @@ def backend_configs(service: Serving) -> wire.BackendsAnswer:
 
 @router.get(
     "/api/configs/workflow",
-    summary="What is fixed for all workflows, and how often drains are looked at",
+    summary="Show settings for all workflows and the drain check interval",
     dependencies=_READ,
     responses=answers(wire.WorkflowConfigAnswer),
 )
@@ -212,7 +212,7 @@ def workflow_config(service: Serving) -> wire.WorkflowConfigAnswer:
 
 @router.get(
     "/api/configs/service",
-    summary="Where the server is reached, and how often drains are looked at",
+    summary="Show the server's address and the drain check interval",
     dependencies=_READ,
     responses=answers(wire.ServiceConfigAnswer),
 )

@@ -21,7 +21,7 @@ _NONE: Said = ("unknown credential 'wandbb' of alice (credentials: wandb)", {})
 
 @router.get(
     "/api/credentials",
-    summary="Your credentials, without their values",
+    summary="List your credentials, without values",
     dependencies=_OWN,
     responses=answers(wire.CredentialsAnswer),
 )
@@ -31,7 +31,7 @@ def list_credentials(service: Serving, user: User) -> wire.CredentialsAnswer:
 
 @router.post(
     "/api/credentials/{name}",
-    summary="Set a credential, or replace it",
+    summary="Create or replace a credential",
     dependencies=_CHANGE,
     responses=answers(wire.CredentialsAnswer, 404, 409, 413),
 )

@@ -47,7 +47,7 @@ def _form(*fields: str) -> dict[str, Any]:
 
 @router.get(
     "/api/auth/login",
-    summary="Where else than by a token the client could log in",
+    summary="Show login methods other than tokens",
     description="Returns 404 if single sign-on is not configured. The client shows the message to users who chose another method.",
     dependencies=[OPEN],
     responses=answers(wire.LoginAnswer, 404),
@@ -68,7 +68,7 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
 
 @router.post(
     DEVICE,
-    summary="Begin a sign-in without a browser, as OAuth has it",
+    summary="Start a device sign-in (OAuth)",
     dependencies=[OPEN],
     response_model=wire.DeviceAnswer,
     responses=answers(wire.DeviceAnswer, 404),
@@ -96,8 +96,8 @@ def _begun(service: Service, address: str) -> Response:
 
 @router.post(
     TOKEN,
-    summary="A token of 15 minutes for what the client has from the provider, as OAuth has it",
-    description="400 with `error` and `error_description` if there is none, or not yet.",
+    summary="Exchange a code, device code or refresh token for a token of 15 minutes (OAuth)",
+    description="Returns 400 with `error` and `error_description` if there is no token, or not yet.",
     dependencies=[OPEN],
     response_model=wire.OAuthTokenAnswer,
     responses=answers(wire.OAuthTokenAnswer, 404),
@@ -127,7 +127,7 @@ def _given(service: Service, form: Mapping[str, str], base: str, address: str) -
         return _refused(error)
     if found is None:
         how = form.get("grant_type", "")
-        return _error("unsupported_grant_type", f"this method does not work here ({how!r:.80}): {BY_TOKEN}")
+        return _error("unsupported_grant_type", f"method {how!r:.80} is not available. Instead, {BY_TOKEN}")
     answer = wire.OAuthTokenAnswer(id_token=found.token, refresh_token=found.refresh_token, expires_in=SIGN_IN_S)
     return Response(answer.model_dump_json(), media_type="application/json")
 
@@ -161,7 +161,7 @@ def _error(code: str, text: str) -> Response:
 
 @router.post(
     "/api/auth/jwt/access_token",
-    summary="A JWT of five minutes for an access token, as the reference client wants one",
+    summary="Exchange an access token for a JWT of five minutes (for the osmo client)",
     dependencies=[OPEN],
     responses=answers(wire.ExchangeAnswer, 413),
 )

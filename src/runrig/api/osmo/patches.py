@@ -24,19 +24,21 @@ from runrig.spec.labels import read_tags
 
 LONGEST_DESCRIPTION = 1000
 PATH = "configs_dict"
-_RENAMED = "a pool keeps its name, which workflows, roles and the audit trail refer to: create another one instead"
+_RENAMED = (
+    "pools cannot be renamed, because workflows, roles and the audit trail refer to the name. Create another pool"
+)
 _FIXED = {
     "name": _RENAMED,
     "subpool_name": _RENAMED,
-    "enable_maintenance": "there is no maintenance by hand: `runrig pool delete` lets the work of a pool end and takes no more",
-    "platforms": "platforms are the flavors of the cluster file: `runrig apply` changes them",
-    "backend": "the backend of a server is fixed",
-    "closed_by": "`runrig pool close` and `runrig pool open` change it",
+    "enable_maintenance": "maintenance mode is not supported. `runrig pool delete` lets running workflows finish and accepts no new ones",
+    "platforms": "platforms are the flavors of the cluster file. Change them with `runrig apply`",
+    "backend": "the backend of a server cannot change",
+    "closed_by": "use `runrig pool close` and `runrig pool open`",
     "closed_reason": "`runrig pool close` says it",
-    "default_run_time_s": "it is changed as default_exec_timeout",
-    "max_run_time_s": "it is changed as max_exec_timeout",
+    "default_run_time_s": "use default_exec_timeout instead",
+    "max_run_time_s": "use max_exec_timeout instead",
 }
-_NOT_KEPT = "runrig keeps no such setting of a pool"
+_NOT_KEPT = "runrig has no such setting"
 _AS_IN_A_FILE = (
     "description",
     "topology_keys",
@@ -61,7 +63,7 @@ def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Sai
     """Raises InvalidInput."""
     text = ("" if body is None else body.description or "").strip()
     if len(text) > LONGEST_DESCRIPTION or not text.replace("\n", "").isprintable():
-        raise InvalidInput.one(f"a description has at most {LONGEST_DESCRIPTION} printable characters", "description")
+        raise InvalidInput.one(f"use at most {LONGEST_DESCRIPTION} printable characters", "description")
     return Said(text, read_tags(body.tags or () if body is not None else ()))
 
 
@@ -208,7 +210,7 @@ def _gpu_quota(pool: Pool, quota: Mapping[str, Any], gpu: Mapping[str, int]) -> 
     """The flavor whose GPUs *gpu* counts, with its quota.  Raises InvalidInput."""
     flavors = [flavor for flavor, each in quota.items() if GPU in each] or list(pool.flavors) or ["default"]
     if len(flavors) != 1:
-        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors)}, so one number is not clear: change quotas"
+        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors)}, so one number is ambiguous. Change quotas instead"
         raise InvalidInput.one(text, f"{PATH}.resources.gpu")
     limit = gpu["maximum"] - gpu["guarantee"]
     if gpu["maximum"] != NO_LIMIT and limit < 0:

@@ -19,7 +19,7 @@ _LIST = [needs(Permission.LIST_POOLS)]
 _READ = [needs(Permission.READ_POOL, named("name"))]
 _CHANGE = [needs(Permission.CHANGE_POOL, named("name"))]
 
-Pools = Annotated[list[str], Query(description="Only these; none: all")]
+Pools = Annotated[list[str], Query(description="Only these pools. Default: all")]
 
 
 @router.get(
@@ -35,7 +35,7 @@ def list_pools(service: Serving, visibility: Seeing, pools: Pools = [], all_pool
 
 @router.get(
     "/api/configs/pool",
-    summary="Settings of all pools, as their admins see them",
+    summary="Show the settings of all pools, as their administrators see them",
     dependencies=_LIST,
     response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer),
@@ -51,7 +51,7 @@ def _settings(service: Serving, names: list[str], visibility: Visibility) -> Sha
 
 @router.get(
     "/api/pool_quota",
-    summary="Quota and use of pools, by sets that share nodes",
+    summary="Show quota and usage of pools, by sets that share nodes",
     dependencies=_LIST,
     response_model=wire.PoolQuotaAnswer,
     responses=answers(wire.PoolQuotaAnswer, 404),
@@ -61,7 +61,7 @@ def pool_quota(
     visibility: Seeing,
     pools: Pools = [],  # noqa: B006
     all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
-    archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
+    archived: Annotated[bool, Query(description="Include ARCHIVED pools")] = False,
     subpools: Annotated[bool, Query(description="Those of `pools` too")] = False,
 ) -> Shape:
     views = service.queries.pools(names=pools, archived=archived, below=subpools, visibility=visibility)
@@ -70,7 +70,7 @@ def pool_quota(
 
 @router.patch(
     "/api/configs/pool/{name}",
-    summary="Change a pool",
+    summary="Update a pool",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),
@@ -81,7 +81,7 @@ def update_pool(service: Serving, user: User, asker: Asking, name: str, body: wi
 
 @router.put(
     "/api/configs/pool",
-    summary="Change several pools, all or nothing; those that are absent stay",
+    summary="Update several pools, all-or-nothing. Pools that are not listed stay unchanged",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     response_model=wire.PoolsAnswer,
     responses=answers(wire.PoolsAnswer, 404, 409),
@@ -93,7 +93,7 @@ def update_pools(service: Serving, user: User, asker: Asking, visibility: Seeing
 
 @router.delete(
     "/api/configs/pool/{name}",
-    summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
+    summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
     response_model=wire.PoolAnswer,
     responses=answers(wire.PoolAnswer, 404, 409),

@@ -20,12 +20,12 @@ NEVER = "9999-12-31T00:00:00"
 
 _CONNECT = [needs(Permission.CONNECT)]
 _NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
-_ENDS: Said = ("pool vision takes no work any more: choose one of batch", {"pool": "vision"})
+_ENDS: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 
 
 @router.get(
     "/api/profile/settings",
-    summary="Who you are, where you may submit, and what you set",
+    summary="Show your user, your pools and your settings",
     dependencies=_CONNECT,
     responses=answers(wire.ProfileAnswer),
 )
@@ -35,14 +35,14 @@ def profile(service: Serving, user: User, asker: Asking) -> wire.ProfileAnswer:
 
 @router.post(
     "/api/profile/settings",
-    summary="Set your default pool, or whether you want notifications",
+    summary="Set your default pool or your notifications",
     dependencies=[needs(Permission.CHANGE_OWN)],
     responses=answers(wire.ProfileAnswer, 404, 409, said={404: _NO_POOL, 409: _ENDS}),
 )
 def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileRequest) -> wire.ProfileAnswer:
     changes = body.model_dump(exclude_none=True)
     if not changes:
-        raise InvalidInput.one("nothing is set: send pool, email_notification or slack_notification", "pool")
+        raise InvalidInput.one("no setting given. Send pool, email_notification or slack_notification", "pool")
     if body.pool is not None:
         _check_pool(service, asker, body.pool)
     service.access.set_profile(user, changes)

@@ -23,7 +23,7 @@ router = APIRouter(route_class=Route, tags=["resources"])
 
 @router.get(
     "/api/resources",
-    summary="Nodes, what they have and who holds it",
+    summary="List nodes with their resources and usage",
     dependencies=[needs(Permission.READ_CLUSTER)],
     response_model=wire.ResourcesAnswer,
     responses=answers(wire.ResourcesAnswer, 404),
@@ -31,12 +31,10 @@ router = APIRouter(route_class=Route, tags=["resources"])
 def list_resources(
     service: Serving,
     visibility: Seeing,
-    pools: Annotated[
-        list[str], Query(description="Only nodes that these pools may use, and only these rows of them")
-    ] = [],  # noqa: B006
+    pools: Annotated[list[str], Query(description="Only nodes available to these pools, and only their rows")] = [],  # noqa: B006
     platforms: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
-    all_pools: Annotated[bool, Query(description="Nodes of all pools, whatever `pools` says")] = False,
-    limit: Annotated[int | None, Query(ge=1, le=LONGEST_PAGE, description="None: all, as a stream")] = None,
+    all_pools: Annotated[bool, Query(description="Nodes of all pools; overrides `pools`")] = False,
+    limit: Annotated[int | None, Query(ge=1, le=LONGEST_PAGE, description="Default: all, as a stream")] = None,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> StreamingResponse:
     views, more = service.queries.nodes(
@@ -80,7 +78,7 @@ def _resource(node: Node, texts: dict[tuple[Any, ...], tuple[bytes, bytes]]) -> 
 
 @router.get(
     "/api/resources/{name}",
-    summary="One node",
+    summary="Show a node",
     dependencies=[needs(Permission.READ_CLUSTER)],
     response_model=wire.ResourcesAnswer,
     responses=answers(wire.ResourcesAnswer, 404),

@@ -24,12 +24,12 @@ USUAL_SIZE = Size(24, 80)
 """Until the client has said how large its terminal is."""
 
 _EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
-EntryCommand = Annotated[str, Query(description="The command, in the syntax of a shell; no shell reads it")]
+EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
 
 
 @router.post(
     "/api/workflow/{id}/exec/task/{task}",
-    summary="A key for a command on a terminal in a task",
+    summary="Get a key for a command on a terminal in a task",
     dependencies=_EXEC,
     responses=answers(wire.RouterAnswer, 404, 409),
 )
@@ -43,7 +43,7 @@ def exec_task(
 
 @router.post(
     "/api/workflow/{id}/exec/group/{group}",
-    summary="A key for the same command in each task of a group",
+    summary="Get keys for the same command in each task of a group",
     dependencies=_EXEC,
     responses=answers(wire.RouterAnswer, 404, 409),
 )
@@ -66,7 +66,7 @@ def exec_group(
 
 @router.post(
     "/api/workflow/{id}/portforward/{task}",
-    summary="A key for connections to each of some ports of a task",
+    summary="Get keys for connections to ports of a task",
     dependencies=_EXEC,
     responses=answers(wire.RouterAnswer, 404, 409),
 )
@@ -99,7 +99,7 @@ def port_forward(
 
 @router.post(
     "/api/workflow/{id}/rsync/task/{task}",
-    summary="A key for connections to an rsync in a task",
+    summary="Get a key for connections to rsync in a task",
     description="The image of the task has to contain rsync and a shell.",
     dependencies=_EXEC,
     responses=answers(wire.RouterAnswer, 404, 409),
@@ -112,7 +112,7 @@ def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task
 
 @router.get(
     "/api/plugins/configs",
-    summary="Which paths of tasks rsync may read and write",
+    summary="Show which paths of tasks rsync can read and write",
     dependencies=[needs(Permission.CONNECT)],
     responses=answers(wire.PluginConfigsAnswer),
 )
@@ -135,5 +135,5 @@ def _program(text: str) -> Program:
     except ValueError as error:
         raise InvalidInput.one(f"the command cannot be read: {error}", "entry_command") from error
     if not words:
-        raise InvalidInput.one("the command is empty: name a program, such as /bin/bash", "entry_command")
+        raise InvalidInput.one("the command is empty. Use a program such as /bin/bash", "entry_command")
     return Program(words, USUAL_SIZE)

@@ -19,7 +19,7 @@ router = APIRouter(route_class=Route, tags=["subpools"])
 _READ = [needs(Permission.READ_POOL, named("parent"))]
 _CHANGE = [needs(Permission.CHANGE_SUBPOOLS, named("parent"))]
 
-DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
+DryRun = Annotated[bool, Query(description="Validate and preview only")]
 
 _OVER: Said = (
     "the subpools of team would have 101 GPUs (b 40, a 31, d 30), but team has only 100. Give d at most 29, reduce other "
@@ -53,7 +53,7 @@ _NO_SHARE: Said = (
 
 @router.get(
     "/api/configs/pool/{parent}/subpool",
-    summary="Subpools of a pool, by name",
+    summary="List the subpools of a pool by name",
     dependencies=_READ,
     response_model=wire.SubpoolsAnswer,
     responses=answers(wire.SubpoolsAnswer, 404, said={404: _NO_PARENT}),
@@ -70,7 +70,7 @@ def list_subpools(
 
 @router.get(
     "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="One subpool with its balances, in any state",
+    summary="Show a subpool with its balances, in any state",
     dependencies=_READ,
     response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, said={404: _UNKNOWN}),
@@ -81,7 +81,7 @@ def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str
 
 @router.post(
     "/api/configs/pool/{parent}/subpool",
-    summary="Create a subpool, or bring back one that is ARCHIVED",
+    summary="Create a subpool, or restore an ARCHIVED one",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _NO_PARENT, 409: _TAKEN, 422: _NO_SHARE}),
@@ -94,7 +94,7 @@ def create_subpool(
 
 @router.patch(
     "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Give a subpool another quota; what runs there goes on",
+    summary="Change a subpool's quota. Running workflows are not affected",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
@@ -107,7 +107,7 @@ def update_subpool(
 
 @router.put(
     "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Give a subpool another quota, like PATCH",
+    summary="Change a subpool's quota, like PATCH",
     dependencies=_CHANGE,
     response_model=wire.PoolAnswer,
     responses=answers(wire.SubpoolAnswer, 404, 409, said={400: _OVER, 404: _UNKNOWN, 409: _DRAINING, 422: _NO_SHARE}),
@@ -120,7 +120,7 @@ def put_subpool(
 
 @router.delete(
     "/api/configs/pool/{parent}/subpool/{subpool}",
-    summary="Delete a subpool: ARCHIVED at once, or DELETING until what runs there has ended",
+    summary="Delete a subpool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=_CHANGE,
     response_model=wire.SubpoolDeletedAnswer,
     responses=answers(wire.SubpoolDeletedAnswer, 404, 409, said={404: _UNKNOWN, 409: _DRAINING}),

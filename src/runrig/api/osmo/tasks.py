@@ -27,7 +27,7 @@ else:
 
 @router.get(
     "/api/workflow/{id}/task/{task}",
-    summary="The last attempt of a task, of its first pod if it has several",
+    summary="Show the last attempt of a task (of its first pod)",
     dependencies=[needs(Permission.READ_WORKFLOW, workflow("id"))],
     responses=answers(wire.TaskEntry, 404),
 )
@@ -39,7 +39,7 @@ def query_task(service: Serving, visibility: Seeing, base: Base, id: str, task: 
 
 @router.get(
     "/api/task",
-    summary="Tasks of all workflows, or what they ask for together",
+    summary="List tasks of all workflows, or the sum of their requests",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.TaskListAnswer),
 )
@@ -48,9 +48,9 @@ def list_tasks(
     user: User,
     visibility: Seeing,
     base: Base,
-    workflow_id: Annotated[str | None, Query(description="A part of the workflow's id")] = None,
+    workflow_id: Annotated[str | None, Query(description="Part of the workflow's ID")] = None,
     statuses: list[StatusName] = Query(default=[]),  # noqa: B008
-    users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
+    users: Annotated[list[str], Query(description="Submitted by these users. Default: by you")] = [],  # noqa: B006
     all_users: bool = False,
     pools: Annotated[list[str], Query()] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
@@ -61,7 +61,7 @@ def list_tasks(
     summary: Annotated[bool, Query(description="Sums by user, pool and priority instead")] = False,
     aggregate_by_workflow: Annotated[bool, Query(description="Sums of each workflow instead")] = False,
     order: Annotated[
-        Literal["ASC", "DESC"], Query(description="Of a page of tasks; the newest are in it either way")
+        Literal["ASC", "DESC"], Query(description="Order of the page; it has the newest tasks in either case")
     ] = "ASC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,

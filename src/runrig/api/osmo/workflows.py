@@ -61,7 +61,7 @@ def links(base: str) -> Links:
 
 @router.post(
     "/api/pool/{pool}/workflow",
-    summary="Submit a workflow, or check one",
+    summary="Submit or validate a workflow",
     dependencies=[_SUBMIT],
     response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409, 413),
@@ -74,12 +74,12 @@ async def submit(
     pool: str,
     key: IdempotencyKey,
     body: wire.SubmitRequest | None = None,
-    priority: Annotated[PriorityName | None, Query(description="Wins over the file's; else NORMAL")] = None,
+    priority: Annotated[PriorityName | None, Query(description="Overrides the file. Default: NORMAL")] = None,
     env_vars: Annotated[list[str], Query(description="NAME=VALUE for every task")] = [],  # noqa: B006
-    label: Annotated[list[str], Query(description="KEY=VALUE; wins over the file's")] = [],  # noqa: B006
-    dry_run: Annotated[bool, Query(description="Answers the rendered file; stores nothing")] = False,
-    validation_only: Annotated[bool, Query(description="Says whether it would be accepted; stores nothing")] = False,
-    workflow_id: Annotated[str | None, Query(description="Submits the file of this workflow again; no body")] = None,
+    label: Annotated[list[str], Query(description="KEY=VALUE; overrides the file")] = [],  # noqa: B006
+    dry_run: Annotated[bool, Query(description="Return the rendered file and store nothing")] = False,
+    validation_only: Annotated[bool, Query(description="Validate only and store nothing")] = False,
+    workflow_id: Annotated[str | None, Query(description="Submit the file of this workflow again (no body)")] = None,
 ) -> Shape:
     chosen = None if priority is None else Priority(priority)
     if workflow_id is not None:
@@ -88,7 +88,7 @@ async def submit(
         again = service.submissions.submitting_again(workflow_id, pool=pool, user=user, priority=chosen, uuid=key)
         return _submitted(await service.arrivals.do(again, key), base)
     if body is None:
-        raise InvalidInput.one('the body is missing: send {"file": TEXT}, or name a workflow with workflow_id', "file")
+        raise InvalidInput.one('the body is missing. Send {"file": TEXT}, or set workflow_id', "file")
     # `workflow validate` sends what was rendered from a template without the template, and the settings once more.
     is_rendered = validation_only and not dry_run and not is_template(body.file)
     submission = Submission(
@@ -113,7 +113,7 @@ async def submit(
 
 @router.post(
     "/api/pool/{pool}/workflow/{id}/restart",
-    summary="Submit a workflow that failed once more",
+    summary="Restart a failed workflow",
     dependencies=[_SUBMIT, _CHANGE],
     response_model=wire.SubmitAnswer,
     responses=answers(wire.SubmitAnswer, 404, 409),
@@ -133,7 +133,7 @@ async def cancel(
     service: Serving,
     user: User,
     id: str,
-    message: Annotated[str, Query(description="Why, for its owner", max_length=1000)] = "",
+    message: Annotated[str, Query(description="Reason, shown to the owner", max_length=1000)] = "",
     force: bool = False,  # noqa: ARG001 - of the reference client; here a cancel always arrives
 ) -> wire.CancelAnswer:
     return wire.CancelAnswer(
@@ -143,18 +143,18 @@ async def cancel(
 
 @router.post(
     "/api/workflow/{id}/tag",
-    summary="Put tags on a workflow, or take them off, also after it has ended",
+    summary="Add or remove tags of a workflow, also after it has finished",
     dependencies=[_CHANGE],
     responses=answers(wire.TagsAnswer, 404, 409),
 )
 def tag(
     service: Serving,
     id: str,
-    add: Annotated[list[str], Query(description="At most 16 are kept")] = [],  # noqa: B006
+    add: Annotated[list[str], Query(description="At most 16 tags")] = [],  # noqa: B006
     remove: Annotated[list[str], Query()] = [],  # noqa: B006
 ) -> wire.TagsAnswer:
     if not (add or remove):
-        raise InvalidInput.one("no tag is named: send add or remove", "add")
+        raise InvalidInput.one("no tags given. Send add or remove", "add")
     return wire.TagsAnswer(tags=list(service.submissions.tag(id, add=add, remove=remove)))
 
 
@@ -167,7 +167,7 @@ def _submitted(found: WorkflowSubmitted, base: str) -> Shape:
 
 @router.get(
     "/api/workflow",
-    summary="Workflows, newest first",
+    summary="List workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
     response_model=wire.ListAnswer,
     responses=answers(wire.ListAnswer),
@@ -177,21 +177,21 @@ def list_workflows(
     user: User,
     visibility: Seeing,
     base: Base,
-    users: Annotated[list[str], Query(description="Submitted by these; else by the one who asks")] = [],  # noqa: B006
+    users: Annotated[list[str], Query(description="Submitted by these users. Default: by you")] = [],  # noqa: B006
     all_users: bool = False,
     statuses: list[StatusName] = Query(default=[]),  # noqa: B008
     pools: Annotated[list[str], Query()] = [],  # noqa: B006
     all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
     priority: list[PriorityName] = Query(default=[]),  # noqa: B008
-    name: Annotated[str | None, Query(description="A part of the id")] = None,
+    name: Annotated[str | None, Query(description="Part of the ID")] = None,
     label: Annotated[list[str], Query(description="KEY=VALUE, with `*` and `(a|b)` in the value")] = [],  # noqa: B006
     no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
     tags: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
-    app: Annotated[str | None, Query(description="Of this app: there are no apps, so none")] = None,
+    app: Annotated[str | None, Query(description="Of this app (there are no apps, so the list is empty)")] = None,
     submitted_after: At | None = None,
     submitted_before: At | None = None,
     order: Annotated[
-        Literal["ASC", "DESC"], Query(description="Of the page; the newest are in it either way")
+        Literal["ASC", "DESC"], Query(description="Order of the page; it has the newest workflows in either case")
     ] = "DESC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0)] = 0,
@@ -219,7 +219,7 @@ def list_workflows(
 
 @router.get(
     "/api/tag",
-    summary="The tags of the workflows that you see",
+    summary="List the tags of workflows that you can see",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.TagsAnswer),
 )
@@ -229,7 +229,7 @@ def list_tags(service: Serving, visibility: Seeing) -> wire.TagsAnswer:
 
 @router.get(
     "/api/workflow/{id}",
-    summary="One workflow with its groups and tasks",
+    summary="Show a workflow with its groups and tasks",
     dependencies=_READ,
     response_model=wire.WorkflowAnswer,
     responses=answers(wire.WorkflowAnswer, 404),
@@ -240,7 +240,7 @@ def query(
     base: Base,
     id: str,
     verbose: Annotated[bool, Query(description="All attempts of each task, not only the latest")] = False,
-    skip_groups: Annotated[bool, Query(description="Leaves the groups and their tasks out")] = False,
+    skip_groups: Annotated[bool, Query(description="Omit groups and tasks")] = False,
 ) -> Shape:
     found = to_plain(service.workflow_queries.workflow(id, visibility))
     if skip_groups:
@@ -253,7 +253,7 @@ def query(
 
 @router.get(
     "/api/workflow/{id}/events",
-    summary="What happened to it, a line each",
+    summary="Print the workflow's events, one per line",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers(
@@ -279,7 +279,7 @@ def _lines(found: Iterable[Event | ClusterEvent]) -> str:
 
 @router.get(
     "/api/workflow/{id}/spec",
-    summary="Its file, as rendered or as sent",
+    summary="Show the workflow file, rendered or as submitted",
     description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
     dependencies=_READ,
     response_class=PlainTextResponse,
@@ -301,18 +301,16 @@ def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -
 
 TaskName = Annotated[
     str | None,
-    Query(
-        description="Of a pod; none: all, each line with its pod in front unless the workflow is one task without count"
-    ),
+    Query(description="Pod. Default: all pods, with the pod's name before each line unless there is only one"),
 ]
-RetryId = Annotated[int | None, Query(ge=0, description="An attempt; none: the latest")]
+RetryId = Annotated[int | None, Query(ge=0, description="Attempt. Default: the latest")]
 LastLines = Annotated[int | None, Query(ge=0, description="Of each task")]
-Follow = Annotated[bool, Query(description="Goes on until the tasks have ended, or the right to read them")]
+Follow = Annotated[bool, Query(description="Follow the output until the tasks end or permission to read them is lost")]
 
 
 @router.get(
     "/api/workflow/{id}/logs",
-    summary="What its tasks wrote to stdout and stderr, in the order of time",
+    summary="Print stdout and stderr of its tasks, in order of time",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
@@ -332,7 +330,7 @@ def log(
 
 @router.get(
     "/api/workflow/{id}/error_logs",
-    summary="What its tasks wrote to stderr",
+    summary="Print stderr of its tasks",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers("warning: no GPU found\n", 404),

@@ -24,7 +24,7 @@ _ACCESS = [needs(Permission.ACCESS)]
 # ---------------------------------------------------------------- users
 
 
-@router.get("/api/v1/users", summary="Users, by name", dependencies=_ACCESS, responses=shows(UserPage))
+@router.get("/api/v1/users", summary="List users by name", dependencies=_ACCESS, responses=shows(UserPage))
 def list_users(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> UserPage:
     after = place_of(cursor, str)
     found = sorted(service.access.users.all(), key=_by_name)
@@ -38,7 +38,7 @@ def _by_name(user: access.User) -> tuple[str]:
 
 @router.post(
     "/api/v1/users",
-    summary="Make a user",
+    summary="Create a user",
     description="With an Idempotency-Key a user who is there just as asked for is answered as if made now.",
     dependencies=_ACCESS,
     status_code=201,
@@ -53,7 +53,7 @@ def create_user(service: Serving, who: Who, key: IdempotencyKey, body: UserCreat
 
 @router.get(
     "/api/v1/users/{name}",
-    summary="One user with the roles",
+    summary="Show a user and their roles",
     dependencies=_ACCESS,
     responses=shows(User, 404, tag=True),
 )
@@ -63,7 +63,7 @@ def get_user(service: Serving, name: str) -> User:
 
 @router.patch(
     "/api/v1/users/{name}",
-    summary="Disable a user, or enable one again",
+    summary="Disable or enable a user",
     dependencies=_ACCESS,
     responses=shows(User, 404, 409, 412, 413, tag=True),
 )
@@ -75,10 +75,12 @@ def update_user(service: Serving, who: Who, expected: IfMatch, name: str, body: 
 # ---------------------------------------------------------------- roles
 
 
-@router.get("/api/v1/roles", summary="Who has which role", dependencies=_ACCESS, responses=shows(RolePage, 404))
+@router.get(
+    "/api/v1/roles", summary="List roles and who has them", dependencies=_ACCESS, responses=shows(RolePage, 404)
+)
 def list_roles(
     service: Serving,
-    user: Annotated[str | None, Query(description="Only those of this one")] = None,
+    user: Annotated[str | None, Query(description="Only roles of this user")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> RolePage:
@@ -96,7 +98,7 @@ def _place(row: GrantRow) -> tuple[str, str]:
 
 @router.post(
     "/api/v1/roles",
-    summary="Grant a role; one that the user has already stays as it is",
+    summary="Grant a role. A role that the user already has stays unchanged",
     dependencies=_ACCESS,
     status_code=201,
     response_model=Role,
@@ -120,7 +122,7 @@ def _role(service: Service, user: str, role: str) -> GrantRow:
 
 @router.get(
     "/api/v1/roles/{user}/{role}",
-    summary="A role of a user: since when, and by whom",
+    summary="Show when and by whom a role was granted",
     dependencies=_ACCESS,
     responses=shows(Role, 404, tag=True),
 )
@@ -130,7 +132,7 @@ def get_role(service: Serving, user: str, role: str) -> Role:
 
 @router.delete(
     "/api/v1/roles/{user}/{role}",
-    summary="Take a role back",
+    summary="Revoke a role",
     dependencies=_ACCESS,
     status_code=204,
     responses=empties(404, 409, 412),
@@ -142,13 +144,13 @@ def revoke_role(service: Serving, who: Who, expected: IfMatch, user: str, role: 
 
 @router.get(
     "/api/v1/access-events",
-    summary="The audit trail of users, roles and tokens, newest first",
+    summary="List the audit trail of users, roles and tokens, newest first",
     dependencies=_ACCESS,
     responses=shows(AccessEventPage, 404),
 )
 def list_access_events(
     service: Serving,
-    user: Annotated[str | None, Query(description="Only what is about this one")] = None,
+    user: Annotated[str | None, Query(description="Only entries about this user")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> AccessEventPage:

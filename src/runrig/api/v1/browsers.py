@@ -14,7 +14,7 @@ router = APIRouter(route_class=Route, tags=["access"])
 
 @router.post(
     "/api/v1/browser-codes",
-    summary="A code with which a browser signs in as you, once, within a minute",
+    summary="Create a one-time code that signs a browser in as you. It expires after one minute",
     dependencies=[needs(Permission.OWN_TOKENS)],
     responses=shows(BrowserCode),
 )

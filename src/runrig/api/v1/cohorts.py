@@ -23,7 +23,9 @@ def _place(cohort: Cohort) -> tuple[str]:
     return (cohort.name,)
 
 
-@router.get("/api/v1/cohorts", summary="Cohorts with their balances", dependencies=_READ, responses=shows(CohortPage))
+@router.get(
+    "/api/v1/cohorts", summary="List cohorts with their balances", dependencies=_READ, responses=shows(CohortPage)
+)
 def list_cohorts(service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE, cursor: Cursor = None) -> CohortPage:
     after = place_of(cursor, str)
     page, following = cut(service.queries.cohorts(visibility), _place, limit, after)
@@ -32,7 +34,7 @@ def list_cohorts(service: Serving, visibility: Seeing, limit: Limit = USUAL_PAGE
 
 @router.get(
     "/api/v1/quota-tree",
-    summary="The whole quota tree at one moment: cohorts, pools, and the root above them",
+    summary="Show the whole quota tree: the root, cohorts and pools",
     dependencies=_READ,
     responses=shows(QuotaTree),
 )
@@ -42,7 +44,7 @@ def get_quota_tree(service: Serving, visibility: Seeing) -> QuotaTree:
 
 @router.get(
     "/api/v1/cohorts/{name}",
-    summary="One cohort with its balances",
+    summary="Show a cohort with its balances",
     dependencies=_READ,
     response_model=Cohort,
     responses=shows(Cohort, 404, tag=True),
@@ -72,7 +74,7 @@ def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.Co
 
 @router.patch(
     "/api/v1/cohorts/{name}",
-    summary="Change a cohort",
+    summary="Update a cohort",
     dependencies=_CHANGE,
     response_model=Cohort,
     responses=shows(Cohort, 404, 409, 412, 413, tag=True),

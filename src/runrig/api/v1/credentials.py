@@ -27,7 +27,7 @@ Name = Annotated[str, Path(description="Letters, digits, '-' and '_'")]
 
 @router.get(
     "/api/v1/credentials",
-    summary="Your credentials, without their values",
+    summary="List your credentials, without values",
     dependencies=_OWN,
     responses=shows(CredentialPage),
 )
@@ -43,7 +43,7 @@ def _by_name(credential: credentials.Credential) -> tuple[str]:
 
 @router.get(
     "/api/v1/credentials/{name}",
-    summary="A credential of yours, without its values",
+    summary="Show one of your credentials, without values",
     dependencies=_OWN,
     responses=shows(Credential, 404, tag=True, said={404: _NONE}),
 )
@@ -53,8 +53,8 @@ def get_credential(service: Serving, user: User, name: Name) -> Credential:
 
 @router.put(
     "/api/v1/credentials/{name}",
-    summary="Set a credential, or replace it whole",
-    description="201 for a new one, 200 for one that was there.",
+    summary="Create or replace a credential",
+    description="Returns 201 for a new credential, 200 for a replaced one.",
     dependencies=_CHANGE,
     status_code=201,
     response_model=Credential,
@@ -81,7 +81,7 @@ def delete_credential(service: Serving, user: User, expected: IfMatch, name: Nam
 
 @router.post(
     "/api/v1/credentials:reseal",
-    summary="Seal all credentials with the newest key of the key file",
+    summary="Encrypt all credentials with the newest key of the key file",
     dependencies=[needs(Permission.ACCESS)],
     responses=shows(Resealed),
 )

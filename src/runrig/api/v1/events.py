@@ -33,12 +33,12 @@ LONGEST_GAP = 20_000
 HEARTBEAT_S = 15.0
 LARGEST = 2**62
 
-After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only what comes after this revision")]
+After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only events after this revision")]
 
 
 @router.get(
     "/api/v1/events",
-    summary="What happened in the cluster, in order, as far as you see it",
+    summary="List past events of the cluster that you can see, in order",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=shows(v1.ClusterEventPage, 404),
 )
@@ -48,8 +48,8 @@ def list_events(
     after: After = None,
     since: Annotated[At | None, Query(description="This time is still in it")] = None,
     until: Annotated[At | None, Query(description="This time is still in it")] = None,
-    pool: Annotated[str | None, Query(description="Only of this pool, its subpools and their work")] = None,
-    kind: Annotated[list[Kind] | None, Query(description="Only of this kind; may be repeated")] = None,
+    pool: Annotated[str | None, Query(description="Only events of this pool, its subpools and their workflows")] = None,
+    kind: Annotated[list[Kind] | None, Query(description="Only events of this kind (repeatable)")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> v1.ClusterEventPage:
@@ -78,7 +78,7 @@ def _resumed(request: Request) -> int | None:
         return None
     if not (sent.isascii() and sent.isdecimal() and len(sent) < 19):
         raise InvalidInput.one(
-            f"Last-Event-ID {sent!r:.80} is no revision: send the last id that came", "Last-Event-ID"
+            f"invalid Last-Event-ID {sent!r:.80}. Send the last id that you received", "Last-Event-ID"
         )
     return int(sent)
 
@@ -97,7 +97,7 @@ LastEvent = Annotated[
             "name": "Last-Event-ID",
             "in": "header",
             "required": False,
-            "description": "The id of the last event that came; it wins over `after`",
+            "description": "Id of the last event received. Overrides `after`",
             "schema": {"type": "string"},
         },
     ),
@@ -106,7 +106,7 @@ LastEvent = Annotated[
 
 @router.get(
     "/api/v1/events/stream",
-    summary="What happens in the cluster, as it happens",
+    summary="Stream cluster events",
     description="Server-sent events: `commit` has the list of events (`ClusterEvent`) of one or more revisions, and the last revision as "
     "id; `reset` says that too much was missed, or that the log is another one: read everything anew, then go on.  It begins "
     "after `after`, else with what happens from now on.  It ends with the token, and when other pools are seen than "

@@ -31,7 +31,7 @@ def creates(
 ) -> Responses:
     """The same for one that answers 201 and says where it lies.  *tries*: 200 where nothing was to be done."""
     headers = {"Location": _LOCATION_HEADER} | ({"ETag": _TAG_HEADER} if tag else {})
-    tried = shows(model, said=said, tag=tag)[200] | {"model": model, "description": "As it would be"}
+    tried = shows(model, said=said, tag=tag)[200] | {"model": model, "description": "Preview"}
     return ({200: tried} if tries else {}) | _responses(201, "Created", model, errors, said, headers)
 
 
@@ -88,7 +88,7 @@ def _expected(request: Request) -> Expected:
     found = [_TAG.fullmatch(part) for part in parts]
     if None in found:
         raise InvalidInput.one(
-            f'If-Match {", ".join(sent)!r:.80} is no list of tags: send one as ETag had it, "…"', "If-Match"
+            f'If-Match {", ".join(sent)!r:.80} is not a list of ETags. Send one exactly as received: "…"', "If-Match"
         )
     return frozenset(each["tag"] for each in found if each is not None and not each["weak"])
 

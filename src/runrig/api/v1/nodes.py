@@ -18,7 +18,7 @@ from runrig.wire import v1
 router = APIRouter(route_class=Route, tags=["nodes"])
 
 
-_BOTH = "nodes stand below the finest level: leave level out"
+_BOTH = "nodes are listed only below the finest level. Omit level"
 _NO_SIZE = "invalid size '8by8'. Use a number of 1-GPU pods (64) or PODSxGPUS (8x8), each from 1 to 999999999"
 _SAID = {
     422: (
@@ -32,14 +32,14 @@ _READ = [needs(Permission.READ_CLUSTER)]
 
 @router.get(
     "/api/v1/nodes",
-    summary="Nodes by name, what they have and who holds it",
+    summary="List nodes by name, with their resources and usage",
     dependencies=_READ,
     responses=shows(NodePage, 404),
 )
 def list_nodes(
     service: Serving,
     visibility: Seeing,
-    pool: Annotated[list[str], Query(description="Only nodes that these pools may use")] = [],  # noqa: B006
+    pool: Annotated[list[str], Query(description="Only nodes available to these pools")] = [],  # noqa: B006
     flavor: Annotated[list[str], Query(description="Only nodes of these flavors")] = [],  # noqa: B006
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
@@ -67,7 +67,7 @@ _MARKED = shows(NodesMarked, 404, 413)
 
 @router.post(
     "/api/v1/nodes:cordon",
-    summary="Close nodes: they take no new pods, and keep those that they have",
+    summary="Cordon nodes: no new pods; running pods stay",
     description="The mark is runrig's own: it needs no right on the cluster, and lasts until it is taken off or the node is gone.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="cordon")],
     responses=_MARKED,
@@ -78,7 +78,7 @@ def cordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMarke
 
 @router.post(
     "/api/v1/nodes:uncordon",
-    summary="Open nodes that were cordoned here",
+    summary="Uncordon nodes that were cordoned through runrig",
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="uncordon")],
     responses=_MARKED,
 )
@@ -88,8 +88,8 @@ def uncordon_nodes(service: Serving, user: User, body: v1.NodeNames) -> NodesMar
 
 @router.post(
     "/api/v1/nodes:drain",
-    summary="Cordon nodes and stop the LOW work there, which is queued again",
-    description="`POST /api/v1/plan` with *drain* says first what that would do.",
+    summary="Cordon nodes, and stop and requeue their LOW workflows",
+    description="`POST /api/v1/plan` with *drain* previews the effect.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="drain")],
     responses=shows(NodesDrained, 404, 413),
 )
@@ -99,7 +99,7 @@ def drain_nodes(service: Serving, user: User, body: v1.NodesDrain) -> NodesDrain
 
 @router.get(
     "/api/v1/flavors",
-    summary="Kinds of nodes, in the order of the cluster file",
+    summary="List flavors in the order of the cluster file",
     dependencies=_READ,
     responses=shows(FlavorPage),
 )
@@ -111,7 +111,7 @@ def list_flavors(service: Serving, limit: Limit = USUAL_PAGE, cursor: Cursor = N
 
 @router.get(
     "/api/v1/topology",
-    summary="Zones, spines, racks: what is free there, who holds the rest, how many gangs of a size fit",
+    summary="Show free capacity, usage and how many gangs of a size fit, by zone, spine and rack",
     dependencies=_READ,
     responses=shows(TopologyAnswer, 404, said=_SAID),
 )
@@ -119,16 +119,19 @@ def get_topology(
     service: Serving,
     visibility: Seeing,
     pool: Annotated[
-        str | None, Query(description="The nodes and keys of this pool; else one map per list of keys")
+        str | None,
+        Query(description="Use the nodes and topology keys of this pool. Default: one map per list of topology keys"),
     ] = None,
     size: Annotated[
-        str | None, Query(description="Of a gang: 64 is that many pods of one GPU, 8x8 is 8 pods of 8 GPUs each")
+        str | None, Query(description="Size of a gang: 64 means 64 pods of 1 GPU, 8x8 means 8 pods of 8 GPUs")
     ] = None,
-    level: Annotated[str | None, Query(description="The finest level to show, by its topology key")] = None,
+    level: Annotated[str | None, Query(description="Finest level to show, as a topology key")] = None,
     nodes: Annotated[
-        bool, Query(description="Nodes below the finest level; without keys they are always there")
+        bool, Query(description="Also list nodes below the finest level (always listed if there are no topology keys)")
     ] = False,
-    holders: Annotated[int, Query(ge=0, le=1000, description="How many gangs are named per domain")] = MOST_HOLDERS,
+    holders: Annotated[
+        int, Query(ge=0, le=1000, description="Maximum number of gangs to name per domain")
+    ] = MOST_HOLDERS,
 ) -> TopologyAnswer:
     if nodes and level is not None:
         raise InvalidInput.one(_BOTH, "nodes")

@@ -30,7 +30,7 @@ router = APIRouter(route_class=Route, tags=["server"])
 
 @router.post(
     "/api/v1/plan",
-    summary="What an edit, a loss of nodes or a submission would do; nothing is stored",
+    summary="Preview the effect of an edit, a loss of nodes or a submission. Nothing is stored",
     description="Whoever may make an edit may plan it: a cluster file and the loss of nodes need `change cluster`, a quota what "
     "changing the pool needs, a submission `submit`.",
     dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
@@ -61,7 +61,7 @@ async def planned(
         return await run_in_threadpool(answer)
     except GivenUp:
         if not leaving.left:
-            raise Unavailable("the plan took too long: ask for less at once") from None
+            raise Unavailable("the plan took too long. Ask for a smaller change") from None
         return None
     finally:
         watching.cancel()

@@ -27,7 +27,7 @@ router = APIRouter(route_class=Route, tags=["pools"])
 
 _READ = [needs(Permission.READ_POOL, named("name"))]
 
-DryRun = Annotated[bool, Query(description="Only say what would be, or what is wrong")]
+DryRun = Annotated[bool, Query(description="Validate and preview only")]
 
 _OVER: Said = (
     "the subpools of team would have 101 GPUs (b 40, a 31, d 30), but team has only 100. Give d at most 29, reduce other "
@@ -43,15 +43,15 @@ _DRAINING: Said = (
 
 @router.get(
     "/api/v1/pools",
-    summary="Pools with their balances, subpools behind their parents",
+    summary="List pools with their balances, subpools after their parents",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=shows(PoolPage, 404),
 )
 def list_pools(
     service: Serving,
     visibility: Seeing,
-    name: Annotated[list[str], Query(description="Only these and their subpools")] = [],  # noqa: B006
-    archived: Annotated[bool, Query(description="ARCHIVED pools too")] = False,
+    name: Annotated[list[str], Query(description="Only these pools and their subpools")] = [],  # noqa: B006
+    archived: Annotated[bool, Query(description="Include ARCHIVED pools")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> PoolPage:
@@ -67,7 +67,7 @@ def _place(found: PoolView) -> tuple[str, str]:
 
 @router.post(
     "/api/v1/pools",
-    summary="Create a pool, or bring back one that is ARCHIVED",
+    summary="Create a pool, or restore an ARCHIVED one",
     description="With an Idempotency-Key a pool that is there just as it is asked for is answered as if it had been created now.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
     status_code=201,
@@ -90,9 +90,7 @@ def _check_subpool(body: v1.PoolCreate) -> None:
     """Raises InvalidInput: whatever else it has is its parent's (law S5)."""
     others = sorted(body.model_fields_set - {"name", "parent", "quota"})
     if others:
-        raise InvalidInput.one(
-            f"a subpool has no {others[0]} of its own: it is that of {body.parent}, change it there", others[0]
-        )
+        raise InvalidInput.one(f"a subpool inherits {others[0]} from {body.parent}. Change it there", others[0])
 
 
 def _told(service: Service, view: PoolView, *, created: bool = False) -> Response:
@@ -103,7 +101,7 @@ def _told(service: Service, view: PoolView, *, created: bool = False) -> Respons
 
 @router.get(
     "/api/v1/pools/{name}",
-    summary="One pool with its balances, in any state",
+    summary="Show a pool with its balances, in any state",
     dependencies=_READ,
     response_model=Pool,
     responses=shows(Pool, 404, tag=True),
@@ -114,7 +112,7 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
 
 @router.patch(
     "/api/v1/pools/{name}",
-    summary="Change a pool; what runs there goes on",
+    summary="Update a pool. Running workflows are not affected",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=ITS_PROMISE)],
     response_model=Pool,
     responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
@@ -138,7 +136,7 @@ _CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
 
 @router.post(
     "/api/v1/pools/{name}/close",
-    summary="Close a pool and its subpools to submissions; what waits there still starts",
+    summary="Close a pool and its subpools to submissions. Queued workflows still start",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
     response_model=Pool,
     responses=_CLOSED,
@@ -149,7 +147,7 @@ def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
 
 @router.post(
     "/api/v1/pools/{name}/open",
-    summary="Open a pool that was closed",
+    summary="Reopen a closed pool",
     dependencies=[needs(Permission.CHANGE_POOL, named("name"))],
     response_model=Pool,
     responses=_CLOSED,
@@ -160,7 +158,7 @@ def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Res
 
 @router.delete(
     "/api/v1/pools/{name}",
-    summary="Delete a pool: ARCHIVED at once, or DELETING until what runs there has ended",
+    summary="Delete a pool. It is ARCHIVED immediately, or DELETING until its running workflows finish",
     dependencies=[needs(Permission.CHANGE_CLUSTER, named("name"), of_subpool=Permission.CHANGE_SUBPOOLS)],
     responses=shows(PoolDeleted, 404, 409, 412, said={409: _DRAINING}),
 )
@@ -174,7 +172,7 @@ def delete_pool(service: Serving, user: User, expected: IfMatch, name: str, dry_
 
 @router.get(
     "/api/v1/pools/{name}/history",
-    summary="Who changed a pool and its subpools, newest first",
+    summary="List changes of a pool and its subpools, newest first",
     dependencies=_READ,
     responses=shows(PoolChangePage, 404),
 )
@@ -190,18 +188,18 @@ def list_pool_changes(
         Query(
             min_length=1,
             max_length=LONGEST_USER_NAME,
-            description="What this person did, by command or cluster file; runrig: what it did by itself",
+            description="Changes by this user; `runrig` selects automatic changes",
         ),
     ] = None,
     pool: Annotated[
         str | None,
-        Query(description="Only this subpool, by its short or whole name; the pool's own name: without them"),
+        Query(description="Only this subpool, by its short or full name. The pool's own name excludes subpools"),
     ] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> PoolChangePage:
     if by is not None and not by.isprintable():
-        raise InvalidInput.one(f"by {by!r:.80} is no user name: printable characters only", "by")
+        raise InvalidInput.one(f"invalid user name {by!r:.80}. Use printable characters only", "by")
     after = place_of(cursor, int, int)
     query = HistoryQuery(
         subpool=pool,
@@ -222,7 +220,7 @@ def list_pool_changes(
 
 @router.get(
     "/api/v1/pools/{name}/why",
-    summary="Why everything waits that waits in a pool, by what it waits for",
+    summary="Explain why workflows of a pool are waiting, grouped by reason",
     dependencies=_READ,
     responses=shows(PoolWhy, 404),
 )
@@ -232,11 +230,14 @@ def explain_pool(service: Serving, visibility: Seeing, name: str) -> PoolWhy:
 
 @router.get(
     "/api/v1/pools/{name}/past",
-    summary="A pool and its subpools as they were declared at a past time",
+    summary="Show a pool and its subpools as declared at a past time",
     dependencies=_READ,
     responses=shows(PoolPast, 404),
 )
 def get_past_pool(
-    service: Serving, visibility: Seeing, name: str, at: Annotated[At, Query(description="UTC unless it has a zone")]
+    service: Serving,
+    visibility: Seeing,
+    name: str,
+    at: Annotated[At, Query(description="UTC unless it has a time zone")],
 ) -> PoolPast:
     return service.history.pool_at(name, at.timestamp(), visibility)

@@ -16,7 +16,7 @@ router = APIRouter(route_class=Route, tags=["server"])
 
 @router.get(
     "/api/v1/version",
-    summary="Version of the server",
+    summary="Show the server's version",
     dependencies=[needs(Permission.CONNECT)],
     responses=shows(Version),
 )
@@ -26,7 +26,7 @@ async def get_version() -> Version:
 
 @router.post(
     "/api/v1/apply",
-    summary="Declare cohorts and pools as a cluster file says, or show what that would change",
+    summary="Apply a cluster file, or preview its changes",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     responses=shows(ApplyAnswer, 404, 409, 412, 413),
 )
@@ -44,7 +44,7 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
 
 @router.get(
     "/api/v1/cluster-file",
-    summary="Cohorts, pools and roles as a cluster file, which apply accepts without a change",
+    summary="Export cohorts, pools and roles as a cluster file",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     responses=shows(ClusterFile),
 )
@@ -54,7 +54,7 @@ def export_cluster_file(service: Serving) -> ClusterFile:
 
 @router.post(
     "/api/v1/clock/accept",
-    summary="Believe the machine's clock again",
+    summary="Accept the system clock again",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     responses=shows(ClockAccepted),
 )

@@ -23,7 +23,7 @@ _SHOWN = creates(Session, 404, 409, 413)
 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:exec",
-    summary="A session for a program in a task",
+    summary="Open a session for a program in a task",
     description="The connection carries binary messages whose first byte says what follows: to the server 0 stdin (nothing more: its "
     "end), 4 the size of the terminal as JSON; to the client 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
     dependencies=_EXEC,
@@ -39,7 +39,7 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:port-forward",
-    summary="A session for connections to a port of a task",
+    summary="Open a session for connections to a port of a task",
     description='Each connection is announced on that of the session as `{"key": TEXT}`, and begins under this key. With `udp` the '
     "connection of the session carries datagrams itself: each message is the IPv4 address (4 bytes) and the port (2) of a sender of yours, "
     "then what it sends, or what is sent to it.",
@@ -57,7 +57,7 @@ def start_port_forward(
 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:rsync",
-    summary="A session for connections to an rsync in a task, which its image has to contain, with a shell",
+    summary="Open a session for rsync in a task. Its image must contain rsync and a shell",
     description="Its connections are announced as those to a port.",
     dependencies=_EXEC,
     status_code=201,

@@ -20,9 +20,9 @@ router = APIRouter(route_class=Route, tags=["access"])
 Address = Annotated[str, Found(lambda request: source(request.scope))]
 
 _NONE: Said = ("single sign-on is not configured on this server. Log in with a token: `runrig login URL`", {})
-_REFUSED: Said = ("the provider of identities refuses: invalid_grant", {"provider": "invalid_grant"})
+_REFUSED: Said = ("the identity provider refused: invalid_grant", {"provider": "invalid_grant"})
 _PENDING: Said = (
-    "the sign-in is not confirmed yet: ask again after the interval",
+    "the sign-in is not confirmed yet. Try again after the interval",
     {"pending": True, "slower": False},
 )
 _SAID = {403: _REFUSED, 404: _NONE, 409: _PENDING}
@@ -30,7 +30,7 @@ _SAID = {403: _REFUSED, 404: _NONE, 409: _PENDING}
 
 @router.get(
     "/api/v1/sign-in",
-    summary="Where to sign in",
+    summary="Show where to sign in",
     dependencies=[OPEN],
     responses=shows(SignInOffer, 404, said=_SAID),
 )
@@ -48,7 +48,7 @@ def get_sign_in(service: Serving) -> SignInOffer:
 
 @router.post(
     "/api/v1/sign-in/code",
-    summary="A token for the code that a browser brought from the provider",
+    summary="Exchange an authorization code for a token",
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 413, said=_SAID),
 )
@@ -65,7 +65,7 @@ def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.Sig
 
 @router.post(
     "/api/v1/sign-in/device",
-    summary="Begin a sign-in without a browser",
+    summary="Start a device sign-in",
     dependencies=[OPEN],
     responses=shows(DeviceStarted, 404, said=_SAID),
 )
@@ -75,7 +75,7 @@ def start_device_sign_in(service: Serving, address: Address) -> DeviceStarted:
 
 @router.post(
     "/api/v1/sign-in/device/token",
-    summary="A token, once the user has confirmed the device",
+    summary="Get a token once the user has confirmed the device",
     description="409 with `pending` until then: ask again after the interval, after five seconds more each time that `slower` is true.",
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 409, 413, said=_SAID),

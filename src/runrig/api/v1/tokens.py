@@ -23,16 +23,16 @@ router = APIRouter(route_class=Route, tags=["access"])
 _OWN = [needs(Permission.OWN_TOKENS)]
 _ACCESS = [needs(Permission.ACCESS)]
 
-_TAKEN: Said = ("alice has a token 'laptop' already: choose another name, or delete that one first", {})
-_NONE: Said = ("alice has no token 'lap': there are laptop", {})
+_TAKEN: Said = ("alice already has a token 'laptop'. Choose another name, or delete that token first", {})
+_NONE: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
 _TWICE = "For ten minutes, the same request with the same Idempotency-Key returns the same token again."
 
-Ended = Annotated[bool, Query(description="Also those that are expired or revoked")]
+Ended = Annotated[bool, Query(description="Include expired and revoked tokens")]
 
 
 @router.get(
     "/api/v1/me",
-    summary="Who you are, and where you may submit",
+    summary="Show your user and the pools that you can submit to",
     dependencies=[needs(Permission.CONNECT)],
     responses=shows(Me),
 )
@@ -49,7 +49,7 @@ def _of_request(service: Service, who: Identity) -> MyToken | None:
     return None if row is None else MyToken(row.name, at(row.expires_at))
 
 
-@router.get("/api/v1/tokens", summary="Your tokens", dependencies=_OWN, responses=shows(TokenPage))
+@router.get("/api/v1/tokens", summary="List your tokens", dependencies=_OWN, responses=shows(TokenPage))
 def list_tokens(
     service: Serving, who: Who, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
 ) -> TokenPage:
@@ -97,7 +97,7 @@ def _made(service: Service, who: Identity, user: str, key: str | None, body: Tok
 
 @router.get(
     "/api/v1/tokens/{name}",
-    summary="A token of yours that is good",
+    summary="Show one of your valid tokens",
     dependencies=_OWN,
     responses=shows(Token, 404, tag=True, said={404: _NONE}),
 )
@@ -107,7 +107,7 @@ def get_token(service: Serving, who: Who, name: str) -> Token:
 
 @router.patch(
     "/api/v1/tokens/{name}",
-    summary="Change the description of a token of yours, or what it gives",
+    summary="Change the description or roles of one of your tokens",
     dependencies=_OWN,
     responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
 )
@@ -132,7 +132,7 @@ def _changed(service: Service, who: Identity, user: str, name: str, body: v1.Tok
 
 @router.delete(
     "/api/v1/tokens/{name}",
-    summary="Revoke a token of yours",
+    summary="Revoke one of your tokens",
     dependencies=_OWN,
     responses=shows(Token, 404, 412, said={404: _NONE}),
 )
@@ -145,7 +145,7 @@ def revoke_token(service: Serving, who: Who, expected: IfMatch, name: str) -> To
 
 
 @router.get(
-    "/api/v1/users/{user}/tokens", summary="Tokens of a user", dependencies=_ACCESS, responses=shows(TokenPage, 404)
+    "/api/v1/users/{user}/tokens", summary="List a user's tokens", dependencies=_ACCESS, responses=shows(TokenPage, 404)
 )
 def list_user_tokens(
     service: Serving, user: str, ended: Ended = False, limit: Limit = USUAL_PAGE, cursor: Cursor = None
@@ -168,7 +168,7 @@ def create_user_token(service: Serving, who: Who, key: IdempotencyKey, user: str
 
 @router.get(
     "/api/v1/users/{user}/tokens/{name}",
-    summary="A token of a user that is good",
+    summary="Show a user's valid token",
     dependencies=_ACCESS,
     responses=shows(Token, 404, tag=True, said={404: _NONE}),
 )
@@ -178,7 +178,7 @@ def get_user_token(service: Serving, user: str, name: str) -> Token:
 
 @router.patch(
     "/api/v1/users/{user}/tokens/{name}",
-    summary="Change the description of a token of a user, or what it gives",
+    summary="Change the description or roles of a user's token",
     dependencies=_ACCESS,
     responses=shows(Token, 404, 412, 413, tag=True, said={404: _NONE}),
 )
@@ -188,7 +188,7 @@ def update_user_token(service: Serving, who: Who, expected: IfMatch, user: str, 
 
 @router.delete(
     "/api/v1/users/{user}/tokens/{name}",
-    summary="Revoke a token of a user",
+    summary="Revoke a user's token",
     dependencies=_ACCESS,
     responses=shows(Token, 404, 412, said={404: _NONE}),
 )

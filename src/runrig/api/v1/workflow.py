@@ -42,7 +42,7 @@ Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
 
 @router.get(
     "/api/v1/workflows/{id}",
-    summary="One workflow with its groups and tasks",
+    summary="Show a workflow with its groups and tasks",
     description="The ETag names its tags: nothing else of it can be edited.",
     dependencies=_READ,
     response_model=Workflow,
@@ -55,7 +55,7 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
 
 @router.get(
     "/api/v1/workflows/{id}/why",
-    summary="Why it waits, who preempted it, and with which changes it would start",
+    summary="Explain why a workflow is waiting and which changes would start it",
     description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
     "The search takes longer than the rest, and may be refused with 503.",
     dependencies=_READ,
@@ -68,12 +68,12 @@ def explain_workflow(
     id: str,
     changes: Annotated[
         Literal["none", "own", "all"],
-        Query(description="Look also for changes with which it would start: the owner's, or those of others too"),
+        Query(description="Also find changes that would start it: by the owner (own) or by anyone (all)"),
     ] = "none",
     depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
 ) -> WorkflowWhy:
     if changes == "none" and depth > 1:
-        raise InvalidInput.one("depth is about changes: ask with changes=own or changes=all too", "depth")
+        raise InvalidInput.one("depth requires changes=own or changes=all", "depth")
     why = service.workflow_queries.why(id, asker.visibility)
     if changes == "none" or not any(group.position for group in why.groups):
         return why
@@ -82,7 +82,7 @@ def explain_workflow(
 
 @router.get(
     "/api/v1/workflows/{id}/changes",
-    summary="With which changes it would start",
+    summary="List changes that would start a workflow",
     description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
     "The search may take seconds, and may be refused with 503.  Empty if nothing of it is in the queue.",
     dependencies=_READ,
@@ -93,7 +93,7 @@ def list_starting_changes(
     asker: Asking,
     request: Asked,
     id: str,
-    by: Annotated[Literal["own", "all"], Query(description="Changes of the owner, or of others too")] = "own",
+    by: Annotated[Literal["own", "all"], Query(description="Changes by the owner (own) or by anyone (all)")] = "own",
     depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
 ) -> WorkflowChanges:
     return service.change_queries.would_start(
@@ -103,7 +103,7 @@ def list_starting_changes(
 
 @router.get(
     "/api/v1/workflows/{id}/wait",
-    summary="The workflow, once it has a status or has ended, or when the time is up",
+    summary="Wait until a workflow reaches a status, finishes or the timeout expires",
     dependencies=_READ,
     responses=shows(Workflow, 404),
 )
@@ -111,7 +111,7 @@ async def wait_for_workflow(
     request: Asked,
     service: Serving,
     id: str,
-    status: Annotated[WorkflowStatus | None, Query(alias="for", description="None: until it has ended")] = None,
+    status: Annotated[WorkflowStatus | None, Query(alias="for", description="Default: until it finishes")] = None,
     timeout: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds")] = 30.0,
 ) -> Workflow:
     stays = await run_in_threadpool(staying, request)
@@ -125,7 +125,7 @@ async def wait_for_workflow(
 
 @router.get(
     "/api/v1/workflows/{id}/events",
-    summary="What happened to it, in order",
+    summary="List the workflow's events in order",
     dependencies=_READ,
     responses=shows(v1.WorkflowEventPage, 404),
 )
@@ -146,7 +146,7 @@ def list_workflow_events(
 
 @router.get(
     "/api/v1/workflows/{id}/spec",
-    summary="Its file, as rendered or as sent",
+    summary="Show the workflow file, rendered or as submitted",
     description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
     dependencies=_READ,
     response_class=PlainTextResponse,
@@ -156,7 +156,7 @@ def get_workflow_spec(
     service: Serving,
     asker: Asking,
     id: str,
-    template: Annotated[bool, Query(description="As it was sent, before it was rendered")] = False,
+    template: Annotated[bool, Query(description="Return the file as submitted, before rendering")] = False,
 ) -> Response:
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
     if template and not whole:
@@ -171,7 +171,7 @@ def get_workflow_spec(
 
 @router.get(
     "/api/v1/workflows/{id}/logs",
-    summary="What its tasks wrote in the order of time, each line with its pod in front unless there can be only one",
+    summary="Print the output of its tasks in order of time, with the pod's name before each line unless there is only one",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=texts("[main-0] epoch 1\n[main-1] epoch 1\n", 404),
@@ -182,17 +182,19 @@ def get_workflow_logs(
     id: str,
     task: TaskName = None,
     attempt: Annotated[
-        int | Literal["all"] | None, Query(description="Counts from 0; all: every one. Else the latest")
+        int | Literal["all"] | None, Query(description="Attempt, from 0, or all. Default: the latest")
     ] = None,
     stream: Annotated[
-        Literal["stdout", "stderr", "both"], Query(description="Both: merged in the order of time")
+        Literal["stdout", "stderr", "both"], Query(description="Default: both, merged in order of time")
     ] = "stdout",
     last_lines: Annotated[int | None, Query(ge=0, description="Of each stream of each task")] = None,
-    follow: Annotated[bool, Query(description="Goes on until the tasks have ended, or the right to read them")] = False,
-    since: Annotated[At | None, Query(description="Only what was written from then on")] = None,
+    follow: Annotated[
+        bool, Query(description="Follow the output until the tasks end or permission to read them is lost")
+    ] = False,
+    since: Annotated[At | None, Query(description="Only output written since this time")] = None,
     format: Annotated[
         Literal["text", "records"],
-        Query(description="Records: a JSON object a line, with time, task, attempt, stream, text"),
+        Query(description="Records: one JSON object per line with time, task, attempt, stream and text"),
     ] = "text",
 ) -> Response:
     request = logs.LogRequest(
@@ -211,7 +213,7 @@ def get_workflow_logs(
 
 @router.patch(
     "/api/v1/workflows/{id}/tags",
-    summary="Put tags on a workflow, or take them off, also after it has ended",
+    summary="Add or remove tags of a workflow, also after it has finished",
     dependencies=[needs(Permission.CHANGE_WORKFLOW, workflow("id"))],
     response_model=v1.WorkflowTags,
     responses=shows(v1.WorkflowTags, 404, 409, 412, 413, tag=True),
@@ -223,7 +225,7 @@ def tag_workflow(service: Serving, expected: IfMatch, id: str, body: v1.Workflow
 
 @router.get(
     "/api/v1/workflow-tags",
-    summary="The tags of the workflows that you see",
+    summary="List the tags of workflows that you can see",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=shows(v1.WorkflowTags),
 )

@@ -69,7 +69,9 @@ def submission_of(
 def _environment(values: Mapping[str, str]) -> tuple[str, ...]:
     for name in values:
         if "=" in name:
-            raise InvalidInput.one(f"environment: {name!r:.80} is no name of a variable: it has a '='", "environment")
+            raise InvalidInput.one(
+                f"environment: invalid variable name {name!r:.80}. Names cannot contain '='", "environment"
+            )
     return tuple(f"{name}={value}" for name, value in values.items())
 
 
@@ -83,7 +85,7 @@ def _submitted(accepted: WorkflowSubmitted) -> Response:
 
 @router.post(
     "/api/v1/workflows:batch",
-    summary="Submit up to 1,000 workflows, each on its own, or up to 200, all or nothing",
+    summary="Submit up to 1,000 workflows individually, or up to 200 all-or-nothing",
     description="Success says that each has its outcome, not that each was submitted.  With an Idempotency-Key the same batch, sent "
     "again, doubles nothing and goes on where the first one was cut off.",
     dependencies=[_SUBMIT],
@@ -107,7 +109,7 @@ def _outcome(found: Outcome) -> v1.WorkflowOutcome:
 
 @router.post(
     "/api/v1/workflows:check",
-    summary="What a submission would give; nothing is stored",
+    summary="Preview a submission. Nothing is stored",
     dependencies=[_SUBMIT],
     responses=shows(v1.WorkflowChecked, 404, 413),
 )
@@ -122,7 +124,7 @@ def check_workflow(service: Serving, user: User, visibility: Seeing, body: v1.Wo
 
 @router.post(
     "/api/v1/workflows:render",
-    summary="The Kubernetes objects that a workflow becomes; nothing is stored",
+    summary="Render the Kubernetes objects of a workflow. Nothing is stored",
     dependencies=[_SUBMIT],
     responses=shows(RenderAnswer, 404, 413),
 )
@@ -134,7 +136,7 @@ def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> Re
 
 @router.post(
     "/api/v1/workflows/{id}/repeat",
-    summary="Submit the file of a workflow once more",
+    summary="Submit a workflow's file again",
     dependencies=[_SUBMIT, _CHANGE],
     status_code=201,
     response_model=WorkflowSubmitted,
@@ -164,7 +166,7 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
 
 @router.post(
     "/api/v1/workflows/{id}/hold",
-    summary="Keep what has not started of a workflow from starting",
+    summary="Hold a workflow: groups that have not started stay out of the queue",
     description="It leaves the queue, and keeps its submit time.  What runs goes on.",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowNamed, 404, 409),
@@ -175,7 +177,7 @@ async def hold_workflow(service: Serving, user: User, id: str) -> v1.WorkflowNam
 
 @router.post(
     "/api/v1/workflows/{id}/release",
-    summary="End the hold of a workflow",
+    summary="Release a held workflow",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowNamed, 404, 409),
 )
@@ -185,7 +187,7 @@ async def release_workflow(service: Serving, user: User, id: str) -> v1.Workflow
 
 @router.post(
     "/api/v1/workflows/{id}/reassign",
-    summary="Put a workflow that has not started into another pool, or give it another priority",
+    summary="Change the pool or priority of a workflow that has not started",
     description="The gate judges it as if it were submitted so.  It keeps its submit time.",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowReassigned, 404, 409, 413),
@@ -215,7 +217,7 @@ def _check_submits(asker: Asker, pool: str) -> None:
 
 @router.get(
     "/api/v1/workflows",
-    summary="Workflows, newest first",
+    summary="List workflows, newest first",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=shows(WorkflowPage, 404),
 )
@@ -223,18 +225,18 @@ def list_workflows(
     service: Serving,
     asks: User,
     asker: Asking,
-    user: Annotated[list[str], Query(description="Submitted by these")] = [],  # noqa: B006
-    mine: Annotated[bool, Query(description="Submitted by you; then `user` says nothing more")] = False,
+    user: Annotated[list[str], Query(description="Submitted by these users")] = [],  # noqa: B006
+    mine: Annotated[bool, Query(description="Submitted by you; `user` is then ignored")] = False,
     status: list[WorkflowStatus] = Query(default=[]),  # noqa: B008
-    pool: Annotated[list[str], Query(description="In these, without their subpools")] = [],  # noqa: B006
+    pool: Annotated[list[str], Query(description="In these pools, without their subpools")] = [],  # noqa: B006
     priority: list[v1.PriorityName] = Query(default=[]),  # noqa: B008
     label: Annotated[list[str], Query(description="KEY=VALUE, with `*` and `(a|b)` in the value")] = [],  # noqa: B006
     no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
     tag: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
-    name: Annotated[str | None, Query(description="A part of the id")] = None,
+    name: Annotated[str | None, Query(description="Part of the ID")] = None,
     submitted_after: Annotated[At | None, Query(description="This time is still in it")] = None,
     submitted_before: Annotated[At | None, Query(description="This time is still in it")] = None,
-    why: Annotated[bool, Query(description="Also why each waits; a page then has at most 100 items")] = False,
+    why: Annotated[bool, Query(description="Include why each is waiting; limits pages to 100 items")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
 ) -> WorkflowPage:
