@@ -227,7 +227,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
         ("POST", "/api/v1/pools", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
         ("PATCH", "/api/v1/pools/nope", {"quota": 1}, 404, "unknown pool 'nope' (pools: pool1, pool2)"),
         ("DELETE", "/api/configs/pool/nope", {}, 404, "unknown pool 'nope'"),
-        ("POST", "/api/v1/cohorts", {"name": "a", "parent": "a"}, 400, "circle"),
+        ("POST", "/api/v1/cohorts", {"name": "a", "parent": "a"}, 400, "form a cycle"),
         ("PATCH", "/api/v1/cohorts/nope", {"quota": 1}, 404, "cohort 'nope' not found"),
         ("DELETE", "/api/v1/cohorts/nope", {}, 404, "no cohort 'nope'"),
         ("POST", "/api/v1/apply", {"file": "pools: [{name: p, quotta: 1}]"}, 422, "quotta"),

@@ -148,7 +148,7 @@ BAD = [
     (["create", "team", "x", "--quota", "101%"], 2, "at most 100%"),
     (["create", "team", "x", "--quota=-1%"], 2, "is not a percentage"),
     (["create", "team", "x", "--quota", "%"], 2, "is not a percentage"),
-    (["create", "team", "x", "--quota", "h100=1"], 2, "there is no flavor 'h100'"),
+    (["create", "team", "x", "--quota", "h100=1"], 2, "unknown flavor 'h100'"),
     (["create", "team", "x--y", "--quota", "1"], 2, "contains '--'"),
     (["create", "team", "_x", "--quota", "1"], 2, "is reserved"),
     (["create", "team", "а", "--quota", "1"], 2, "must be lower-case letters"),

@@ -153,10 +153,10 @@ def test_with_several_flavors_each_is_named() -> None:
         (True, "quota: expected a whole number, got true"),
         (None, "quota: expected a whole number, got nothing"),
         ("many", "quota: 'many' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
-        ("b200=4", "quota: there is no flavor 'b200': there is h100"),
+        ("b200=4", "quota: unknown flavor 'b200': there is h100"),
         ("h100=4,h100=5", "quota: 'h100=4,h100=5' names h100 twice"),
         ({"gpus": 8}, "gpus: 'gpus' is neither a resource nor a flavor: did you mean 'gpu'?"),
-        ({"h10": {"gpu": 8}}, "h10: there is no flavor 'h10': did you mean 'h100'?"),
+        ({"h10": {"gpu": 8}}, "h10: unknown flavor 'h10': did you mean 'h100'?"),
         ({"gpu": {"nominal": -1}}, "nominal: '-1' is negative: amounts of gpu start at 0"),
         ({"gpu": 0.5}, "gpu: '0.5' is not a whole number of GPUs"),
         ({"gpu": {"max": 1}}, "a quota has no field 'max': there is nominal, borrowing_limit, lending_limit"),
@@ -177,7 +177,7 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("xpu=8", "there is no flavor 'xpu': there is h100, b200"),
+        ("xpu=8", "unknown flavor 'xpu': there is h100, b200"),
         ("h100/disk=8", "'disk' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, h100, b200"),
         ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
         ("cpu=8", "there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),

@@ -49,8 +49,8 @@ CASES = [
     ("pools: [{name: a, quota: -1}]", (1, 26, "quota: -1 is negative: at least 0")),
     ("pools: [{name: a, quota: 1}]" + FLAVORS, (1, 26, "quota: there are 2 flavors, h100, all: say it for each: h100=8,all=8, or in full {h100: {gpu: 8}, all: {gpu: 8}}")),
     ("pools: [{name: a, flavors: [h100], quota: {all: 1}}]" + FLAVORS, (1, 49, "all: flavor 'all' is not one of its flavors, h100: add it there")),
-    ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: there is no flavor 'h10': did you mean 'h100'?")),
-    ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: there is no flavor 'h10': did you mean 'h100'?")),
+    ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: unknown flavor 'h10': did you mean 'h100'?")),
+    ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: unknown flavor 'h10': did you mean 'h100'?")),
     ("pools: [{name: a, borrowing_limit: 1}]", (1, 19, "a pool has no field 'borrowing_limit': set it in the quota, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
     ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit': there is nominal, borrowing_limit, lending_limit")),
     ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, default")),
@@ -86,7 +86,7 @@ CASES = [
             "user: user name 'a b' must be letters, digits and '.', '_', '@', '+', '-', and start with a letter or digit",
         ),
     ),
-    ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: there is no pool 'p' in this file: there is none")),
+    ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: unknown pool 'p' in this file: there is none")),
     ("resource_names: {gpu: a b}", (1, 23, "gpu: 'a b' is not a Kubernetes resource name. Use for example nvidia.com/gpu.")),
 ]  # fmt: skip
 

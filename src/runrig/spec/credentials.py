@@ -78,7 +78,7 @@ def _check_apart(whole: Field, found: list[CredentialUse], files: list[str]) -> 
     paths = sorted(each.path for each in found if each.path)
     for one, other in pairwise(paths):
         if other == one or other.startswith(f"{one}/"):
-            whole.wrong(f"{other!r} lies in {one!r}, the folder of another credential")
+            whole.wrong(f"{other!r} is inside {one!r}, the folder of another credential")
     for path in paths:
         for file in files:
             if file == path or file.startswith(f"{path}/") or path.startswith(f"{file}/"):

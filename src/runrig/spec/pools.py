@@ -171,7 +171,7 @@ def _flavors(fields: Fields, kinds: Kinds) -> tuple[str, ...]:
     found = [(name, item) for item in fields.items("flavors") if (name := item.text()) is not None]
     for name, item in found:
         if name not in kinds.declared:
-            item.wrong(f"there is no flavor {name!r}: {closest(name, kinds.declared)}")
+            item.wrong(f"unknown flavor {name!r}: {closest(name, kinds.declared)}")
     repeated(found, "flavor")
     return tuple(dict.fromkeys(name for name, _ in found if name in kinds.declared))
 

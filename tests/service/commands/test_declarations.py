@@ -256,7 +256,7 @@ def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_pat
             h100: Quota(2), b200: Quota(1, 2), cpu: Quota(4000)
         }  # fmt: skip
         assert edited(quota="b200/cpu=none,h100=0") == {h100: Quota(0), b200: Quota(1, 2)}
-        with pytest.raises(InvalidInput, match="there is no flavor 'a100'"):
+        with pytest.raises(InvalidInput, match="unknown flavor 'a100'"):
             edited(lending_limit="a100=2")
         with pytest.raises(InvalidInput, match="'disk' is neither a resource nor a flavor"):
             edited(quota="h100/disk=2")
@@ -302,5 +302,5 @@ def test_a_file_without_flavors_is_about_those_that_there_are(tmp_path: Path) ->
         assert [each.name for each in it.service.queries.pool("mixed").flavors] == ["h100", "b200"]
         with pytest.raises(InvalidInput, match="there are 2 flavors, h100, b200: say it for each"):
             _told(it, "pools: [{name: plain, quota: 1}]")
-        with pytest.raises(InvalidInput, match="there is no flavor 'default'"):
+        with pytest.raises(InvalidInput, match="unknown flavor 'default'"):
             _told(it, "pools: [{name: plain, quota: {default: {gpu: 1}}}]")
