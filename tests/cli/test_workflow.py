@@ -15,6 +15,7 @@ from runrig.domain.shown import (
     Me,
     PoolWhy,
     TriedDial,
+    WorkflowEvent,
     WorkflowHeadline,
     WorkflowTimes,
     WorkflowWhy,
@@ -441,7 +442,7 @@ def test_query_says_how_many_pods_were_asked_for_would_do_and_run() -> None:
 
 
 def test_events_are_told_in_the_time_of_the_reader() -> None:
-    event = v1.WorkflowEvent.example()
+    event = example_of(WorkflowEvent)
     noted = event | {"revision": None, "seq": None, "actor": "kubelet", "kind": "Pulled", "law": "", "text": "pulled"}
     naive = {"time": "2026-01-31T12:00:00.310000"}
     with serving({"GET /api/v1/workflows/w/events": page(event, noted)}) as server:

@@ -33,6 +33,7 @@ from runrig.client import (
 )
 from runrig.client.caller import MOST_IDLE
 from runrig.client.server_address import ServerAddress
+from runrig.wire.base import example_of
 from tests.client.scripted import HANG_UP, answer, scripted
 from tests.patience import PATIENCE_S
 from tests.worlds.command_line import Up, up, written
@@ -359,7 +360,7 @@ def sse(*messages: tuple[str, int, Any]) -> bytes:
 
 
 def test_the_stream_goes_on_where_it_broke() -> None:
-    event = models.ClusterEvent.example()
+    event = example_of(models.ClusterEvent)
     page = answer(json.dumps({"items": [], "next_cursor": None, "revision": 4}))
     turns = (page, sse(("commit", 6, [event])), sse(("reset", 2, {"revision": 2}), ("commit", 3, [event])))
     with scripted(*turns) as server, client_of(server.url) as client:

@@ -1,5 +1,6 @@
 """Pictures as SVG, compared as a whole, and the attempts and lines that they are drawn from."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 from runrig.domain.gangs import Gang, Law, Priority
 from runrig.domain.plan import Admit, MoveGroup, Preempt, Queue, Release, Stop
 from runrig.domain.records import Event
+from runrig.domain.shown.events import WorkflowEvent
 from runrig.domain.workflows import Status
 from runrig.web.attempts import attempts_of
 from runrig.web.drawings import BEYOND, PROMISED, Attempt, Box, Share, bar, bar_of, colours, columns, graph, times
 from runrig.web.folding import folded
-from runrig.wire import v1
 
 
 def test_a_bar_has_the_promise_on_one_line() -> None:
@@ -111,9 +112,9 @@ def test_pools_have_colours_by_name_and_subpools_that_of_their_parent() -> None:
     assert colours(f"p{number:02}" for number in range(11))["p10"] == "grey"
 
 
-def told(text: str, second: int = 0) -> v1.WorkflowEvent:
+def told(text: str, second: int = 0) -> WorkflowEvent:
     at = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
-    return v1.WorkflowEvent(revision=1, seq=0, time=at, actor="engine", kind="K", law="", text=text)
+    return WorkflowEvent(revision=1, seq=0, time=at, actor="engine", kind="K", law="", text=text)
 
 
 def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
@@ -131,8 +132,8 @@ def test_what_happens_to_many_tasks_at_once_is_one_line() -> None:
 def test_a_long_line_is_cut_where_a_part_ends_and_names_its_law_once() -> None:
     places = ", ".join(f"gpu-{number} (GPU 0, 2)" for number in range(10, 30))
     taken = "a was preempted by b, whose pool reclaimed borrowed quota"
-    (first,) = folded([told(f"a reserved {places} (Reserve, then start, rule R4)").model_copy(update={"law": "R4"})])
+    (first,) = folded([replace(told(f"a reserved {places} (Reserve, then start, rule R4)"), law="R4")])
     assert (first.text[-19:], first.rest[:6], "law" in first.rest) == (", gpu-15 (GPU 0, 2)", "gpu-16", False)
     text = f"{taken} (Reclaim, rule R2); lower-cost candidates ruled out: {'c ' * 80}"
-    (second,) = folded([told(text).model_copy(update={"law": "R2"})])
+    (second,) = folded([replace(told(text), law="R2")])
     assert (second.text, second.rest[:8]) == (taken, "lower-co")

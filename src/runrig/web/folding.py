@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from runrig.domain.laws import cited
-from runrig.wire import v1
+from runrig.domain.shown.events import ClusterEvent, WorkflowEvent
 
 LONG = 140
 """Characters above which a line is shortened."""
@@ -24,9 +24,9 @@ class Line:
     workflow: str | None
 
 
-def folded(events: Iterable[v1.WorkflowEvent | v1.ClusterEvent]) -> list[Line]:
+def folded(events: Iterable[WorkflowEvent | ClusterEvent]) -> list[Line]:
     """Merges adjacent events that are equal except for their task, in order."""
-    found: list[tuple[tuple[object, ...] | None, list[v1.WorkflowEvent | v1.ClusterEvent]]] = []
+    found: list[tuple[tuple[object, ...] | None, list[WorkflowEvent | ClusterEvent]]] = []
     for event in events:
         match = _OF_A_TASK.fullmatch(event.text)
         key = (event.time, event.law, _workflow(event), match[3], match[4]) if match else None
@@ -37,7 +37,7 @@ def folded(events: Iterable[v1.WorkflowEvent | v1.ClusterEvent]) -> list[Line]:
     return [_line(same) for _, same in found]
 
 
-def _line(same: list[v1.WorkflowEvent | v1.ClusterEvent]) -> Line:
+def _line(same: list[WorkflowEvent | ClusterEvent]) -> Line:
     first, text = same[0], same[0].text
     match = _OF_A_TASK.fullmatch(text)
     if len(same) > 1 and match:
@@ -58,5 +58,5 @@ def _cut(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _workflow(event: v1.WorkflowEvent | v1.ClusterEvent) -> str | None:
-    return event.workflow if isinstance(event, v1.ClusterEvent) else None
+def _workflow(event: WorkflowEvent | ClusterEvent) -> str | None:
+    return event.workflow if isinstance(event, ClusterEvent) else None

@@ -8,20 +8,22 @@ from hypothesis import strategies as st
 
 from runrig.domain.access import Identity, role_named
 from runrig.domain.plan import MoveGroup, MoveTask, Submit
+from runrig.domain.shown.events import ClusterEvent
 from runrig.service.queries import feed
-from runrig.service.queries.feed import FeedEvent
 from runrig.service.queries.visibility import Visibility
 from tests.worlds.service import Desk, desk
 
 ROLES = ("admin", "viewer", "user", "pool1-user", "pool2-viewer")
 
 
-def read_through(it: Desk, within: int, visibility: Visibility, without: tuple[type[object], ...]) -> list[FeedEvent]:
+def read_through(
+    it: Desk, within: int, visibility: Visibility, without: tuple[type[object], ...]
+) -> list[ClusterEvent]:
     """Asks a feed of its own, which begins with the first event."""
     fresh = feed.Feed(it.service._transactor, it.store, numbered=True)
     newest = fresh.newest()
     page = fresh.page(max(0, newest - within), visibility, most=100_000)
-    return [each for each in page.events if not isinstance(each.event.action, without)]
+    return [each for each in page.events if each.kind not in {kind.__name__ for kind in without}]
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)

@@ -15,16 +15,15 @@ from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Found, Route, Serving
 from runrig.api.staying import Staying, seeing_as_much
 from runrig.api.times import At
-from runrig.api.v1.answers.events import cluster_event
 from runrig.api.v1.following import PAUSE_S, Followers, message
 from runrig.api.v1.frame import shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
+from runrig.domain.shown.events import ClusterEventPage
 from runrig.service.queries.event_kinds import Kind
 from runrig.service.queries.feed import FeedQuery
 from runrig.service.queries.visibility import Visibility
-from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["events"])
 
@@ -40,7 +39,7 @@ After = Annotated[int | None, Query(ge=0, le=LARGEST, description="Only events a
     "/api/v1/events",
     summary="List past events of the cluster that you can see, in order",
     dependencies=[needs(Permission.LIST_POOLS)],
-    responses=shows(v1.ClusterEventPage, 404),
+    responses=shows(ClusterEventPage, 404),
 )
 def list_events(
     service: Serving,
@@ -52,7 +51,7 @@ def list_events(
     kind: Annotated[list[Kind] | None, Query(description="Only events of this kind (repeatable)")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.ClusterEventPage:
+) -> ClusterEventPage:
     place = place_of(cursor, int)
     query = FeedQuery(
         since=None if since is None else since.timestamp(),
@@ -61,11 +60,8 @@ def list_events(
         kinds=frozenset(kind or ()),
     )
     page = service.feed.page(place[0] if place else after or 0, visibility, most=limit, query=query)
-    return v1.ClusterEventPage(
-        items=[cluster_event(each) for each in page.events],
-        next_cursor=cursor_of((page.revision,)) if page.revision < page.newest else None,
-        revision=page.newest,
-    )
+    following = cursor_of((page.revision,)) if page.revision < page.newest else None
+    return ClusterEventPage(following, page.events, page.newest)
 
 
 # ---------------------------------------------------------------- the stream

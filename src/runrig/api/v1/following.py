@@ -14,10 +14,10 @@ from anyio import CapacityLimiter, to_thread
 
 from runrig.api.http.pulse import Pulse
 from runrig.api.staying import STILL_S
-from runrig.api.v1.answers.events import cluster_event
 from runrig.api.waiting import soon
 from runrig.service.queries.visibility import Sight, Visibility
 from runrig.service.service import Service
+from runrig.wire.json import to_json
 
 PAUSE_S = 0.25
 """At least so long between two messages to one follower, so that a busy server sends pages and not single events."""
@@ -110,7 +110,7 @@ class Followers:
         page = self._service.feed.page(after, visibility, newest=self.newest)
         if not page.events:
             return Told(page.revision, b"")
-        events = ",".join(cluster_event(each).model_dump_json() for each in page.events)
+        events = b",".join(map(to_json, page.events)).decode()
         return Told(page.revision, message("commit", page.revision, f"[{events}]"))
 
 

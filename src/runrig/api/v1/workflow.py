@@ -13,17 +13,18 @@ from runrig.api.permissions import Asking, Seeing, needs, workflow
 from runrig.api.routing import Asked, Route, Serving
 from runrig.api.staying import Staying, present, staying
 from runrig.api.times import At
-from runrig.api.v1.answers import events as as_events
 from runrig.api.v1.frame import IfMatch, quoted, reply, shows, texts
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cut, place_of
 from runrig.api.waiting import statuses
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotAllowed, NotLoggedIn
 from runrig.domain.shown.changes import WorkflowChanges
+from runrig.domain.shown.events import WorkflowEventPage
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import Workflow
 from runrig.domain.tags import tag_of
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility
 from runrig.spec.masked import masked
 from runrig.wire import v1
@@ -127,7 +128,7 @@ async def wait_for_workflow(
     "/api/v1/workflows/{id}/events",
     summary="List the workflow's events in order",
     dependencies=_READ,
-    responses=shows(v1.WorkflowEventPage, 404),
+    responses=shows(WorkflowEventPage, 404),
 )
 def list_workflow_events(
     service: Serving,
@@ -137,11 +138,11 @@ def list_workflow_events(
     attempt: Annotated[int | None, Query(ge=0, description="None: all")] = None,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,
-) -> v1.WorkflowEventPage:
+) -> WorkflowEventPage:
     after = place_of(cursor, float, int, int, int)
     found = service.workflow_queries.events(id, task=task, retry_id=attempt, visibility=visibility)
-    page, following = cut(as_events.placed(found), lambda each: each[0], limit, after)
-    return v1.WorkflowEventPage(items=[each[1] for each in page], next_cursor=following)
+    page, following = cut(workflow_events(found), lambda each: each.place, limit, after)
+    return WorkflowEventPage(following, tuple(page))
 
 
 @router.get(

@@ -15,6 +15,7 @@ from runrig.domain import value
 from runrig.domain.errors import InvalidInput
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.records import Loaded
+from runrig.domain.shown import events as shown
 from runrig.domain.steps import Steps, drained
 from runrig.domain.value import utc
 from runrig.domain.workflows import TaskKey
@@ -29,7 +30,7 @@ from runrig.service.past.series import Series, series
 from runrig.service.past.standing import Stood, moved
 from runrig.service.past.work import StoreThen
 from runrig.service.queries.board import Boards
-from runrig.service.queries.feed import Feed, FeedEvent
+from runrig.service.queries.feed import Feed
 from runrig.service.queries.history import SLACK_S, ChangePage, History, HistoryQuery
 from runrig.service.queries.resource_queries import ResourceQueries
 from runrig.service.queries.topology import Topology
@@ -199,7 +200,7 @@ class Then:
         gangs = self._state.ledger.on_node.get(node, ())
         self.bring(sorted({gang.partition("/")[0] for gang in gangs}))
 
-    def told(self, back: int, without: tuple[type, ...], visibility: Visibility) -> Sequence[FeedEvent]:
+    def told(self, back: int, without: tuple[type, ...], visibility: Visibility) -> Sequence[shown.ClusterEvent]:
         """Returns the visible events of the last *back* revisions, except actions of the types *without*."""
         upto = self.moment.revision
         return self._feed.seen(self._past.told(after=max(0, upto - back), upto=upto, without=without), visibility)

@@ -19,6 +19,8 @@ from runrig.domain.quantities import (
     listed,
 )
 from runrig.domain.records import Event
+from runrig.domain.shown.events import WorkflowEvent
+from runrig.domain.value import at
 from runrig.domain.workflows import Status
 
 _WHY_PREEMPTED = {
@@ -305,3 +307,20 @@ def _noted(event: ClusterEvent) -> str:
     reason = "" if event.text.startswith(event.reason) else event.reason
     words = ": ".join(part for part in (event.source, about, reason, event.text) if part)
     return words if event.count == 1 else f"{words} (x{event.count})"
+
+
+def workflow_events(found: Iterable[Event | ClusterEvent]) -> list[WorkflowEvent]:
+    """Events of one workflow.  Entries of the log keep its order, even if the clock was set back."""
+    return sorted(_placed(found), key=lambda each: each.place)
+
+
+def _placed(found: Iterable[Event | ClusterEvent]) -> Iterator[WorkflowEvent]:
+    latest = 0.0
+    for each, text in each_in_words(found):
+        if isinstance(each, ClusterEvent):
+            place = (each.latest, 1, each.version, 0)
+            yield WorkflowEvent(None, None, at(each.time), each.source, each.reason, "", text, place)
+        else:
+            latest = max(latest, each.time)
+            kind, place = type(each.action).__name__, (latest, 0, each.revision, each.seq)
+            yield WorkflowEvent(each.revision, each.seq, at(each.time), each.actor, kind, each.law, text, place)

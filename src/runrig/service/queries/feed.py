@@ -15,10 +15,12 @@ from runrig.domain.errors import NotFound
 from runrig.domain.plan import MoveGroup, MoveTask, MoveWorkflow, Reassign, Submit
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.records import Event
+from runrig.domain.shown.events import ClusterEvent
 from runrig.domain.subjects import pool_of, workflow_of
+from runrig.domain.value import at
 from runrig.ports.store import Store
 from runrig.service.queries.event_kinds import Kind, is_of
-from runrig.service.queries.events import unnumbered
+from runrig.service.queries.events import in_words, unnumbered
 from runrig.service.queries.lookup import known_pool
 from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.visibility import Visibility
@@ -35,19 +37,10 @@ _STEP_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class FeedEvent:
-    """*workflow*, *pool*: what it is about; both None: the cluster."""
-
-    event: Event
-    workflow: str | None
-    pool: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class FeedPage:
     """*events*: those that are seen of the log up to *revision*, all of it if *revision* is *newest*."""
 
-    events: tuple[FeedEvent, ...]
+    events: tuple[ClusterEvent, ...]
     revision: int
     newest: int
 
@@ -127,7 +120,7 @@ class Feed:
 
     def latest(
         self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()
-    ) -> tuple[FeedEvent, ...]:
+    ) -> tuple[ClusterEvent, ...]:
         """The last *most* events that are seen, oldest first; none of a kind of *without*.
 
         It looks through the last *within* revisions, at most the `KEPT` events in memory, from the end on, and stops when it has them.
@@ -140,7 +133,7 @@ class Feed:
         wanted = (event for event in recent if not isinstance(event.action, without))
         return tuple(islice(self._seen(wanted, visibility), most))[::-1]
 
-    def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[FeedEvent, ...]:
+    def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[ClusterEvent, ...]:
         """The events among *events* that are seen, in their order."""
         return tuple(self._seen(events, visibility))
 
@@ -172,7 +165,7 @@ class Feed:
 
     # ------------------------------------------------------------ what is seen
 
-    def _seen(self, found: Iterable[Event], visibility: Visibility) -> Iterator[FeedEvent]:
+    def _seen(self, found: Iterable[Event], visibility: Visibility) -> Iterator[ClusterEvent]:
         told: dict[str, Names] = {}
         for event in found:
             workflow, pool = workflow_of(event.action), pool_of(event.action)
@@ -184,7 +177,7 @@ class Feed:
                 event = self._names(workflow, event, visibility, told).event(event)
             if not self._numbered:
                 event = replace(event, action=unnumbered(event.action))
-            yield FeedEvent(event, workflow, pool)
+            yield _in_words(event, workflow, pool)
 
     def _names(self, workflow: str, event: Event, visibility: Visibility, told: dict[str, Names]) -> Names:
         """What may be named in *event*: a message may name whoever preempted its workflow at any time."""
@@ -212,6 +205,11 @@ class Feed:
         while len(self._pools) > _MOST_POOLS:
             self._pools.popitem(last=False)
         return pool
+
+
+def _in_words(event: Event, workflow: str | None, pool: str | None) -> ClusterEvent:
+    kind, text = type(event.action).__name__, in_words(event.action)
+    return ClusterEvent(event.revision, event.seq, at(event.time), event.actor, kind, event.law, text, workflow, pool)
 
 
 def _revision(event: Event) -> int:

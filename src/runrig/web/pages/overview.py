@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Response
 
 from runrig.api.permissions import Asker, Asking, Seeing, needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers.events import cluster_event
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.domain.pools import SUBPOOL_DELIMITER
@@ -91,7 +90,7 @@ def lately(views: Views, visibility: Visibility) -> list[Line]:
         told = views.told(LOOKED_BACK, _SMALL, visibility)
     else:
         told = views.feed.latest(LATELY, LOOKED_BACK, visibility, without=_SMALL)
-    return folded([cluster_event(each) for each in told[-LATELY:]][::-1])
+    return folded(told[-LATELY:][::-1])
 
 
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:

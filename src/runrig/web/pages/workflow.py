@@ -11,7 +11,6 @@ from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.staying import Staying
-from runrig.api.v1.answers import events as as_events
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
@@ -22,6 +21,7 @@ from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
 from runrig.service.past.past import Then
+from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
 from runrig.spec.masked import masked
@@ -72,7 +72,7 @@ def workflow(
         shown, why, found = _seen(views, id, asker.visibility)
         now = views.workflow_queries.now()
     past = isinstance(views, Then)
-    events = [each for _, each in as_events.placed(found)]
+    events = workflow_events(found)
     attempts = attempts_of(each for each in found if isinstance(each, Event))
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(shown.id))
     file = _file(service, shown.id, whole=whole)

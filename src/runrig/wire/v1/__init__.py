@@ -3,12 +3,6 @@
 from runrig.wire.v1.access import TokenEdit
 from runrig.wire.v1.base import Page, Shown, at
 from runrig.wire.v1.credentials import CredentialRequest
-from runrig.wire.v1.events import (
-    ClusterEvent,
-    ClusterEventPage,
-    WorkflowEvent,
-    WorkflowEventPage,
-)
 from runrig.wire.v1.nodes import (
     NodeNames,
     NodesDrain,
