@@ -43,7 +43,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Bash"]:
             text = one_task(name, 1, image="any", command=["x"], duration=3600)
             assert server.runrig("workflow", "submit", "-", "--pool", "video", stdin=text).code == 0
         assert server.runrig("workflow", "cancel", "tune-1").code == 0
-        assert server.runrig("workflow", "wait", "tune-1").code == 1  # it has ended then
+        assert server.runrig("workflow", "wait", "tune-1").code == 125  # cancelled
         assert server.runrig("user", "create", "alice").code == 0
         yield Bash(here, server)
 

@@ -223,7 +223,7 @@ def test_users_roles_and_tokens(client: Client) -> None:
         assert ann.me().default_pool == "vision"
         assert ann.workflows.submit(TRAIN).id.startswith("train-")
         client.roles.grant("ann", "speech-user")
-        with pytest.raises(InvalidInput, match="choose one of speech, vision with pool="):
+        with pytest.raises(InvalidInput, match=r"2 pools \(speech, vision\)\. Choose one with pool="):
             ann.workflows.submit(TRAIN)
         client.roles.revoke("ann", "speech-user")
         client.users.disable("ann")

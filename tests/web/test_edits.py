@@ -352,7 +352,7 @@ def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path)
 def test_what_is_refused_is_the_answer(tmp_path: Path) -> None:
     with site(tmp_path, cluster=TEAM) as it:
         answer = it.visitor().get("/pool/team--a/what-if?quota=9")
-        assert (answer.status_code, "team has 3" in words_of(answer.text)) == (400, True)
+        assert (answer.status_code, "team has only 3" in words_of(answer.text)) == (400, True)
 
 
 def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> None:

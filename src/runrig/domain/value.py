@@ -47,6 +47,10 @@ class Page(Shown, Generic[T]):
 class Word(enum.StrEnum):
     """An enumeration of strings. Responses document it as a string, because later servers may add values; requests accept only these."""
 
+    def __repr__(self) -> str:
+        """As of the string: the Python client gives its users words, in lists too."""
+        return repr(self.value)
+
 
 class Amounts(Mapping[str, int]):
     """Name → amount, in insertion order. Hashable; equal to a dictionary with the same amounts."""
