@@ -8,10 +8,10 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from runrig.api.app import create_app
-from runrig.api.logs import LogRequest, stream
 from runrig.backends.clock import ServerClock
 from runrig.backends.local import LocalBackend
 from runrig.domain.access import Identity
+from runrig.service.log_stream import LogRequest, stream
 from runrig.service.service import Service
 from runrig.store import SqlStore
 from tests.api.client import AUTHORIZED, PORT, TOKEN, URL

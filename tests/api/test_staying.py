@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runrig.api import waiting
 from runrig.api.app import create_app
 from runrig.api.v1 import following
 from runrig.domain.access import role_named
+from runrig.service import waiting
 from runrig.service.access.access import Access
 from tests.patience import PATIENCE_S
 from tests.worlds.http import listening

@@ -17,10 +17,10 @@ from fastapi import FastAPI
 from runrig.api.app import create_app
 from runrig.api.http import connections
 from runrig.api.http.crowd import Crowd, Door
-from runrig.api.http.pulse import Pulse
-from runrig.api.staying import STILL_S
 from runrig.domain.access import role_named
+from runrig.service.pulse import Pulse
 from runrig.service.queries.visibility import ALL
+from runrig.service.rights import STILL_S
 from runrig.service.service import Service
 from runrig.web import live
 from runrig.web.install import install

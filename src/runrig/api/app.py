@@ -7,7 +7,6 @@ from fastapi import FastAPI
 from runrig import __version__
 from runrig.api import document, failures, meta, metrics, permissions, sockets, v1
 from runrig.api.guard import Guard, own_names
-from runrig.api.http.pulse import Pulse
 from runrig.api.osmo import (
     accounts,
     apps,
@@ -24,6 +23,7 @@ from runrig.api.osmo import (
 )
 from runrig.api.telemetry import RouteNoted, Telemetry
 from runrig.api.v1.following import Followers
+from runrig.service.pulse import Pulse
 from runrig.service.service import Service
 
 _MODULES = (

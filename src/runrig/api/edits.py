@@ -1,28 +1,13 @@
 """What the body of an edit says, as a command of the service."""
 
-from collections.abc import Collection
 from typing import Any
 
 from runrig import wire
-from runrig.api.permissions import About, Asker
-from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.domain.keep import KEEP, Keep
-from runrig.domain.pools import SUBPOOL_DELIMITER, Queueing
+from runrig.domain.pools import Queueing
 from runrig.service.commands.edits import CohortEdit, PoolEdit
 from runrig.spec.values import parse_duration
-
-ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
-"""The fields of a top-level pool that cost others."""
-
-
-def check_promise(asker: Asker, name: str, fields: Collection[str]) -> None:
-    """Raises NotAllowed: a pool's admin may not change what the pool is promised, only what its subpools are (within law S1).
-
-    *fields*: of an edit, that it mentions.
-    """
-    if SUBPOOL_DELIMITER not in name and not ITS_PROMISE.isdisjoint(fields):
-        asker.need(Permission.CHANGE_CLUSTER, About(name))
 
 
 def pool_edit(body: wire.PoolEditRequest) -> PoolEdit:

@@ -10,10 +10,9 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from runrig.api.absent import why_absent
-from runrig.api.http.short_way import UnknownParameter
 from runrig.api.problems import written
-from runrig.domain import statuses
-from runrig.domain.errors import InvalidInput, NotFound, NotLoggedIn, Problem, RunrigError, ServerFault
+from runrig.domain.errors import InvalidInput, NotFound, Problem, RunrigError, ServerFault
+from runrig.domain.statuses import headers_of, status_of
 from runrig.service.runtime import logs
 from runrig.wire import ProblemAnswer
 
@@ -79,17 +78,6 @@ def details_of(error: RunrigError) -> dict[str, object]:
     if isinstance(error, InvalidInput):
         return {"problems": [_problem(each) for each in error.problems]}
     return dict(error.details)
-
-
-def status_of(error: RunrigError) -> int:
-    return 400 if isinstance(error, UnknownParameter) else statuses.status_of(error)
-
-
-def headers_of(error: RunrigError) -> dict[str, str]:
-    """The headers that the error's status requires."""
-    if "retry_after_s" in error.details:
-        return {"retry-after": str(error.details["retry_after_s"])}
-    return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
 
 
 def answer(request: Request, status: int, message: str, code: str, details: Mapping[str, object]) -> Response:

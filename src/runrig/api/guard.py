@@ -17,12 +17,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.api import browsers
-from runrig.api.failures import headers_of, status_of
 from runrig.api.http.crowd import Guest
 from runrig.api.http.upgrade import SOCKETS
 from runrig.api.problems import OURS, written
+from runrig.api.routing import source
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
+from runrig.domain.statuses import headers_of, status_of
 
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes.  Larger workflow files are refused by their reader anyway."""
@@ -188,12 +189,6 @@ def _check_path(path: str, raw: bytes) -> None:
             f"there is no {path!r:.200} here: no name has a slash, a backslash, '.', '..' or control characters "
             "as a part of a path, however it is written"
         )
-
-
-def source(scope: Scope) -> str:
-    """The address that a request comes from."""
-    client = scope.get("client")
-    return str(client[0]) if client else "unknown"
 
 
 def _is_direct(headers: Headers, address: str) -> bool:

@@ -1,7 +1,6 @@
 """The permission each route needs: declared on the route, checked before the request is trusted, shown in the OpenAPI document.
 
-What somebody may not see does not exist for them (404, worded as for what really does not exist); what they see but may not do
-is 403, with the roles that would allow it.
+What users may not see is answered with 404, and what they see but may not do with 403 (`service.rights`).
 """
 
 import json
@@ -15,88 +14,14 @@ from starlette.concurrency import run_in_threadpool
 
 from runrig.api.problems import OURS
 from runrig.api.routing import Found
-from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
-from runrig.domain.errors import NotAllowed
-from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
-from runrig.service.access.dev_login import BY_TOKEN
+from runrig.domain.access import Identity, Permission
 from runrig.service.queries.visibility import Visibility
-from runrig.service.queries.workflow_queries import Place
-from runrig.service.service import Service
+from runrig.service.rights import About, Asker
 
 MOST_NAMED = 5
 """How many nodes a refusal names."""
 OPENLY = "none"
 """The permission, in the document, of a route that needs no token."""
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a request is about.  *pool*: whose roles count.  *workflow*, *owner*: set if it is about a workflow.
-
-    *parent*: it is about a subpool of *pool* that is not there yet.
-    """
-
-    pool: str
-    workflow: str | None = None
-    owner: str | None = None
-    parent: bool = False
-
-    @property
-    def subpool(self) -> bool:
-        return self.parent or SUBPOOL_DELIMITER in self.pool
-
-
-class Asker:
-    """The person who asks, with what they see and may do."""
-
-    def __init__(self, identity: Identity, service: Service) -> None:
-        self.identity = identity
-        self.visibility = Visibility(identity)
-        self.service = service
-
-    def place(self, id: str) -> Place:
-        """Raises NotFound, also for a workflow that is not seen."""
-        return self.service.workflow_queries.place(id, self.visibility)
-
-    def workflow(self, id: str) -> About:
-        """The workflow's pool and owner.  Raises as `place`."""
-        place = self.place(id)
-        return About(place.pool, place.id, place.owner)
-
-    def may(self, permission: Permission, about: About | None = None) -> bool:
-        if about is None:
-            return allows(self.identity, permission)
-        return allows(self.identity, permission, pool=about.pool, owner=about.owner)
-
-    def need(self, permission: Permission, about: About | None = None, doing: str | None = None) -> None:
-        """Raises NotAllowed, or NotFound for a pool that is not seen.  *doing*: what was asked, if the permission is about more."""
-        if self.may(permission, about):
-            return
-        if about is not None:
-            self.service.queries.check_pool(about.pool, self.visibility)
-        raise _not_allowed(self.identity, permission, about, doing)
-
-    def known_users(self, asks: str) -> Collection[str]:
-        """The users that they may know of before any work of theirs is seen.  *asks*: the name under which they ask."""
-        listed = self.service.access.users.all() if self.may(Permission.ACCESS) else ()
-        return {asks, self.identity.user, *(user.name for user in listed)}
-
-    def submits_to(self) -> list[str]:
-        """The pools that take what they submit, by name."""
-        there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
-        names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
-        return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
-
-    def check_there(self, permission: Permission, pool: str) -> None:
-        """Raises NotFound; checked before a command whose own error would name every pool."""
-        if permission in _CHANGING:
-            self.service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
-
-
-_CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOOLS)
-
-
-# ---------------------------------------------------------------- on the routes
 
 Finds = Callable[[Asker, Request], About | None]
 """None: about no pool in particular."""
@@ -273,55 +198,3 @@ def _visibility(request: Request) -> Visibility:
 
 Asking = Annotated[Asker, Found(_asker)]
 Seeing = Annotated[Visibility, Found(_visibility)]
-
-
-# ---------------------------------------------------------------- in words
-
-_DOING = {
-    Permission.READ_POOL: "see pool {pool}",
-    Permission.SUBMIT: "submit to pool {pool}",
-    Permission.READ_WORKFLOW: "see workflows of pool {pool}",
-    Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
-    Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
-    Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
-    Permission.CHANGE_POOL: "change the settings of pool {pool}",
-    Permission.READ_CLUSTER: "see the nodes",
-    Permission.READ_EVERYTHING: "see data about all pools",
-    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and their quotas",
-    Permission.ACCESS: "manage users, roles and the tokens of others",
-}
-_WITH = {
-    Permission.READ_POOL: ("{top}-user", "{top}-viewer"),
-    Permission.SUBMIT: ("{top}-user", "{top}-admin"),
-    Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
-    Permission.CHANGE_WORKFLOW: ("{top}-admin",),
-    Permission.EXEC_WORKFLOW: ("{top}-admin",),
-    Permission.CHANGE_SUBPOOLS: ("{top}-admin",),
-    Permission.CHANGE_POOL: ("{top}-admin",),
-    Permission.READ_CLUSTER: ("POOL-user", "viewer"),
-    Permission.READ_EVERYTHING: ("viewer", "admin"),
-    Permission.CHANGE_CLUSTER: ("admin",),
-    Permission.ACCESS: ("admin",),
-}
-
-
-def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
-    if permission is Permission.OWN_TOKENS:
-        return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
-    if permission is Permission.CHANGE_OWN:
-        return NotAllowed(
-            f"this token gives only {', '.join(identity.narrowed or ())}, and {identity.user} has more roles: credentials and settings, "
-            f"which all tokens of {identity.user} share, are changed only with a token that gives all of them",
-            {"permission": permission.value},
-        )
-    pool = "" if about is None else about.pool
-    top = pool.partition(SUBPOOL_DELIMITER)[0]
-    words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}
-    own = permission in OF_OWNERS and about is not None and about.owner == identity.user
-    roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
-    details: dict[str, object] = {"permission": permission.value, "roles": roles}
-    return NotAllowed(
-        f"{identity.user} may not {doing or _DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
-        f"an admin gives it with `runrig role grant {identity.user} {roles[0]}`",
-        details | ({"pool": pool} if pool else {}),
-    )

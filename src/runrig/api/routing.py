@@ -131,6 +131,12 @@ def reply(body: Shown | Model | Mapping[str, Any], status: int = 200, **headers:
     return Response(json_of(body), status, sent, media_type="application/json")
 
 
+def source(scope: Scope) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"
+
+
 def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
@@ -178,4 +184,5 @@ Serving = Annotated[Service, Found(_service)]
 Who = Annotated[Identity, Found(_who)]
 User = Annotated[str, Found(_user, _USER_HEADER)]
 Base = Annotated[str, Found(_base)]
+Source = Annotated[str, Found(lambda request: source(request.scope))]
 IdempotencyKey = Annotated[str | None, Found(_key, _KEY_HEADER)]

@@ -20,13 +20,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from runrig.api import failures, problems
 from runrig.api.http.upgrade import SOCKETS
-from runrig.api.waiting import changes, soon
+from runrig.domain import statuses
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
 from runrig.ports.backend import ERR, Passage, Size
 from runrig.service.commands.sessions import Kind, Ticket
 from runrig.service.runtime import logs
 from runrig.service.runtime.session_metrics import NO_KEY, NOT_REACHED
 from runrig.service.service import Service
+from runrig.service.waiting import changes, soon
 
 RESIZE = b"\x00RESIZE:"
 STDIN, END, TERMINAL = 0, 3, 4
@@ -62,7 +63,7 @@ async def connect(socket: WebSocket) -> None:
         ticket = await _ticket(service, socket)
     except RunrigError as error:
         service.metrics.sessions.refused(NO_KEY)
-        status = failures.status_of(error)
+        status = statuses.status_of(error)
         body, media_type = problems.written(socket.url.path, status, error.message, error.code, error.details)
         await socket.send_denial_response(Response(body, status, media_type=media_type))
         return
@@ -240,7 +241,7 @@ class Session:
 
 def _told(end: tuple[int, str] | RunrigError) -> dict[str, object]:
     if isinstance(end, RunrigError):
-        return problems.problem(failures.status_of(end), end.message, end.code, failures.details_of(end))
+        return problems.problem(statuses.status_of(end), end.message, end.code, failures.details_of(end))
     return {"exit_code": end[0], "message": end[1]}
 
 

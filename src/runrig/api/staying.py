@@ -3,23 +3,16 @@
 One way for all that streams.  The roles are those of now, each time that it is asked.
 """
 
-from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Request
 
-from runrig.api.permissions import Asker, Needs, declared
+from runrig.api.permissions import Needs, declared
 from runrig.api.routing import Found
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotLoggedIn
-from runrig.service.queries.visibility import Visibility
+from runrig.service.rights import Asker, Stays
 from runrig.service.service import Service
-
-STILL_S = 5.0
-"""How often at least everything that streams asks whether it may go on."""
-
-Stays = Callable[[], Identity | None]
-"""Who asks with the roles that are left; None: not any more.  Takes no lock and asks no database."""
 
 
 def staying(request: Request) -> Stays:
@@ -32,20 +25,6 @@ def staying(request: Request) -> Stays:
         return who if who is not None and all(may(who) for may in needed) else None
 
     return stays
-
-
-def seeing_as_much(stays: Stays, visibility: Visibility) -> Callable[[], Visibility | None]:
-    """Returns a function that tells what is seen by now; None if that is no longer as much as at the beginning.
-
-    Who sees other pools than before has to read anew what a stream told.
-    """
-
-    def sees() -> Visibility | None:
-        who = stays()
-        now = None if who is None else Visibility(who)
-        return now if now is not None and now.sight == visibility.sight else None
-
-    return sees
 
 
 def present(request: Request) -> Identity | None:

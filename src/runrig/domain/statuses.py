@@ -33,7 +33,20 @@ STATUSES: Mapping[type[RunrigError], int] = {
 }
 
 
+class UnknownParameter(InvalidInput):
+    """A query has a parameter that its route does not know.  Ignoring it could answer a different question, so the status is 400."""
+
+
+def headers_of(error: RunrigError) -> dict[str, str]:
+    """The headers that the error's status requires."""
+    if "retry_after_s" in error.details:
+        return {"retry-after": str(error.details["retry_after_s"])}
+    return {"www-authenticate": "Bearer"} if isinstance(error, NotLoggedIn) else {}
+
+
 def status_of(error: RunrigError) -> int:
+    if isinstance(error, UnknownParameter):
+        return 400
     return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
 
 

@@ -102,7 +102,6 @@ class Service:
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)
         self.subpools = Subpools(self.declarations.editing)
         self.nodes = Nodes(self.declarations.editing)
-        self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions)
         self.queries = ResourceQueries(self._transactor, backend.name)
         self.topology = Topology(self._transactor)
         self.boards = Boards(self._transactor)
@@ -110,6 +109,7 @@ class Service:
             self.asker, store, backend, clock, self._reconciler, self.access.credentials.handed
         )
         self.dry_runs = DryRuns(self.asker, self.workflow_queries, clock)
+        self.plans = Plans(self._transactor, clock, self.asker, self.declarations, self.submissions, self.dry_runs)
         self.change_queries = ChangeQueries(self.asker, self.workflow_queries, clock)
         self.task_queries = TaskQueries(store)
         self.pool_revisions = PoolRevisions(store)

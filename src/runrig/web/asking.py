@@ -1,16 +1,17 @@
 """Forms: shown, previewed, confirmed, and executed once."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.failures import headers_of, status_of
-from runrig.api.permissions import Asker
-from runrig.api.v1.plans import planned
+from runrig.api.http.leaving import leaving_of
 from runrig.domain.errors import RunrigError
+from runrig.domain.statuses import headers_of, status_of
 from runrig.service.foresight.questions import Question
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, new_key, problems_of, secret_of, tag_of
 from runrig.web.planned import told
@@ -58,11 +59,12 @@ async def answered(
 def plan_of(request: Request, service: Service, asker: Asker, question: Callable[[], Question]) -> Look:
     """Returns the plan for *question*, computed in another thread."""
 
-    async def look() -> Mapping[str, Any] | None:
-        plan = await planned(request, service, asker, asker.identity.user, question)
+    def look() -> Mapping[str, Any] | None:
+        user, leaving = asker.identity.user, leaving_of(request)
+        plan = service.plans.shown(question, user=user, visibility=asker.visibility, leaving=leaving)
         return None if plan is None else {"plan": told(plan)}
 
-    return look
+    return partial(run_in_threadpool, look)
 
 
 def in_thread(do: Callable[[], object], then: str) -> Callable[[], Awaitable[str]]:

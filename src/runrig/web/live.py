@@ -16,16 +16,17 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from runrig.api.http.pulse import Pulse
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Asked, Found, Route, Serving
-from runrig.api.staying import STILL_S, Staying, seeing_as_much
-from runrig.api.waiting import soon
+from runrig.api.staying import Staying
 from runrig.domain.access import Permission
 from runrig.domain.errors import Unavailable
+from runrig.service.pulse import Pulse
 from runrig.service.queries.board import Board, BoardNode
 from runrig.service.queries.visibility import Sight, Visibility
+from runrig.service.rights import STILL_S, seeing_as_much
 from runrig.service.service import Service
+from runrig.service.waiting import soon
 from runrig.web.board import Record, Recorder, as_json, delta, layout, state
 from runrig.web.pages.past import At, moment_of
 from runrig.web.rendering import answer

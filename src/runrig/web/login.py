@@ -9,11 +9,10 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig.api import browsers
-from runrig.api.failures import headers_of, status_of
-from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Route, Serving
+from runrig.api.routing import Asked, Route, Serving, Source
 from runrig.domain.errors import NotAllowed, NotLoggedIn, RunrigError
+from runrig.domain.statuses import headers_of, status_of
 from runrig.service.access.browser_sessions import LONGEST_S
 from runrig.service.service import Service
 from runrig.web.rendering import html
@@ -40,13 +39,13 @@ def show_login(request: Asked, service: Serving, next: Annotated[str, Query()] =
 
 
 @router.post("/login", dependencies=[OPEN])
-async def log_in(request: Asked, service: Serving) -> Response:
+async def log_in(request: Asked, service: Serving, address: Source) -> Response:
     form = await _form(request)
     shown, next = form.get("shown", "").strip(), form.get("next", "/")
     try:
         if not shown:
             raise NotLoggedIn
-        cookie = await run_in_threadpool(service.access.browsers.enter, shown, source(request.scope))
+        cookie = await run_in_threadpool(service.access.browsers.enter, shown, address)
     except NotLoggedIn:
         return shown_login(request, next, _WRONG, 401)
     except RunrigError as error:

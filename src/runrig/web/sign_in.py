@@ -9,11 +9,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from runrig.api import browsers
-from runrig.api.failures import headers_of, status_of
-from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Route, Serving
+from runrig.api.routing import Asked, Route, Serving, source
 from runrig.domain.errors import NotFound, RunrigError
+from runrig.domain.statuses import headers_of, status_of
 from runrig.service.access.in_browsers import PATIENCE_S, InBrowsers
 from runrig.service.service import Service
 from runrig.web.login import inside, keep_session, shown_login

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from runrig.api.http.pulse import Pulse
-from runrig.api.staying import STILL_S
 from runrig.api.v1 import events, following
 from runrig.api.v1.following import Followers
 from runrig.domain.access import Identity, role_named
 from runrig.domain.errors import ServerFault
+from runrig.service.pulse import Pulse
 from runrig.service.queries.feed import FeedPage
 from runrig.service.queries.visibility import ALL, Visibility
+from runrig.service.rights import STILL_S
 from runrig.service.runtime import transactor
 from runrig.wire.json import to_plain
 from tests.patience import PATIENCE_S

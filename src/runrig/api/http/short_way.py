@@ -19,15 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.errors import Problem
+from runrig.domain.statuses import UnknownParameter
 
 JSON = "application/json"
 LONGEST = 64 * 1024
 """Bytes of a body that goes the short way."""
-
-
-class UnknownParameter(InvalidInput):
-    """The query asks for what the route does not know, perhaps a filter: to pass it over would be to answer another question."""
 
 
 class Odd(Exception):

@@ -5,7 +5,7 @@ That is one of this server, which asks the provider and gives a token of its own
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter
@@ -14,12 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from runrig import wire
-from runrig.api.failures import status_of
-from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Asked, Base, Found, Route, Serving, answers
+from runrig.api.routing import Asked, Base, Route, Serving, Source, answers
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.shown.server import SignedIn
+from runrig.domain.statuses import status_of
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.access.jwts import SIGN_IN_S
 from runrig.service.access.oidc.provider import Pending
@@ -74,11 +73,7 @@ def login(service: Serving, base: Base) -> wire.LoginAnswer:
     responses=answers(wire.DeviceAnswer, 404),
     openapi_extra=_form("client_id", "scope"),
 )
-async def begin_oidc_device(service: Serving, request: Asked) -> Response:
-    return await run_in_threadpool(_begun, service, source(request.scope))
-
-
-def _begun(service: Service, address: str) -> Response:
+def begin_oidc_device(service: Serving, address: Source) -> Response:
     try:
         found = service.access.sign_ins.start_device(address)
     except RunrigError as error:
@@ -103,9 +98,9 @@ def _begun(service: Service, address: str) -> Response:
     responses=answers(wire.OAuthTokenAnswer, 404),
     openapi_extra=_form("grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "device_code"),
 )
-async def give_oidc_token(service: Serving, request: Asked, base: Base) -> Response:
+async def give_oidc_token(service: Serving, request: Asked, base: Base, address: Source) -> Response:
     form = await _fields(request)
-    return await run_in_threadpool(_given, service, form, base, source(request.scope))
+    return await run_in_threadpool(_given, service, form, base, address)
 
 
 async def _fields(request: Request) -> Mapping[str, str]:
@@ -167,7 +162,7 @@ def _error(code: str, text: str) -> Response:
 )
 def exchange(
     service: Serving,
-    address: Annotated[str, Found(lambda request: source(request.scope))],
+    address: Source,
     body: wire.ExchangeRequest,
 ) -> wire.ExchangeAnswer:
     token, expires_at = service.access.authentication.exchange(body.token, address)

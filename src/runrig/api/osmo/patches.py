@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from runrig import wire
-from runrig.api.edits import check_promise
 from runrig.api.osmo.shaped import settings
-from runrig.api.permissions import Asker
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.tags import Expected, tag_of
 from runrig.osmo.pools import NO_LIMIT
 from runrig.service.queries.resource_queries import PoolView
+from runrig.service.rights import Asker
 from runrig.service.runtime.writing import Said
 from runrig.service.service import Service
 from runrig.spec.export import amount_text, pool_settings
@@ -136,7 +135,7 @@ def _changed(
     else:
         after = _of_subpool(before.pool, shown, changes)
     changed = {text for field, text in _PROMISED.items() if getattr(before.pool, field) != getattr(after, field)}
-    check_promise(asker, name, changed)
+    asker.check_promise(name, changed)
     return after, frozenset((tag_of(before.pool),))
 
 

@@ -5,11 +5,12 @@ from fastapi import APIRouter
 from runrig import wire
 from runrig.api.error_docs import Said
 from runrig.api.osmo.answers.accounts import name_of
-from runrig.api.permissions import About, Asker, Asking, needs
+from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
 from runrig.domain.errors import Conflict, InvalidInput
 from runrig.domain.pools import PoolState
+from runrig.service.rights import About, Asker
 from runrig.service.service import Service
 from runrig.wire.base import utc
 

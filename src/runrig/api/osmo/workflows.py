@@ -8,7 +8,6 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runrig import wire
-from runrig.api import logs
 from runrig.api.permissions import Asking, Seeing, named, needs, workflow
 from runrig.api.routing import Base, IdempotencyKey, Route, Serving, User, answers, text_answers
 from runrig.api.staying import Staying
@@ -24,6 +23,7 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.osmo import workflows as shaped
 from runrig.osmo.shape import Links, Shape
 from runrig.ports.store import WorkflowQuery
+from runrig.service import log_stream as logs
 from runrig.service.commands.submissions import Submission
 from runrig.service.queries.events import each_in_words
 from runrig.service.queries.output import STDERR

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from runrig.api.permissions import Seeing, needs
 from runrig.api.routing import Found, Route, Serving
-from runrig.api.staying import Staying, seeing_as_much
+from runrig.api.staying import Staying
 from runrig.api.times import At
 from runrig.api.v1.following import PAUSE_S, Followers, message
 from runrig.api.v1.frame import shows, texts
@@ -24,6 +24,7 @@ from runrig.domain.shown.events import ClusterEventPage
 from runrig.service.queries.event_kinds import Kind
 from runrig.service.queries.feed import FeedQuery
 from runrig.service.queries.visibility import Visibility
+from runrig.service.rights import seeing_as_much
 
 router = APIRouter(route_class=Route, tags=["events"])
 

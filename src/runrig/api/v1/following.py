@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 
-from runrig.api.http.pulse import Pulse
-from runrig.api.staying import STILL_S
-from runrig.api.waiting import soon
+from runrig.service.pulse import Pulse
 from runrig.service.queries.visibility import Sight, Visibility
+from runrig.service.rights import STILL_S
 from runrig.service.service import Service
+from runrig.service.waiting import soon
 from runrig.wire.json import to_json
 
 PAUSE_S = 0.25

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.edits import ITS_PROMISE, check_promise, pool_edit
+from runrig.api.edits import pool_edit
 from runrig.api.error_docs import Said
 from runrig.api.permissions import Asking, Seeing, Sent, named, needs
 from runrig.api.routing import LONGEST_USER_NAME, IdempotencyKey, Route, Serving
@@ -20,6 +20,7 @@ from runrig.domain.tags import tag_of
 from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
+from runrig.service.rights import ITS_PROMISE
 from runrig.service.service import Service
 from runrig.wire import v1
 
@@ -126,7 +127,7 @@ def update_pool(
     body: v1.PoolEdit,
     dry_run: DryRun = False,
 ) -> Response:
-    check_promise(asker, name, body.model_fields_set)
+    asker.check_promise(name, body.model_fields_set)
     view = service.declarations.update_pool(name, pool_edit(body), user=user, dry_run=dry_run, expected=expected)
     return _told(service, view)
 

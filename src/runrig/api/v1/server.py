@@ -5,10 +5,10 @@ from fastapi import APIRouter
 from runrig import __version__
 from runrig.api.permissions import needs
 from runrig.api.routing import Route, Serving
-from runrig.api.v1.answers.declared import change
 from runrig.api.v1.frame import User, shows
 from runrig.domain.access import Permission
 from runrig.domain.shown.server import ClockAccepted, ClusterFile, Version
+from runrig.service.commands.declared import declared_change
 from runrig.wire import ApplyAnswer, ApplyRequest
 
 router = APIRouter(route_class=Route, tags=["server"])
@@ -39,7 +39,7 @@ def apply_cluster_file(service: Serving, user: User, body: ApplyRequest) -> Appl
         if_revision=body.if_revision,
         force=body.force,
     )
-    return ApplyAnswer(changes=tuple(map(change, differences)), applied=not body.dry_run)
+    return ApplyAnswer(changes=tuple(map(declared_change, differences)), applied=not body.dry_run)
 
 
 @router.get(

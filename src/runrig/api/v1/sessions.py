@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Asker, Asking, needs, workflow
+from runrig.api.permissions import Asking, needs, workflow
 from runrig.api.routing import Route, Serving
 from runrig.api.v1.frame import User, creates, reply
 from runrig.domain.access import Permission
@@ -12,6 +12,7 @@ from runrig.domain.shown.server import Session
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON
 from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import v1
 

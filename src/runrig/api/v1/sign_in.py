@@ -3,21 +3,16 @@
 Open routes: who comes here has no token yet.  What the client shows is a code or a refresh token, which only the provider can judge.
 """
 
-from typing import Annotated
-
 from fastapi import APIRouter
 
 from runrig.api.error_docs import Said
-from runrig.api.guard import source
 from runrig.api.permissions import OPEN
-from runrig.api.routing import Base, Found, Route, Serving
+from runrig.api.routing import Base, Route, Serving, Source
 from runrig.api.v1.frame import shows
 from runrig.domain.shown.server import DeviceStarted, SignedIn, SignInOffer
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["access"])
-
-Address = Annotated[str, Found(lambda request: source(request.scope))]
 
 _NONE: Said = ("single sign-on is not configured on this server. Log in with a token: `runrig login URL`", {})
 _REFUSED: Said = ("the identity provider refused: invalid_grant", {"provider": "invalid_grant"})
@@ -52,7 +47,7 @@ def get_sign_in(service: Serving) -> SignInOffer:
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 413, said=_SAID),
 )
-def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.SignInByCode) -> SignedIn:
+def sign_in_by_code(service: Serving, base: Base, address: Source, body: v1.SignInByCode) -> SignedIn:
     return service.access.sign_ins.by_code(
         body.code,
         verifier=body.code_verifier,
@@ -69,7 +64,7 @@ def sign_in_by_code(service: Serving, base: Base, address: Address, body: v1.Sig
     dependencies=[OPEN],
     responses=shows(DeviceStarted, 404, said=_SAID),
 )
-def start_device_sign_in(service: Serving, address: Address) -> DeviceStarted:
+def start_device_sign_in(service: Serving, address: Source) -> DeviceStarted:
     return service.access.sign_ins.start_device(address)
 
 
@@ -80,7 +75,7 @@ def start_device_sign_in(service: Serving, address: Address) -> DeviceStarted:
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 409, 413, said=_SAID),
 )
-def sign_in_by_device(service: Serving, address: Address, body: v1.SignInByDevice) -> SignedIn:
+def sign_in_by_device(service: Serving, address: Source, body: v1.SignInByDevice) -> SignedIn:
     return service.access.sign_ins.by_device(body.device_code, address)
 
 
@@ -90,5 +85,5 @@ def sign_in_by_device(service: Serving, address: Address, body: v1.SignInByDevic
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 413, said=_SAID),
 )
-def renew_sign_in(service: Serving, address: Address, body: v1.SignInRenewal) -> SignedIn:
+def renew_sign_in(service: Serving, address: Source, body: v1.SignInRenewal) -> SignedIn:
     return service.access.sign_ins.renewed(body.refresh_token, address)

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.failures import details_of, status_of
-from runrig.api.permissions import About, Asker, Asking, Seeing, Sent, needs, workflow
+from runrig.api.failures import details_of
+from runrig.api.permissions import Asking, Seeing, Sent, needs, workflow
 from runrig.api.problems import problem
 from runrig.api.routing import IdempotencyKey, Route, Serving
 from runrig.api.times import At
@@ -19,10 +19,12 @@ from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import WorkflowPage, WorkflowSubmitted
+from runrig.domain.statuses import status_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.batches import Outcome
 from runrig.service.commands.submissions import Submission, filled_in
+from runrig.service.rights import About, Asker
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
 from runrig.spec.labels import read_key, read_selector, read_tags
 from runrig.wire import v1

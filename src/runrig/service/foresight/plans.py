@@ -1,4 +1,4 @@
-"""Plans: what an edit would do, found in two branches of the state, which the mirror makes beside the server.
+"""Plans: the effects of an edit, computed in two branches of the state in the mirror process.
 
 Nothing is stored, and the state of the server is only read.
 """
@@ -16,8 +16,10 @@ from runrig.engine.foresight.outcome import Outcome
 from runrig.engine.state.state import State
 from runrig.ports.clock import Clock
 from runrig.service.commands.declarations import Declarations
+from runrig.service.commands.declared import declared_change
 from runrig.service.commands.differences import Difference
 from runrig.service.commands.submissions import Submissions
+from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
 from runrig.service.foresight.seen import seen, told
 from runrig.service.mirror.asker import Asker
@@ -54,15 +56,33 @@ class Plans:
         asker: Asker,
         declarations: Declarations,
         submissions: Submissions,
+        dry_runs: DryRuns,
     ) -> None:
         self._transactor = transactor
         self._clock = clock
         self._asker = asker
         self._reader = Reader(declarations, submissions)
+        self._dry_runs = dry_runs
         self._turns = Turns(AT_ONCE, "plans")
 
+    def shown(
+        self, question: Callable[[], Question], *, user: str, visibility: Visibility, leaving: Leaving
+    ) -> Plan | None:
+        """The plan for *question* with all that is shown of it; None if the one who asks has left.
+
+        Raises what *question* and `plan` raise, and Unavailable if it takes too long.
+        """
+        try:
+            found = self.plan(question(), user=user, visibility=visibility, leaving=leaving)
+            verdict = self._dry_runs.of(found.queued, visibility) if found.queued else None
+        except GivenUp:
+            if leaving.left:
+                return None
+            raise Unavailable("the plan took too long. Ask for a smaller change") from None
+        return replace(found.plan, changes=tuple(map(declared_change, found.changes)), verdict=verdict)
+
     def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
-        """What *question* would do, as far as *visibility* reaches.
+        """The effects of *question*, limited to *visibility*.
 
         Raises what the command itself would raise, Unavailable if too many ask, and GivenUp if the one who asks has left.
         """
@@ -91,7 +111,7 @@ class Plans:
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:
-    """How many groups the workflow *id* has; 0 if it has gone.  One that is not there yet is what *deed* would submit."""
+    """How many groups the workflow *id* has; 0 if it no longer exists.  A new workflow is the one that *deed* would submit."""
     if id in state.workflows:
         return len(state.groups_of(id))
     return len(deed.parsed.spec.spec.groups) if isinstance(deed, OfSubmission) else 0
@@ -101,7 +121,7 @@ def _groups(state: State, id: str, deed: Deed) -> int:
 
 
 def outcome_without(state: State, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
-    """How *state*, which is used up, comes to rest by itself."""
+    """The outcome after *state* settles without an edit.  Changes *state*."""
     return _outcome(state, lambda _: Edit(), nodes, now, budget, leaving)
 
 

@@ -1,4 +1,4 @@
-"""The log of the whole cluster as somebody may see it, a page at a time.
+"""The log of the whole cluster, a page at a time, limited to what a user may see.
 
 Many readers ask for what is new at the same moment: the latest events are kept, most of them as they were committed, so that the store is
 asked rarely, and once for all.
@@ -101,7 +101,7 @@ class Feed:
         """The events of *query* after revision *after*; looks at about *most* of the log, never at a part of a revision.
 
         *newest*: the last revision that is looked at, which is stored; None: the last of all.
-        Finding the begin of *query* takes about log2(revisions) reads.  Raises NotFound for a pool that is not there, or not seen.
+        Finding the begin of *query* takes about log2(revisions) reads.  Raises NotFound for an unknown or hidden pool.
         """
         newest = self.newest() if newest is None else newest
         if query.pool is not None:
@@ -180,7 +180,7 @@ class Feed:
             yield _in_words(event, workflow, pool)
 
     def _names(self, workflow: str, event: Event, visibility: Visibility, told: dict[str, Names]) -> Names:
-        """What may be named in *event*: a message may name whoever preempted its workflow at any time."""
+        """The names that *event* may contain: a message can name any gang that preempted its workflow."""
         if not isinstance(event.action, MoveTask | MoveGroup | MoveWorkflow):
             return Names(visibility, self._pool)
         if workflow not in told:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.permissions import About, Asker, Asking, needs
+from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
@@ -17,6 +17,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.shown.dry_run import WorkflowDryRun
 from runrig.domain.shown.workflows import Workflow, WorkflowSubmitted
 from runrig.service.commands.submissions import Submission
+from runrig.service.rights import About, Asker
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
 from runrig.web.asking import Look, answered, form, form_shown

@@ -7,18 +7,18 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.edits import check_promise
-from runrig.api.failures import status_of
-from runrig.api.permissions import About, Asker, Asking, named, needs
+from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, Queueing, gpus_of
+from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight.questions import OfDeletion, OfEdit, OfSubpool
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
+from runrig.service.rights import About, Asker
 from runrig.service.service import Service
 from runrig.web.asking import NOBODY_WAITS, answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import Fields, sent, sentence
@@ -103,7 +103,7 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
         found = edit_of(view.pool, [each.name for each in view.flavors], fields)
         if not mentioned(found):
             raise InvalidInput.one("no changes. Change at least one value")
-        check_promise(asker, name, mentioned(found))
+        asker.check_promise(name, mentioned(found))
         return found
 
     def do() -> None:
@@ -225,7 +225,7 @@ async def what_if(
     flavor: Annotated[str, Query(max_length=100)] = "",
 ) -> Response:
     """Requires the same permission as the edit. Stops working when the client disconnects."""
-    await run_in_threadpool(check_promise, asker, name, {"quota"})
+    await run_in_threadpool(asker.check_promise, name, {"quota"})
     view = await run_in_threadpool(service.queries.pool, name, asker.visibility)
     slider = slider_of(view, flavor, quota)
     draw = partial(html, request, "what_if.html", it=view.pool, slider=slider)

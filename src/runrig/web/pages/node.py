@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from runrig.api.permissions import Asker, Asking, needs
+from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.quantities import format_quantity
@@ -15,6 +15,7 @@ from runrig.domain.shown.nodes import Node
 from runrig.service.foresight.questions import OfDrain
 from runrig.service.past.past import Then
 from runrig.service.queries.nodes import NodeWork
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.asking import answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import sent

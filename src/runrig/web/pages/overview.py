@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from runrig.api.permissions import Asker, Asking, Seeing, needs
+from runrig.api.permissions import Asking, Seeing, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
@@ -13,6 +13,7 @@ from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.domains import MapView, domains_of
 from runrig.web.folding import Line, folded

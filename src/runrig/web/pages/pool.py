@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from runrig.api.permissions import Asker, Asking, named, needs
+from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.pools import PoolState
@@ -14,6 +14,7 @@ from runrig.ports.store import WorkflowQuery
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.queries.visibility import Visibility
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.pages import edits
 from runrig.web.pages.parts import Asked, Explaining, colours_of

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from runrig.api import logs
 from runrig.api.http.leaving import leaving_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.permissions import workflow as of_workflow
@@ -20,6 +19,7 @@ from runrig.domain.shown.changes import WorkflowChanges
 from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
+from runrig.service import log_stream as logs
 from runrig.service.past.past import Then
 from runrig.service.queries.events import workflow_events
 from runrig.service.queries.visibility import Visibility

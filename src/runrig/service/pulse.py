@@ -1,4 +1,4 @@
-"""Wakes all who wait for the next commit, whatever it changes: many readers cost a commit as much as one."""
+"""Wakes all readers after a commit, whatever it changes.  Many readers cost a commit as much as one."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from runrig.service.service import Service
 
 
 class Pulse:
-    """Listens only while somebody waits.  All but what a commit calls happens in the event loop."""
+    """Listens only while there are waiting readers.  Everything runs in the event loop, except for `_tell`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -38,7 +38,7 @@ class Pulse:
         if self._told or self._loop is None:
             return
         self._told = True
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._beat)
 
     def _beat(self) -> None:

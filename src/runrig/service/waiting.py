@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 from starlette.concurrency import run_in_threadpool
 
-from runrig.api.staying import STILL_S
 from runrig.domain.workflow_status import WorkflowStatus
+from runrig.service.rights import STILL_S
 from runrig.service.service import Service
 
 
@@ -26,7 +26,7 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
     loop = asyncio.get_running_loop()
 
     def tell(status: WorkflowStatus | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(hear, status)
 
     with service.listening(tell, workflow):
@@ -47,7 +47,7 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
     """Yields the present status of the workflow *id*, then each new one, until the time is up or it has ended.
 
-    Where nothing happens it yields the same again, so that whoever waits can look whether they still may.
+    If nothing changes, it yields the same status again, so that the caller can check whether the user may still wait.
     Asks the store only once: each commit reports the status after it.  Raises NotFound.
     """
     end = time.monotonic() + timeout_s

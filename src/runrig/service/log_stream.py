@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from runrig.api.staying import Stays
-from runrig.api.waiting import changes, soon
 from runrig.domain.natural_order import natural
 from runrig.domain.workflows import Task, TaskKey
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, merged, one_by_one
+from runrig.service.rights import Stays
 from runrig.service.service import Service
+from runrig.service.waiting import changes, soon
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ LONGEST_POLL_S = 0.6
 """How often to look at a growing file, and at one that has not grown for a while: nothing tells us that it grew."""
 
 READERS = 8
-"""Threads of a server that read output, besides those that answer: whatever a disk or a task does, only readers wait for it."""
+"""Threads that read output.  Other threads answer requests, so a slow disk delays only these."""
 BYTES_AT_ONCE = 256 * 1024
 
 _readers = CapacityLimiter(READERS)
@@ -51,7 +51,7 @@ class LogRequest:
 
 
 class Follower:
-    """The output of the attempts that a request asks for; new attempts join as they are made."""
+    """The output of the requested attempts, including attempts that start later."""
 
     def __init__(self, service: Service, request: LogRequest, attempts: Sequence[Task]) -> None:
         self._service = service
@@ -87,7 +87,7 @@ class Follower:
             yield data
 
     def written(self) -> Iterator[bytes]:
-        """Yields all that is there now, without waiting."""
+        """Yields all output up to now, without waiting."""
         return self._parts(tail.rest() for tail in self._tails.values())
 
     def _parts(self, attempts: Iterable[Iterable[Lines]]) -> Iterator[bytes]:
@@ -125,7 +125,7 @@ class Follower:
 
 
 def _record(line: Lines) -> bytes:
-    """Of a line that was written over by carriage returns, as progress bars do, the last part."""
+    """If carriage returns overwrite a line, as in progress bars, the text is its last part."""
     text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
     at = datetime.fromtimestamp(round(line.time, 6), UTC).isoformat(timespec="microseconds")
     found = {
@@ -143,7 +143,7 @@ async def _read(read: Callable[[], T]) -> T:
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
-    """True if the workflow never has more than one pod: with a `count`, others may be left out for now (law A3)."""
+    """True if the workflow never has more than one pod: with a `count`, others may be missing for now (rule A3)."""
     names = {(task.name, task.spec) for task in attempts}
     return len(names) == 1 and all(name == spec for name, spec in names)
 

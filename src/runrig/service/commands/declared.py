@@ -1,4 +1,4 @@
-"""What a cluster file would change, as an answer."""
+"""Changes that a cluster file makes, as they are shown."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _SETTINGS = (
 )
 
 
-def change(it: Difference) -> DeclaredChange:
+def declared_change(it: Difference) -> DeclaredChange:
     before, after = to_jsonable_python((_declared(it.before), _declared(it.after)))
     return DeclaredChange(it.action, it.kind, it.name, before, after, it.undoes)
 

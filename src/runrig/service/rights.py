@@ -1,0 +1,163 @@
+"""Users who make requests: what they may see and do, and errors that name the role that would be enough.
+
+If a user may not see something, the error is the same as if it did not exist.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
+from runrig.domain.errors import NotAllowed
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.service.access.dev_login import BY_TOKEN
+from runrig.service.queries.visibility import Visibility
+from runrig.service.queries.workflow_queries import Place
+from runrig.service.service import Service
+
+ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
+"""Fields of a top-level pool whose change affects other pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The subject of a request.  *pool*: the pool whose roles count.  *workflow*, *owner*: set if the subject is a workflow.
+
+    *parent*: the subject is a new subpool of *pool*.
+    """
+
+    pool: str
+    workflow: str | None = None
+    owner: str | None = None
+    parent: bool = False
+
+    @property
+    def subpool(self) -> bool:
+        return self.parent or SUBPOOL_DELIMITER in self.pool
+
+
+class Asker:
+    """The user of a request: what they may see and do."""
+
+    def __init__(self, identity: Identity, service: Service) -> None:
+        self.identity = identity
+        self.visibility = Visibility(identity)
+        self.service = service
+
+    def place(self, id: str) -> Place:
+        """Raises NotFound, also if the user may not see the workflow."""
+        return self.service.workflow_queries.place(id, self.visibility)
+
+    def workflow(self, id: str) -> About:
+        """The workflow's pool and owner.  Raises as `place`."""
+        place = self.place(id)
+        return About(place.pool, place.id, place.owner)
+
+    def may(self, permission: Permission, about: About | None = None) -> bool:
+        if about is None:
+            return allows(self.identity, permission)
+        return allows(self.identity, permission, pool=about.pool, owner=about.owner)
+
+    def need(self, permission: Permission, about: About | None = None, doing: str | None = None) -> None:
+        """Raises NotAllowed, or NotFound if the user may not see the pool.  *doing*: the action in words, if the permission covers more."""
+        if self.may(permission, about):
+            return
+        if about is not None:
+            self.service.queries.check_pool(about.pool, self.visibility)
+        raise _not_allowed(self.identity, permission, about, doing)
+
+    def check_promise(self, name: str, fields: Collection[str]) -> None:
+        """Raises NotAllowed: administrators of a pool may not change its guarantees, only those of its subpools (rule S1).
+
+        *fields*: the fields that an edit of the pool *name* mentions.
+        """
+        if SUBPOOL_DELIMITER not in name and not ITS_PROMISE.isdisjoint(fields):
+            self.need(Permission.CHANGE_CLUSTER, About(name))
+
+    def known_users(self, asks: str) -> Collection[str]:
+        """Users whose existence is no secret to this user.  *asks*: the name under which this user asks."""
+        listed = self.service.access.users.all() if self.may(Permission.ACCESS) else ()
+        return {asks, self.identity.user, *(user.name for user in listed)}
+
+    def submits_to(self) -> list[str]:
+        """The pools to which the user may submit, sorted by name."""
+        there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
+        names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
+        return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
+
+    def check_there(self, permission: Permission, pool: str) -> None:
+        """Raises NotFound.  The error of the command itself would list all pools."""
+        if permission in _CHANGING:
+            self.service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
+
+
+_CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOOLS)
+
+
+STILL_S = 5.0
+"""Streams check at least this often, in seconds, whether the user may still read them."""
+
+Stays = Callable[[], Identity | None]
+"""Returns the user with their current roles; None if they may no longer read.  Takes no lock and no database query."""
+
+
+def seeing_as_much(stays: Stays, visibility: Visibility) -> Callable[[], Visibility | None]:
+    """Returns a function that returns the current visibility; None if it is no longer *visibility*: the client then has to start over."""
+
+    def sees() -> Visibility | None:
+        who = stays()
+        now = None if who is None else Visibility(who)
+        return now if now is not None and now.sight == visibility.sight else None
+
+    return sees
+
+
+# ---------------------------------------------------------------- in words
+
+_DOING = {
+    Permission.READ_POOL: "see pool {pool}",
+    Permission.SUBMIT: "submit to pool {pool}",
+    Permission.READ_WORKFLOW: "see workflows of pool {pool}",
+    Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
+    Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
+    Permission.CHANGE_SUBPOOLS: "change the subpools of pool {top}",
+    Permission.CHANGE_POOL: "change the settings of pool {pool}",
+    Permission.READ_CLUSTER: "see the nodes",
+    Permission.READ_EVERYTHING: "see data about all pools",
+    Permission.CHANGE_CLUSTER: "change cohorts, flavors, top-level pools and their quotas",
+    Permission.ACCESS: "manage users, roles and the tokens of others",
+}
+_WITH = {
+    Permission.READ_POOL: ("{top}-user", "{top}-viewer"),
+    Permission.SUBMIT: ("{top}-user", "{top}-admin"),
+    Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
+    Permission.CHANGE_WORKFLOW: ("{top}-admin",),
+    Permission.EXEC_WORKFLOW: ("{top}-admin",),
+    Permission.CHANGE_SUBPOOLS: ("{top}-admin",),
+    Permission.CHANGE_POOL: ("{top}-admin",),
+    Permission.READ_CLUSTER: ("POOL-user", "viewer"),
+    Permission.READ_EVERYTHING: ("viewer", "admin"),
+    Permission.CHANGE_CLUSTER: ("admin",),
+    Permission.ACCESS: ("admin",),
+}
+
+
+def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
+    if permission is Permission.OWN_TOKENS:
+        return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
+    if permission is Permission.CHANGE_OWN:
+        return NotAllowed(
+            f"this token gives only {', '.join(identity.narrowed or ())}, and {identity.user} has more roles: credentials and settings, "
+            f"which all tokens of {identity.user} share, are changed only with a token that gives all of them",
+            {"permission": permission.value},
+        )
+    pool = "" if about is None else about.pool
+    top = pool.partition(SUBPOOL_DELIMITER)[0]
+    words = {"pool": pool, "top": top, "workflow": about and about.workflow, "owner": about and about.owner}
+    own = permission in OF_OWNERS and about is not None and about.owner == identity.user
+    roles = [each.format(top=top or "POOL") for each in _WITH[Permission.SUBMIT if own else permission]]
+    details: dict[str, object] = {"permission": permission.value, "roles": roles}
+    return NotAllowed(
+        f"{identity.user} may not {doing or _DOING[permission].format(**words)}: that needs the role {' or '.join(roles)}; "
+        f"an admin gives it with `runrig role grant {identity.user} {roles[0]}`",
+        details | ({"pool": pool} if pool else {}),
+    )
