@@ -184,8 +184,8 @@ def test_a_busy_pool_drains(tmp_path: Path) -> None:
         assert it.error("POST", "/api/pool/pool1/workflow", {"file": one_task("b")}) == (
             400,
             {
-                "message": "pool pool1 is DELETING and does not accept submissions. Use another pool; "
-                "it was deleted by ann at 2027-01-15 08:00:00 UTC",
+                "message": "pool pool1 is DELETING and does not accept submissions. Use another pool. "
+                "pool1 was deleted by ann at 2027-01-15 08:00:00 UTC",
                 "error_code": "RESOURCE",
                 "details": {
                     "law": "P3",

@@ -297,7 +297,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("PATCH", "/api/v1/pools/team--a", {"borrowing_limit": 1}, 422, "inherits borrowing_limit from team"),
             ("POST", "/api/v1/pools", {"name": "team--new", "quota": 1}, 422, "contains '--'"),
             ("POST", "/api/pool/team--gone/workflow", {"file": one_task("v")}, 400, "pool team--gone is ARCHIVED and"),
-            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "Use team--a; it was deleted"),
+            ("POST", "/api/pool/team--busy/workflow", {"file": one_task("v")}, 400, "Use team--a. team--busy was deleted by ann"),
             ("POST", "/api/pool/team--x/workflow", {"file": one_task("v")}, 404, "it has team--a"),
         ]  # fmt: skip
         for method, path, body, status, says in cases:

@@ -346,7 +346,9 @@ class Submissions:
             last = deletions[-1]
             details = {name: value for name, value in error.details.items() if name != "law"}
             told = {"deleted_by": last.by, "deleted_at": utc(last.at)}
-            raise Refused(f"{error.message}; {last}", error.law, details | told) from None
+            raise Refused(
+                f"{error.message}. {parsed.pool} was deleted by {last.by} at {utc(last.at)}", error.law, details | told
+            ) from None
 
 
 def filled_in(submission: Submission) -> str:
