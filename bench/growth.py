@@ -72,7 +72,7 @@ def _admit_all(pools: int, world: tuple[list[Cohort], list[Pool]]) -> float:
 
 def _flat(count: int) -> tuple[list[Cohort], list[Pool]]:
     cohorts = [Cohort(f"c{each}") for each in range((count + 7) // 8)]
-    return cohorts, [Pool(f"p{each:04}", quotas(), f"c{each // 8}") for each in range(count)]
+    return cohorts, [Pool(f"p{each:04}", quotas(), cohort=f"c{each // 8}") for each in range(count)]
 
 
 def _chains(count: int, depth: int, *, limited: bool) -> tuple[list[Cohort], list[Pool]]:
@@ -82,7 +82,7 @@ def _chains(count: int, depth: int, *, limited: bool) -> tuple[list[Cohort], lis
         for chain in range(count // 100)
         for at in range(depth)
     ]
-    return cohorts, [Pool(f"p{each:04}", quotas(), f"c{each // 100}-{depth - 1}") for each in range(count)]
+    return cohorts, [Pool(f"p{each:04}", quotas(), cohort=f"c{each // 100}-{depth - 1}") for each in range(count)]
 
 
 def _limits(height: int) -> Quotas:

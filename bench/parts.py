@@ -144,7 +144,7 @@ def _cluster(nodes: int) -> Iterator[SetFlavors | PutNode | PutCohort | PutPool]
         yield PutNode(Node(f"n{at:05}", {GPU: GPUS_PER_NODE}, flavor=DEFAULT_FLAVOR))
     yield from (PutCohort(Cohort(f"c{at:02}")) for at in range(COHORTS))
     each = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(nodes * GPUS_PER_NODE // POOLS)}
-    yield from (PutPool(Pool(f"p{at:04}", each, f"c{at % COHORTS:02}")) for at in range(POOLS))
+    yield from (PutPool(Pool(f"p{at:04}", each, cohort=f"c{at % COHORTS:02}")) for at in range(POOLS))
     yield PutPool(Pool("holder", {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(nodes * GPUS_PER_NODE)}))
 
 

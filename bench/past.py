@@ -115,7 +115,7 @@ def _commits(waiting: int) -> Iterator[list[Action]]:
 
 def _pool(at: int) -> Pool:
     quota = {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(NODES * GPUS // POOLS)}
-    return Pool(f"pool{at}", quota, f"c{at % 2}", topology_keys=_KEYS)
+    return Pool(f"pool{at}", quota, cohort=f"c{at % 2}", topology_keys=_KEYS)
 
 
 def _node(at: int) -> Node:

@@ -85,7 +85,7 @@ def rows(world: World, spec: SpecText) -> Iterator[RowChange]:
     for at in range(0, world.pools, 10):
         yield RowChange("Cohort", (f"c{at // 10}",), Cohort(f"c{at // 10}"))
     for at in range(world.pools):
-        yield RowChange("Pool", (pool_name(at),), Pool(pool_name(at), quotas, f"c{at // 10}"))
+        yield RowChange("Pool", (pool_name(at),), Pool(pool_name(at), quotas, cohort=f"c{at // 10}"))
     for at in range(world.running + world.waiting):
         yield from _workflow(at, pool_name(at % world.pools), spec, runs=at < world.running)
 

@@ -58,7 +58,7 @@ def host_of(name: str) -> int:
 
 
 def pool(name: str, gpus: int, cohort: str | None = None) -> Pool:
-    return Pool(name, {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(gpus)}, cohort, topology_keys=KEYS)
+    return Pool(name, {FlavorResource(DEFAULT_FLAVOR, GPU): Quota(gpus)}, cohort=cohort, topology_keys=KEYS)
 
 
 def made(cluster: Cluster, pools: Sequence[Pool] = ()) -> State:

@@ -88,7 +88,9 @@ def cluster(nodes: int) -> State:
         state.apply(PutCohort(cohort), 0)
     for at in range(POOLS):
         quota = Quota(each, None, each // 2 if at % 3 == 0 else None)
-        state.apply(PutPool(Pool(f"p{at:04}", {KEY: quota}, f"c{at // POOLS_PER_COHORT}", topology_keys=KEYS)), 0)
+        state.apply(
+            PutPool(Pool(f"p{at:04}", {KEY: quota}, cohort=f"c{at // POOLS_PER_COHORT}", topology_keys=KEYS)), 0
+        )
     return state
 
 

@@ -51,7 +51,9 @@ def thousand_pools() -> tuple[Ledger, list[str]]:
         below = [(f"{parent}-{branch}", parent) for parent in deepest for branch in range(branches)]
         cohorts += [Cohort(name, parent) for name, parent in below]
         deepest = [name for name, _ in below]
-    pools = [Pool(f"{parent}-q{each}", quotas(), parent) for parent in deepest for each in range(POOLS_PER_COHORT)]
+    pools = [
+        Pool(f"{parent}-q{each}", quotas(), cohort=parent) for parent in deepest for each in range(POOLS_PER_COHORT)
+    ]
     assert (len(cohorts), len(pools)) == (156, 1000)
     return empty_ledger(cohorts, pools), [pool.name for pool in pools]
 

@@ -26,7 +26,7 @@ from runrig.client.calls import access as client_access
 from runrig.client.calls import cluster, workflows
 from runrig.client.calls import pools as client_pools
 from runrig.client.ways import Calls, call, stream
-from runrig.domain import access, errors, pools, transitions
+from runrig.domain import access, errors, pools, settings, transitions
 from runrig.domain.statuses import STATUSES
 
 ROOT = Path(__file__).parent.parent
@@ -164,6 +164,18 @@ def _signature(function: Callable[..., Any]) -> str:
     return f"({arguments}) -> {answer}"
 
 
+# ---------------------------------------------------------------- settings of pools
+
+
+def setting_rows() -> Iterator[str]:
+    rows = ["| field | type | default | |", "|---|---|---|---|"]
+    for each in settings.SETTINGS:
+        see = f" ([{each.label}]({each.see}))" if each.see else ""
+        usual = each.text(settings.default(each)) or each.unset
+        rows.append(f"| `{each.asked}` | {_cell(each.kind.type)} | {usual} | {_cell(each.what)}{see} |")
+    yield "\n".join(rows)
+
+
 # ---------------------------------------------------------------- roles
 
 _ROLES = ("admin", "viewer", "vision-admin", "vision-user", "vision-viewer", "")
@@ -266,6 +278,7 @@ SECTIONS: dict[str, Callable[[], Iterable[str]]] = {
     "error-messages": messages.error_rows,
     "reason-messages": messages.reason_rows,
     "states": state_diagrams,
+    "settings": setting_rows,
 }
 
 

@@ -222,7 +222,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
             "/api/v1/pools",
             {"name": "p", "quota": 1, "queueing": "LIFO"},
             422,
-            "unknown queueing 'LIFO'",
+            "queueing: expected one of BEST_EFFORT_FIFO, STRICT_FIFO, got text 'LIFO'",
         ),
         ("POST", "/api/v1/pools", {"name": "p", "quota": 1, "flavors": ["x"]}, 422, "'x'"),
         ("PATCH", "/api/v1/pools/nope", {"quota": 1}, 404, "unknown pool 'nope' (pools: pool1, pool2)"),

@@ -136,7 +136,7 @@ def test_cohort_create_and_update_say_what_was_done() -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["update", "c"], "say what to change of the cohort, such as --quota 8"),
+        (["update", "c"], "nothing to change. Specify a setting of the cohort, such as --quota 8"),
         (["update", "c", "--parent", "p", "--no-parent"], "--parent and --no-parent exclude each other"),
         (["create", "c", "--lending-limit", "few"], "'few' is not a limit"),
     ],

@@ -91,7 +91,7 @@ def test_what_cohorts_share_stands_beside_what_a_pool_has_of_its_own() -> None:
         "a               ONLINE         -              8 + 4 shared by lab + 2 shared by org  11    0 + 1 shared",
     ]
     shown = answered({"GET /api/v1/pools/a": pool("a", **drawing)}, "pool", "show", "a").out
-    assert "Shared quota   4 by lab, 2 by org: draws 3, 1 left\n" in shown
+    assert "Shared quota      4 by lab, 2 by org: draws 3, 1 left\n" in shown
 
 
 def test_archived_pools_are_shown_only_if_asked() -> None:
@@ -177,8 +177,8 @@ CHANGES = [
     ),
     (
         {"topology_keys": [], "flavors": ["a", "b"], "weight": 2, "description": "for\nall"},
-        "weight 1 → 2, flavors none → a,b, topology keys rack=topology.kubernetes.io/rack → none, "
-        "description Vision team → for all",
+        "description Vision team → for all, weight 1 → 2, flavors all → a, b, "
+        "topology keys rack=topology.kubernetes.io/rack → none",
     ),
     ({}, "no changes"),
 ]
@@ -226,11 +226,11 @@ def test_pool_update_warns_of_topology_keys_only_if_they_change(
 
 
 def test_pool_create_says_what_the_pool_was_given() -> None:
-    plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": []}
+    plain: dict[str, Any] = {"quotas": {}, "cohort": None, "topology_keys": [], "default_platform": None}
     for answer, says in (
         (
             example_of(Pool),
-            "created with quota 8, cohort research, topology keys rack=topology.kubernetes.io/rack",
+            "created with quota 8, cohort research, topology keys rack=topology.kubernetes.io/rack, default platform default",
         ),
         (example_of(Pool) | plain, "created"),
     ):
@@ -242,14 +242,16 @@ def test_a_pool_is_shown_with_its_balances() -> None:
     with serving({"GET /api/v1/pools/vision": example_of(Pool)}) as server:
         done = at(server, "pool", "show", "vision")
     assert lines(done.out) == [
-        "Pool           vision",
-        "State          ACTIVE",
-        "Cohort         research",
-        "Flavors        all",
-        "Topology keys  rack=topology.kubernetes.io/rack",
-        "Queueing       BEST_EFFORT_FIFO",
-        "Weight         1",
-        f"Overview       {server.url}/pool/vision",
+        "Pool              vision",
+        "State             ACTIVE",
+        "Cohort            research",
+        "Queueing          BEST_EFFORT_FIFO",
+        "Weight            1",
+        "Grace             30s",
+        "Flavors           all",
+        "Topology keys     rack=topology.kubernetes.io/rack",
+        "Default platform  default",
+        f"Overview          {server.url}/pool/vision",
         "",
         "Resource     Quota  Subtree  Guaranteed used  Preemptible used  Borrowed  Lent  Headroom  Limits",
         "-----------  -----  -------  ---------------  ----------------  --------  ----  --------  ------",
@@ -264,7 +266,7 @@ def test_a_pool_is_shown_with_its_balances() -> None:
         (["create", "p", "--quota", "1.5"], "'1.5' is not a quota"),
         (["create", "p", "--borrowing-limit", "-1"], "'-1' is not a limit. Use a whole number of GPUs, none, or FLAVOR=N,..."),
         (["create", "p", "--topology-key", "rack"], "'rack' is not KEY=LABEL"),
-        (["update", "p"], "say what to change of the pool, such as --quota 8"),
+        (["update", "p"], "nothing to change. Specify a setting of the pool, such as --quota 8"),
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_told_before_the_server_is_asked(args: list[str], says: str) -> None:
@@ -381,7 +383,7 @@ def test_apply_prints_each_change_with_what_differs(tmp_path: Path) -> None:
         "~ pool vision",
         "    quotas.default.gpu.nominal: 4 -> 8",
         "~ pool keys",
-        '    topology_keys: none -> [{"key": "rack", "label": "example.org/rack"}]',
+        "    topology_keys: none -> rack=example.org/rack",
         "+ cohort new",
         "- pool old",
         "! cohort org is kept: it has children that are not in the file",

@@ -134,7 +134,7 @@ def test_no_control_character_reaches_a_terminal(folder: Path) -> None:
     evil.write_text('pools: [{name: p, quota: 2, description: "\\e[31m"}]\nworkflows: [{file: "\\e[2Jx.yaml"}]')
     done = runrig("simulate", str(evil))
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("red.yaml:2:13: ")
+    assert done.err.startswith("red.yaml:1:42: ")
     assert "\x1b" not in done.err
 
 

@@ -194,7 +194,7 @@ class Recorder:
         return Pool(
             name,
             self._quotas(),
-            cohort,
+            cohort=cohort,
             queueing=Queueing.STRICT_FIFO if mix.often(25) else Queueing.BEST_EFFORT_FIFO,
             flavors=mix.one(((), (), (), kind.flavors[::-1], kind.flavors[:1])),
             topology_keys=keys[1:] if mix.often(12) else keys,

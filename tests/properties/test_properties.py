@@ -115,7 +115,7 @@ class Engine(RuleBasedStateMachine):
             self.driver.attempt(pools.put_cohort, Cohort(COHORTS[at], parent, weight=heavy[at]), create=True)
         for at, share in enumerate(shares):
             cohort = COHORTS[(depth - 1 - at) % depth] if depth else None
-            pool = Pool(POOLS[at], share, cohort, weight=heavy[3 + at])
+            pool = Pool(POOLS[at], share, cohort=cohort, weight=heavy[3 + at])
             self.driver.attempt(pools.put_pool, pool, create=True)
         self.driver.check_ledger()
 
@@ -252,7 +252,7 @@ class Engine(RuleBasedStateMachine):
         before = self.driver.state.pools.get(name)
         queueing = Queueing.STRICT_FIFO if strict else Queueing.BEST_EFFORT_FIFO
         create = before is None or before.state is PoolState.ARCHIVED
-        pool = Pool(name, share, cohort, queueing=queueing, weight=weight)
+        pool = Pool(name, share, cohort=cohort, queueing=queueing, weight=weight)
         self.driver.attempt(pools.put_pool, pool, create=create)
 
     @rule(parent=st.sampled_from(POOLS), short=st.sampled_from(SUBPOOLS), gpus=st.sampled_from((0, 1, 1, 2, 2, 3)))

@@ -99,7 +99,7 @@ def changed(table: str, column: str, value: Any, *, number: int = 1) -> Lines:
         ("workflows", "labels", {"a": "\0"}, "is not text that can be stored"),
         ("tasks", "gpus", [0.5], "gpus: [0.5] is not a tuple"),
         ("pools", "name", "Pool", "name: pool name 'Pool' must be lower-case letters"),
-        ("pools", "weight", 0, "weight: weight 0 is out of range"),
+        ("pools", "weight", 0, "weight: 0 is out of range"),
         ("events", "kind", "Explode", "'Explode' is not an action that this version knows"),
         ("events", "workflow", "low0-1", "workflow, pool: do not match the action"),
         ("events", "revision", 10**6, "revision: 1000000 is not from 1 to"),

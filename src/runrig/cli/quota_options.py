@@ -5,8 +5,12 @@ from typing import Any, TypeVar
 
 import click
 
+from runrig.domain.settings import SETTINGS, Choice, Duration, Setting
+
 F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT = "none"
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 class Limit(click.ParamType[int | str]):
@@ -36,28 +40,38 @@ class Quota(click.ParamType[int | str]):
         return text
 
 
-class TopologyKey(click.ParamType[dict[str, str]]):
-    """``rack=topology.kubernetes.io/rack``: the name for users, and the node label."""
+class Typed(click.ParamType[Any]):
+    """A setting as typed on the command line."""
 
-    name = "KEY=LABEL"
+    def __init__(self, setting: Setting) -> None:
+        self._setting, self.name = setting, setting.kind.metavar
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        if isinstance(value, dict):
-            return value
-        key, sign, label = str(value).partition("=")
-        if not (sign and key and label):
-            self.fail(f"{value!r} is not KEY=LABEL, such as rack=topology.kubernetes.io/rack", param, ctx)
-        return {"key": key, "label": label}
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._setting.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def setting_option(setting: Setting, complete: Complete | None = None) -> Callable[[F], F]:
+    """The option of a row of `domain.settings`; ``none`` takes a run time away, "" anything else that is removable."""
+    kind = setting.kind
+    removes = "|none" if isinstance(kind, Duration) and setting.removable else ""
+    name = setting.label.replace(" ", "-")
+    return click.option(
+        f"--{name.removesuffix('s') if kind.repeats else name}",
+        setting.asked,
+        type=click.Choice(kind.of, case_sensitive=False) if isinstance(kind, Choice) else Typed(setting),
+        multiple=kind.repeats,
+        metavar=kind.metavar + removes,
+        help=f"{setting.what}{' (repeatable)' if kind.repeats else ''}.".replace("`", ""),
+        shell_complete=complete,
+    )
 
 
 def quota_options(command: F) -> F:
-    """--quota, --borrowing-limit, --lending-limit and --weight."""
+    """--quota, --borrowing-limit and --lending-limit."""
     for option in (
-        click.option(
-            "--weight",
-            type=click.IntRange(min=1),
-            help="Share of borrowed capacity relative to siblings; effective as soon as weights differ.",
-        ),
         click.option(
             "--lending-limit",
             type=Limit(),
@@ -88,14 +102,27 @@ def request(**fields: Any) -> dict[str, Any]:
     Lists are lists, as in answers, so that both can be compared.
     """
     return {
-        name: None if value == NO_LIMIT else list(value) if isinstance(value, tuple) else value
+        name: None if value == NO_LIMIT and name not in _WORDS else _together(value)
         for name, value in fields.items()
         if value is not None and value != ()
     }
 
 
+_WORDS = {each.asked for each in SETTINGS if not isinstance(each.kind, Duration)}
+"""Settings in which ``none`` is a word like others."""
+
+
+def _together(value: Any) -> Any:
+    """The value of a repeatable option."""
+    if not isinstance(value, tuple):
+        return value
+    if isinstance(value[0], dict):
+        return {name: each for part in value for name, each in part.items()}
+    return [each for part in value for each in part]
+
+
 def something(body: dict[str, Any], what: str) -> dict[str, Any]:
     """Returns *body*. Raises UsageError if no option was given."""
     if not body:
-        raise click.UsageError(f"say what to change of the {what}, such as --quota 8")
+        raise click.UsageError(f"nothing to change. Specify a setting of the {what}, such as --quota 8")
     return body

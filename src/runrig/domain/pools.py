@@ -4,6 +4,7 @@ import enum
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.spans import format_duration
@@ -87,38 +88,47 @@ class Cohort:
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A named share of GPUs that users submit to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """The declaration of a pool: fields of a `Pool` and of answers, in the order of the answers.
 
-    *cohort* None: below the implicit root. *flavors* empty: all flavors, in the order of the cluster.
-    *parent* and *subpool_name*: set only for subpools, which take all other settings from their parent (rule S5).
-    *default_exit_actions*: (action, first exit code, last exit code).
-    *default_run_time_s*, *max_run_time_s*: the run time limit of workflows without `exec_timeout`, and the most that a workflow
-    can request (rule P6); None: no limit.
-    *closed_by*: the user who closed it to submissions, since *closed_since* (seconds since the epoch) and for *closed_reason*;
-    None: it is open (rule S7).
+    *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.  *default_run_time_s*,
+    *max_run_time_s*: what a workflow without `exec_timeout` gets, and the most that one may request (rule P6); None: no limit.
+    *closed_by*: who closed it to submissions, None while it is open; *closed_since* when, and *closed_reason* why (rule S7).
     """
 
-    name: str
-    quotas: Quotas = field(default_factory=dict)
-    cohort: str | None = None
-    state: PoolState = PoolState.ACTIVE
+    name: str = field(kw_only=False)
     parent: str | None = None
-    subpool_name: str | None = None
-    weight: int = 1
+    state: PoolState = PoolState.ACTIVE
+    description: str = ""
+    cohort: str | None = None
+    quotas: Any
     queueing: Queueing = Queueing.BEST_EFFORT_FIFO
+    weight: int = 1
     grace_s: float = DEFAULT_GRACE_S
     flavors: tuple[str, ...] = ()
     topology_keys: tuple[TopologyKey, ...] = ()
     default_platform: str | None = None
-    default_exit_actions: tuple[tuple[str, int, int], ...] = ()
-    description: str = ""
+    default_exit_actions: Any
     default_run_time_s: float | None = None
     max_run_time_s: float | None = None
     closed_by: str | None = None
-    closed_since: float | None = None
+    closed_since: Any
     closed_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool(Declared):
+    """A named share of GPUs that people submit to.
+
+    *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (rule S5).
+    *default_exit_actions*: (action, first exit code, last exit code).  *closed_since*: seconds since the epoch.
+    """
+
+    quotas: Quotas = field(default_factory=dict)
+    default_exit_actions: tuple[tuple[str, int, int], ...] = field(default=(), kw_only=True)
+    closed_since: float | None = field(default=None, kw_only=True)
+    subpool_name: str | None = field(default=None, kw_only=True)
 
     @property
     def usual_run_time_s(self) -> float | None:
@@ -139,13 +149,6 @@ def exit_actions(rules: Iterable[tuple[str, int, int]]) -> dict[str, str]:
     for action, first, last in rules:
         found.setdefault(action, []).append(str(first) if first == last else f"{first}-{last}")
     return {action: ",".join(codes) for action, codes in found.items()}
-
-
-def weight_problem(weight: int) -> str | None:
-    """Why *weight* is not a valid weight of a pool or cohort; None if it is (rule Q2)."""
-    if 1 <= weight <= MOST_WEIGHT:
-        return None
-    return f"weight {weight} is out of range: a weight is a whole number from 1 to {MOST_WEIGHT}"
 
 
 def run_time_problem(default_s: float | None, most_s: float | None) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
 from runrig.domain.quantities import GPU
-from runrig.domain.spans import format_duration
+from runrig.domain.settings import SETTINGS
 from runrig.osmo.shape import Answer, Shape
 
 NO_LIMIT = -1
@@ -52,9 +52,9 @@ def pool(answer: Answer, platforms: Platforms) -> Shape:
 
 
 def settings(answer: Answer, platforms: Platforms) -> Shape:
-    """The settings of a pool, as `config show POOL` has them."""
+    """The settings of a pool, as `config show POOL` has them: the osmo client's fields first."""
     state, flavors, parent = answer["state"], answer["flavors"], answer["parent"]
-    return {
+    shape = {
         "name": answer["name"],
         "description": answer["description"],
         "status": _STATUS["DELETING" if answer["closed_by"] is not None and state == "ACTIVE" else state],
@@ -62,33 +62,27 @@ def settings(answer: Answer, platforms: Platforms) -> Shape:
         "download_type": None,
         "enable_maintenance": False,
         "default_platform": answer["default_platform"],
-        "default_exec_timeout": _duration(answer["default_run_time_s"]),
+        "default_exec_timeout": "",
         "default_queue_timeout": "",
-        "max_exec_timeout": _duration(answer["max_run_time_s"]),
+        "max_exec_timeout": "",
         "max_queue_timeout": "",
         "default_exit_actions": answer["default_exit_actions"],
         "resources": {"gpu": _countable(answer)},
         "topology_keys": answer["topology_keys"],
         "platforms": {name: platforms[name] for name in flavors if name in platforms} if flavors else platforms,
-        "cohort": answer["cohort"],
         "quotas": answer["quotas"],
-        "queueing": answer["queueing"],
-        "weight": answer["weight"],
-        "grace_s": answer["grace_s"],
-        "default_run_time_s": answer["default_run_time_s"],
-        "max_run_time_s": answer["max_run_time_s"],
         "closed_by": answer["closed_by"],
         "closed_reason": answer["closed_reason"],
-        "flavors": flavors,
         "state": state,
         "parent": parent,
         "subpool_name": None if parent is None else answer["name"].partition(SUBPOOL_DELIMITER)[2],
         "subpool_state": None if parent is None else state,
     }
-
-
-def _duration(seconds: float | None) -> str:
-    return "" if seconds is None else format_duration(seconds)
+    for setting in SETTINGS:
+        value = shape[setting.name] = answer[setting.name]
+        if setting.reference:
+            shape[setting.reference] = setting.text(value)
+    return shape
 
 
 def _countable(answer: Answer) -> Shape:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
 from runrig.domain.errors import NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
+from runrig.domain.settings import PROMISED
 from runrig.service.access.dev_login import BY_TOKEN
 from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import Place
 from runrig.service.service import Service
-
-ITS_PROMISE = {"quota", "cohort", "borrowing_limit", "lending_limit", "flavors", "weight"}
-"""Fields of a top-level pool whose change affects other pools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Asker:
 
         *fields*: the fields that an edit of the pool *name* mentions.
         """
-        if SUBPOOL_DELIMITER not in name and not ITS_PROMISE.isdisjoint(fields):
+        if SUBPOOL_DELIMITER not in name and not PROMISED.isdisjoint(fields):
             self.need(Permission.CHANGE_CLUSTER, About(name))
 
     def known_users(self, asks: str) -> Collection[str]:

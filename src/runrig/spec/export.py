@@ -10,12 +10,11 @@ import yaml
 
 from runrig.domain.access import Grant
 from runrig.domain.nodes import DEFAULT_FLAVOR, Flavor
-from runrig.domain.pools import Cohort, Pool, PoolState, Queueing, Quota, Quotas, exit_actions, gpus_of
+from runrig.domain.pools import Cohort, Pool, PoolState, Quota, Quotas, gpus_of
 from runrig.domain.quantities import format_quantity
-from runrig.domain.spans import format_duration
+from runrig.domain.settings import SETTINGS, default
 
 _WIDTH = 140
-_PLAIN_POOL = Pool("")
 
 Mapped = dict[str, Any]
 
@@ -62,7 +61,12 @@ def _flavor(flavor: Flavor) -> Mapped:
 
 
 def _cohort(cohort: Cohort) -> Mapped:
-    return _said(name=cohort.name, parent=cohort.parent, weight=_unless(1, cohort.weight), quota=_quotas(cohort.quotas))
+    return _said(
+        name=cohort.name,
+        parent=cohort.parent,
+        weight=None if cohort.weight == 1 else cohort.weight,
+        quota=_quotas(cohort.quotas),
+    )
 
 
 def pool_settings(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor]) -> Mapped:
@@ -70,28 +74,10 @@ def pool_settings(pool: Pool, subpools: Iterable[Pool], flavors: Iterable[Flavor
     usable = pool.flavors or tuple(flavor.name for flavor in flavors)
     return _said(
         name=pool.name,
-        description=pool.description,
-        cohort=pool.cohort,
         quota=_quotas(pool.quotas),
-        weight=_unless(_PLAIN_POOL.weight, pool.weight),
-        queueing=_unless(Queueing.BEST_EFFORT_FIFO.value, pool.queueing.value),
-        grace_s=_unless(_PLAIN_POOL.grace_s, pool.grace_s),
-        default_run_time=_duration(pool.default_run_time_s),
-        max_run_time=_duration(pool.max_run_time_s),
-        flavors=list(pool.flavors),
-        topology_keys=[{"key": each.key, "label": each.label} for each in pool.topology_keys],
-        default_platform=pool.default_platform,
-        default_exit_actions=exit_actions(pool.default_exit_actions),
+        **{each.asked: each.plain(pool) for each in SETTINGS if each.of(pool) != default(each)},
         subpools=[{"name": each.subpool_name, "quota": _share(each, usable)} for each in subpools],
     )
-
-
-def _duration(seconds: float | None) -> str | None:
-    return None if seconds is None else format_duration(seconds)
-
-
-def _unless(usual: Any, value: Any) -> Any:
-    return None if value == usual else value
 
 
 def _quotas(quotas: Quotas) -> Mapped:

@@ -93,7 +93,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
     check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
     duration = fields.get("duration")
-    files = _files(fields)
+    files, actions = _files(fields), fields.get("exitActions")
     spec = TaskSpec(
         name=name,
         image=_reference(image) if image else "",
@@ -105,7 +105,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         requests=resource.requests,
         platform=resource.platform,
         inputs=tuple(item.text() or "" for item in inputs),
-        exit_rules=exit_rules(fields, "exitActions"),
+        exit_rules=exit_rules(actions) if actions else (),
         count=count,
         min_count=min_count,
         duration_s=duration.parsed(parse_duration) if duration else None,
@@ -211,10 +211,10 @@ def _check_regex(field: Field, pattern: str) -> None:
         field.wrong(f"{field.shown()} is not a regular expression: {error}")
 
 
-def exit_rules(fields: Fields, name: str) -> tuple[ExitRule, ...]:
+def exit_rules(field: Field) -> tuple[ExitRule, ...]:
     """Returns a map action → exit codes as rules, in the order of the file."""
     rules: list[ExitRule] = []
-    for key, item in fields.map(name):
+    for key, item in field.entries():
         action = _EXIT_ACTIONS.get(key.upper())
         if action is None:
             item.wrong(f"{key!r} is no exit action: {closest(key.upper(), _EXIT_ACTIONS)}")

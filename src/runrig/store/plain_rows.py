@@ -14,8 +14,9 @@ from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Table
 
 from runrig.domain.access import Grant
 from runrig.domain.errors import InvalidInput
-from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem, run_time_problem, weight_problem
+from runrig.domain.pools import SUBPOOL_DELIMITER, name_problem, run_time_problem
 from runrig.domain.quantities import LARGEST
+from runrig.domain.settings import SETTINGS
 from runrig.domain.subjects import pool_of, workflow_of
 from runrig.store import schema
 from runrig.store.codec import Undecodable, decode, decode_action
@@ -111,7 +112,8 @@ class RowChecker:
         if parent is not None and row["name"] != f"{parent}{SUBPOOL_DELIMITER}{short}":
             raise Undecodable(f"name: {row['name']!r:.80} does not match the subpool {short!r:.80} of {parent!r:.80}")
         _refuse("name", name_problem("pool", short or row["name"]))
-        _refuse("weight", weight_problem(row["weight"]))
+        for setting in SETTINGS:
+            _refuse(setting.name, setting.kind.problem(row[setting.name]))
         _refuse("default_run_time_s", run_time_problem(row["default_run_time_s"], row["max_run_time_s"]))
 
 

@@ -44,12 +44,15 @@ class Kind:
 
 def same_fields(record: type, table: Table) -> Kind:
     """The kind of a record whose fields are the columns of *table*."""
-    names = tuple(field.name for field in dataclasses.fields(record))
+    fields = dataclasses.fields(record)
+    names = tuple(field.name for field in fields)
+    by_name = any(field.kw_only for field in fields)
+    make: Callable[..., Any] = (lambda *values: record(**dict(zip(names, values, strict=True)))) if by_name else record
     return Kind(
         table,
         attrgetter(*table.columns.keys()),
         lambda row: record(**{name: row[name] for name in names}),
-        lambda columns: map(record, *(columns[name] for name in names)),
+        lambda columns: map(make, *(columns[name] for name in names)),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from runrig.domain.laws import OF_PREEMPTIONS
 from runrig.domain.quantities import format_quantity
+from runrig.domain.settings import PARTS, called, in_words
 from runrig.domain.shown.plans import (
     Plan,
     PlanDrain,
@@ -139,9 +140,6 @@ def _row(pool: PlanPool) -> Row:
     return Row(pool.pool, turn("quota"), turn("total"), turn("available"), turn("waiting"))
 
 
-_PARTS = {"nominal": "quota", "borrowing_limit": "borrowing limit", "lending_limit": "lending limit"}
-
-
 def _settings(plan: Plan) -> Iterator[tuple[str, str, Turn]]:
     for change in plan.changes:
         before, after = _flat(change.before), _flat(change.after)
@@ -157,13 +155,13 @@ def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
     flat: dict[str, str] = {}
     for name, value in (settings or {}).items():
         if name != "quotas":
-            flat[name.replace("_", " ")] = _NONE if value in (None, "", [], {}) else str(value)
+            flat[called(name)] = in_words(name, value)
             continue
         for flavor, resources in value.items():
             for resource, parts in resources.items():
                 for part, amount in parts.items():
                     told = _NONE if amount is None else format_quantity(resource, amount)
-                    flat[f"{_PARTS[part]} of {flavor}/{resource}"] = told
+                    flat[f"{called(PARTS[part])} of {flavor}/{resource}"] = told
     return flat
 
 

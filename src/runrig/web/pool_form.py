@@ -1,17 +1,17 @@
 """The form of a pool's settings: its fields, and the edit from the submitted values."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from typing import Any
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.domain.keep import KEEP, Keep
-from runrig.domain.pools import Pool, Queueing
+from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
+from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName
 from runrig.service.commands.edits import PoolEdit
-
-PARTS = ("nominal", "borrowing_limit", "lending_limit")
-_SHARED = {"nominal": "quota"}
-"""Names of the parts in an edit."""
+from runrig.spec.quota import Kinds
+from runrig.spec.settings import settings_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,17 @@ def _now(pool: Pool, key: FlavorResource, part: str) -> str:
     return "" if amount is None else format_quantity(key.resource, amount)
 
 
-def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> PoolEdit:
+def edit_of(pool: Pool, kinds: Kinds, typed: Mapping[str, str]) -> PoolEdit:
     """Returns an edit of the settings that differ from *pool*; missing fields stay. Raises InvalidInput, with field
     names as paths.
+
+    *kinds*: the names that the pool may use.
     """
     if pool.parent is not None:
         return _resized(pool, typed)
     problems: list[Problem] = []
     texts: dict[str, list[str]] = {part: [] for part in PARTS}
-    for line in lines(pool, flavors):
+    for line in lines(pool, kinds.flavors):
         for part, cell in zip(PARTS, line.cells, strict=True):
             said = typed.get(cell.name, cell.now).strip()
             try:
@@ -60,36 +62,60 @@ def edit_of(pool: Pool, flavors: Sequence[str], typed: Mapping[str, str]) -> Poo
                 continue
             if amount != (cell.now or "none"):
                 texts[part].append(f"{line.key}={amount}")
-    weight, queueing = _weight(pool, typed, problems), _queueing(pool, typed, problems)
+    settings = _settings(pool, kinds, typed, problems)
     if problems:
         raise InvalidInput(tuple(problems))
-    amounts = {_SHARED.get(part, part): ",".join(found) for part, found in texts.items() if found}
-    now = settings_now(pool)
-    wanted = {name: typed.get(name, text).strip() for name, text in now.items()}
-    differs = {name for name in now if wanted[name] != now[name]}
-    return PoolEdit(
-        **amounts,  # type: ignore[arg-type]
-        weight=weight,
-        queueing=queueing,
-        cohort=(wanted["cohort"] or None) if "cohort" in differs else KEEP,
-        flavors=_names(wanted["flavors"]) if "flavors" in differs else KEEP,
-        description=wanted["description"] if "description" in differs else KEEP,
-    )
+    amounts = {PARTS[part]: ",".join(found) for part, found in texts.items() if found}
+    return PoolEdit(**amounts, settings=settings)
 
 
-def settings_now(pool: Pool) -> dict[str, str]:
-    """Returns the settings other than amounts, formatted: "" means no cohort, or all flavors."""
-    return {
-        "weight": str(pool.weight),
-        "queueing": pool.queueing.value,
-        "cohort": pool.cohort or "",
-        "flavors": ", ".join(pool.flavors),
-        "description": pool.description,
-    }
+def _settings(pool: Pool, kinds: Kinds, typed: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
+    """Changed settings, by field of `Pool`."""
+    sent = {}
+    for setting in SETTINGS:
+        said, now = typed.get(setting.asked, "").strip(), setting.text(setting.of(pool))
+        if setting.asked in typed and said != now:
+            try:
+                sent[setting.asked] = setting.parse(said)
+            except ValueError as error:
+                problems.append(Problem(str(error), setting.asked))
+    try:
+        return settings_from_json(sent, kinds)
+    except InvalidInput as error:
+        problems += [replace(each, path=re.split(r"\W", each.path)[0]) for each in error.problems]
+        return {}
 
 
-def _names(said: str) -> tuple[str, ...]:
-    return tuple(name for name in (each.strip() for each in said.split(",")) if name)
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The field of a setting.  *options*: what may be chosen; None: any text.  *unset*: what nothing stands for."""
+
+    name: str
+    label: str
+    now: str
+    what: str
+    options: tuple[str, ...] | None
+    unset: str
+
+
+def boxes(pool: Pool, cohorts: Sequence[str], *, promise: bool) -> list[Box]:
+    """*cohorts*: those that it can be in."""
+    return [
+        Box(
+            each.asked,
+            each.label.capitalize(),
+            each.text(each.of(pool)),
+            each.what,
+            tuple(each.kind.of)
+            if isinstance(each.kind, Choice)
+            else tuple(cohorts)
+            if isinstance(each.kind, CohortName)
+            else None,
+            each.unset if each.removable else "",
+        )
+        for each in SETTINGS
+        if promise or not each.promise
+    ]
 
 
 def _amount(resource: str, said: str) -> int:
@@ -100,22 +126,6 @@ def _amount(resource: str, said: str) -> int:
         raise ValueError(
             str(error) if resource != GPU else f"invalid number of GPUs {said!r}. Use a whole number, 0 or more"
         ) from None
-
-
-def _weight(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> int | Keep:
-    said = typed.get("weight", str(pool.weight)).strip()
-    if not (said.isascii() and said.isdecimal() and len(said) < 10):
-        problems.append(Problem(f"invalid weight {said!r}. Use a whole number, 1 or more", "weight"))
-        return KEEP
-    return KEEP if int(said) == pool.weight else int(said)
-
-
-def _queueing(pool: Pool, typed: Mapping[str, str], problems: list[Problem]) -> Queueing | Keep:
-    said = typed.get("queueing", pool.queueing.value)
-    if said not in (each.value for each in Queueing):
-        problems.append(Problem("choose one from the list", "queueing"))
-        return KEEP
-    return KEEP if said == pool.queueing.value else Queueing(said)
 
 
 def _resized(pool: Pool, typed: Mapping[str, str]) -> PoolEdit:
@@ -139,8 +149,3 @@ def share_now(pool: Pool) -> str:
         if len(gpus) < 2
         else ",".join(f"{name}={each}" for name, each in gpus.items())
     )
-
-
-def mentioned(edit: PoolEdit) -> set[str]:
-    """Returns the settings that *edit* changes."""
-    return {each.name for each in fields(edit) if not isinstance(getattr(edit, each.name), Keep)}

@@ -1,7 +1,6 @@
 """Renders templates to responses with the headers of a page."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +12,10 @@ from markupsafe import Markup, escape
 from runrig import __version__
 from runrig.domain.access import Identity
 from runrig.domain.laws import titled
-from runrig.domain.pools import TopologyKey
 from runrig.domain.quantities import format_quantity, listed
 from runrig.domain.reasons import CLOSEST
+from runrig.domain.settings import called, in_words
+from runrig.domain.shown.history import PoolFieldEdit
 from runrig.domain.shown.workflows import Workflow
 from runrig.domain.spans import span, times_in_words
 from runrig.domain.workflow_status import without_number
@@ -104,16 +104,11 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
-def setting(value: Any, resource: str | None) -> str:
-    """Formats a field of a pool, before or after an edit: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" if empty."""
-    if resource is not None and isinstance(value, int):
-        return format_quantity(resource.rpartition("/")[2], value)
-    if isinstance(value, tuple):
-        keys = [f"{each.key}={each.label}" if isinstance(each, TopologyKey) else str(each) for each in value]
-        return ", ".join(keys) or "none"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"
-    return "none" if value in (None, "") else str(value)
+def setting(value: Any, edit: PoolFieldEdit) -> str:
+    """A side of *edit*: ``16``, ``64Gi``, ``zone=zone, rack=rack``; "none" for nothing."""
+    if edit.resource is not None and isinstance(value, int):
+        return format_quantity(edit.resource.rpartition("/")[2], value)
+    return in_words(edit.field, value)
 
 
 def printable(text: str) -> str:
@@ -168,6 +163,7 @@ _environment.filters |= {
     "duration": duration,
     "number": number,
     "setting": setting,
+    "called": called,
     "without_number": without_number,
 }
 _environment.filters |= {"kind": kind_of, "rule": titled, "commands": commands, "listed": listed}

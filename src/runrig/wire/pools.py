@@ -3,12 +3,13 @@
 The fields of the reference's pool come first; ours follow.  GPUs are whole numbers; a limit of null is no limit.
 """
 
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from runrig.domain.pools import Quota, TopologyKey
-from runrig.domain.shown.pools import Balance
+from runrig.domain.settings import SETTINGS, Choice
+from runrig.domain.shown.pools import Balance, Pool
 from runrig.wire.base import Answer, Request, Whole, example, example_of
 
 
@@ -42,32 +43,22 @@ class PlatformAnswer(Answer):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-_SETTINGS: dict[str, Any] = {
+_VISION = example_of(Pool)
+_SETTINGS: dict[str, Any] = {each.name: _VISION[each.name] for each in SETTINGS} | {
     "name": "vision",
-    "description": "",
     "status": "ONLINE",
     "backend": "default",
     "download_type": None,
     "enable_maintenance": False,
-    "default_platform": "default",
     "default_exec_timeout": "",
     "default_queue_timeout": "",
     "max_exec_timeout": "",
     "max_queue_timeout": "",
-    "default_exit_actions": {},
     "resources": PoolResourcesAnswer.example(),
-    "topology_keys": [example_of(TopologyKey)],
     "platforms": {"default": {"labels": {}}},
-    "cohort": "research",
     "quotas": {"default": {"gpu": example_of(Quota)}},
-    "queueing": "BEST_EFFORT_FIFO",
-    "weight": 1,
-    "grace_s": 30.0,
-    "default_run_time_s": None,
-    "max_run_time_s": None,
     "closed_by": None,
     "closed_reason": "",
-    "flavors": [],
     "state": "ACTIVE",
     "parent": None,
     "subpool_name": None,
@@ -75,10 +66,8 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-class PoolSettingsAnswer(Answer):
-    """*quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpool_state* is null for a top-level pool."""
-
-    model_config = example(_SETTINGS)
+class _HandWritten(Answer):
+    """Fields of the reference, and fields that are not settings."""
 
     name: str
     description: str
@@ -95,20 +84,28 @@ class PoolSettingsAnswer(Answer):
     resources: PoolResourcesAnswer
     topology_keys: list[TopologyKey]
     platforms: dict[str, PlatformAnswer]
-    cohort: str | None
     quotas: dict[str, dict[str, Quota]]
-    queueing: str
-    weight: int
-    grace_s: float
-    default_run_time_s: float | None
-    max_run_time_s: float | None
     closed_by: str | None
     closed_reason: str
-    flavors: list[str]
     state: str
     parent: str | None
     subpool_name: str | None
     subpool_state: str | None
+
+
+_TYPES = get_type_hints(Pool)
+_OURS: dict[str, Any] = {
+    each.name: (str if isinstance(each.kind, Choice) else _TYPES[each.name], ...)
+    for each in SETTINGS
+    if each.name not in _HandWritten.model_fields
+}
+_PoolWithSettings: Any = create_model("_PoolWithSettings", __base__=_HandWritten, **_OURS)
+
+
+class PoolSettingsAnswer(_PoolWithSettings):  # type: ignore[misc]  # a field for each row of `domain.settings`
+    """*quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpool_state* is null for a top-level pool."""
+
+    model_config = example(_SETTINGS)
 
 
 class PoolsAnswer(Answer):
@@ -221,22 +218,23 @@ LimitRequest = Whole | str
 """GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as of a quota, ``none`` being no limit."""
 
 
-class PoolEditRequest(Request):
-    """A field that is absent keeps its value.  *cohort*, a limit or a run time null: none.  Run times: ``90m``, ``2h``."""
+_ASKED: dict[str, Any] = {
+    each.asked: ((Whole if each.kind.takes is int else each.kind.takes) | None, None) for each in SETTINGS
+}
+_Settings: Any = create_model("_Settings", __base__=Request, **_ASKED)
+
+
+class PoolEditRequest(_Settings):  # type: ignore[misc]  # a field for each row of `domain.settings`
+    """A field that is absent keeps its value.  *cohort*, *default_platform*, a limit or a run time null: none.
+
+    Run times: ``90m``, ``2h``.
+    """
 
     model_config = example({"quota": 12, "borrowing_limit": 4})
 
     quota: QuotaRequest | None = None
-    cohort: str | None = None
     borrowing_limit: LimitRequest | None = None
     lending_limit: LimitRequest | None = None
-    topology_keys: list[TopologyKey] | None = None
-    flavors: list[str] | None = None
-    queueing: str | None = None
-    weight: Whole | None = None
-    description: str | None = None
-    default_run_time: str | None = None
-    max_run_time: str | None = None
 
 
 class SaidRequest(Request):

@@ -177,7 +177,9 @@ def test_what_would_let_it_start_is_told_as_far_as_one_may_see_and_do_it(tmp_pat
 def test_everybody_is_told_of_the_changes_that_they_may_make(tmp_path: Path) -> None:
     """S1: the subpool `a` holds 1 of the 4 GPUs of `team`, which has a STRICT_FIFO queue."""
     with two_teams(tmp_path) as it:
-        it.api.desk.service.declarations.update_pool("team", PoolEdit(queueing=Queueing.STRICT_FIFO), user="ada")
+        it.api.desk.service.declarations.update_pool(
+            "team", PoolEdit(settings={"queueing": Queueing.STRICT_FIFO}), user="ada"
+        )
         it.submit("tom", "runs", "team--a")
         waits = it.submit("tom", "waits", "team--a")
 

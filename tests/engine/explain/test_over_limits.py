@@ -43,7 +43,7 @@ def test_a_pool_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
 
 def test_a_cohort_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
     cohort = Cohort("k", None, gpu_quota(0, borrowing=3))
-    world = held(World({"a": Pool("a", gpu_quota(1), "k"), "b": 4}, {"n0": 8}, (cohort,)), LOW, 4)
+    world = held(World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 8}, (cohort,)), LOW, 4)
     world.do(PutCohort(Cohort("k", None, gpu_quota(0, borrowing=1))))
     assert over(world) == [
         (

@@ -32,7 +32,7 @@ def world(seed: int) -> Ledger:
     for name, parent in (("top", None), ("left", "top"), ("p1", "top")):
         ledger.put_cohort(Cohort(name, parent, quotas(mix) if mix.random() < 0.5 else {}))
     for at in range(6):
-        ledger.put_pool(Pool(f"p{at}", quotas(mix), mix.choice(("top", "left", "p1", None))))
+        ledger.put_pool(Pool(f"p{at}", quotas(mix), cohort=mix.choice(("top", "left", "p1", None))))
     ledger.put_pool(Pool("p0--a", {KEY: Quota(1)}, parent="p0"))
     for number in range(60):
         pool = mix.choice([*ledger.pools])

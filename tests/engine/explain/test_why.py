@@ -94,7 +94,7 @@ def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
 
 def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
     cohort = Cohort("k", None, gpu_quota(0, borrowing=1))
-    world = World({"a": Pool("a", gpu_quota(1), "k"), "b": 4}, {"n0": 5}, (cohort,))
+    world = World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 5}, (cohort,))
     world.submit("l1", "a", LOW, 1)
     world.cycle()
     world.submit("w", "a", LOW, 2)
@@ -116,7 +116,7 @@ def test_where_nothing_is_idle_the_cluster_is_named() -> None:
 
 def test_parents_in_a_circle_are_named() -> None:
     """Q5."""
-    world = World({"a": Pool("a", gpu_quota(2), "x")}, {"n0": 4})
+    world = World({"a": Pool("a", gpu_quota(2), cohort="x")}, {"n0": 4})
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
     world.submit("w", "a", NORMAL)
     world.cycle()
@@ -328,7 +328,7 @@ def test_low_is_told_each_limit_on_the_way_up_and_the_nodes() -> None:
     """Q3, T1: the pool's own limit, the cohort's, the cluster, and no node."""
     cohort = Cohort("k", None, gpu_quota(0, borrowing=2))
     world = World(
-        {"a": Pool("a", gpu_quota(1, borrowing=2), "k"), "b": Pool("b", gpu_quota(6, lending=2))},
+        {"a": Pool("a", gpu_quota(1, borrowing=2), cohort="k"), "b": Pool("b", gpu_quota(6, lending=2))},
         {"n0": 3, "n1": 3},
         (cohort,),
     )
@@ -441,7 +441,7 @@ def test_a_gang_that_may_shrink_is_told_what_all_of_its_pods_lack_too() -> None:
 def test_where_no_quota_is_in_the_way_it_is_told_what_they_leave() -> None:
     """P2, Q3: of the promise of the own pool, and above it where the least is left; LOW has no promise."""
     world = World(
-        {"a": Pool("a", gpu_quota(6), "c"), "b": Pool("b", gpu_quota(2), "c")},
+        {"a": Pool("a", gpu_quota(6), cohort="c"), "b": Pool("b", gpu_quota(2), cohort="c")},
         {"n0": 2} | {f"n{at}": 1 for at in range(1, 7)},
     )
     world.do(PutCohort(Cohort("c")))

@@ -193,7 +193,7 @@ def small_ledger(pools: dict[str, int], *, node: int | None = None, shared: int 
     ledger.set_flavors([Flavor("a")])
     ledger.put_cohort(Cohort("c", None, {KEY: Quota(shared)}))
     for name, nominal in pools.items():
-        ledger.put_pool(Pool(name, {KEY: Quota(nominal)}, "c"))
+        ledger.put_pool(Pool(name, {KEY: Quota(nominal)}, cohort="c"))
     if node is not None:
         ledger.put_node(Node("n", {GPU: node}, flavor="a"))
     return ledger

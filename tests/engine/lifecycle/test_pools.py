@@ -273,7 +273,7 @@ def test_topology_keys_need_a_backend_with_topology() -> None:
 @pytest.mark.parametrize("weight", [0, -1, 1_000_001])
 def test_a_weight_that_no_share_can_be_divided_by_is_refused(weight: int) -> None:
     """Q2: of pools and cohorts alike."""
-    problem = f"weight {weight} is out of range: a weight is a whole number from 1 to 1000000"
+    problem = f"weight {weight} is out of range: use a whole number from 1 to 1000000"
     world = World({"a": 1}, {"n0": 1}, (Cohort("c"),))
     assert problem in refused(world, InvalidInput, pools.put_pool, Pool("a", gpu_quota(1), weight=weight), create=False)
     assert problem in refused(world, InvalidInput, pools.put_cohort, Cohort("c", weight=weight), create=False)
@@ -292,7 +292,7 @@ def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
 
 
 def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
-    world = World({"p": Pool("p", gpu_quota(1), "k")}, {"n0": 4}, (Cohort("inner", "outer"),))
+    world = World({"p": Pool("p", gpu_quota(1), cohort="k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
     assert "already exists" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
     assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
@@ -313,7 +313,9 @@ def test_parents_in_a_circle_are_refused() -> None:
 
 def test_a_circle_that_is_there_all_the_same_stops_new_admissions_in_that_tree_only() -> None:
     """Q5."""
-    world = World({"p": Pool("p", gpu_quota(2), "x"), "q": Pool("q", gpu_quota(2), "z")}, {"n0": 8}, (Cohort("x"),))
+    world = World(
+        {"p": Pool("p", gpu_quota(2), cohort="x"), "q": Pool("q", gpu_quota(2), cohort="z")}, {"n0": 8}, (Cohort("x"),)
+    )
     world.submit("runs", "p", NORMAL)
     world.cycle()
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
@@ -337,11 +339,13 @@ def declared(world: World, cluster: ClusterSpec, *prune: str) -> Plan:
 
 def test_a_file_is_declared_once_and_the_second_time_changes_nothing() -> None:
     world = World({}, {"n0": 4})
-    cluster = ClusterSpec(cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), "k"), slice_of("team", "a", 2)))
+    cluster = ClusterSpec(
+        cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), cohort="k"), slice_of("team", "a", 2))
+    )
     assert declared(world, cluster) == Plan(
         (
             PutCohort(Cohort("k")),
-            PutPool(Pool("team", gpu_quota(4), "k")),
+            PutPool(Pool("team", gpu_quota(4), cohort="k")),
             PutPool(replace(slice_of("team", "a", 2), cohort="k")),
         )
     )

@@ -92,7 +92,9 @@ def moved(to: int) -> None:
 
 def shared(own: int, of_cohort: int) -> World:
     return World(
-        {"a": Pool("a", gpu_quota(own), "research")}, {"n0": 16}, (Cohort("research", None, gpu_quota(of_cohort)),)
+        {"a": Pool("a", quotas=gpu_quota(own), cohort="research")},
+        {"n0": 16},
+        (Cohort("research", None, gpu_quota(of_cohort)),),
     )
 
 

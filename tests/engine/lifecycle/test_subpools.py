@@ -221,9 +221,9 @@ def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs() -> None:
 
 def test_descriptions_are_one_printable_line_of_plain_text() -> None:
     for text in ("x" * 1001, "a\nb", "a\0b", "\x1b[31m"):
-        assert "a description is one line" in str(refusal(team(), Pool("p", description=text)))
+        assert "description must be one line" in str(refusal(team(), Pool("p", description=text)))
     for text in ("<b>ours</b>", "<script>alert(1)</script>", "a > b"):
-        assert "a description is plain text" in str(refusal(team(), Pool("p", description=text)))
+        assert "description must be plain text" in str(refusal(team(), Pool("p", description=text)))
     make(team(), Pool("p", description="it's ours; DROP TABLE pools"))  # no harm in words: values never become SQL
 
 
@@ -461,6 +461,6 @@ def test_moving_a_parent_to_another_cohort_moves_its_subpools() -> None:
     world = World({"team": 4, "sim": 1}, {"n0": Node("n0", {GPU: 8})}, (Cohort("left"), Cohort("right")))
     make(world, slice_of("team", "a", 2))
     for cohort in ("left", "right", None):
-        world.do(*pools.put_pool(world.state, Pool("team", gpu_quota(4), cohort), create=False).actions)
+        world.do(*pools.put_pool(world.state, Pool("team", gpu_quota(4), cohort=cohort), create=False).actions)
         assert world.state.pools["team--a"].cohort == cohort
     assert set(world.state.ledger.tree.cohorts) == {"left", "right"}

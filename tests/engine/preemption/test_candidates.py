@@ -138,8 +138,8 @@ def test_a_preemptor_that_needs_quota_of_others_targets_waits_for_a_few_of_them_
     ledger, key = Ledger(), FlavorResource("a", GPU)
     ledger.set_flavors([Flavor("a")])
     ledger.put_cohort(Cohort("c", quotas={key: Quota(0, 0)}))
-    ledger.put_pool(Pool("p", {key: Quota(20)}, "c"))
-    ledger.put_pool(Pool("q", {key: Quota(0)}, "c"))
+    ledger.put_pool(Pool("p", {key: Quota(20)}, cohort="c"))
+    ledger.put_pool(Pool("q", {key: Quota(0)}, cohort="c"))
     for name, gpus in (("n0", 10), ("n1", 10), ("m", 8)):
         ledger.put_node(Node(name, {GPU: gpus}, flavor="a"))
     on_both = (Assignment("x", "a", 2, (NodeShare("n0", 1), NodeShare("n1", 1))),)

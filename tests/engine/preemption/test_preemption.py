@@ -101,9 +101,9 @@ def test_the_nearest_common_cohort_gives_back_first() -> None:
     """R3."""
     cohorts = (Cohort("org"), Cohort("near", "org"), Cohort("far", "org"))
     pools: dict[str, int | Pool] = {
-        "mine": Pool("mine", gpu_quota(2), "near"),
-        "close": Pool("close", gpu_quota(0), "near"),
-        "distant": Pool("distant", gpu_quota(0), "far"),
+        "mine": Pool("mine", gpu_quota(2), cohort="near"),
+        "close": Pool("close", gpu_quota(0), cohort="near"),
+        "distant": Pool("distant", gpu_quota(0), cohort="far"),
     }
     world = started(World(pools, {"n0": 2}, cohorts), ("close", "close", LOW, 1), ("distant", "distant", LOW, 1))
     world.submit("in", "mine", NORMAL, 1)

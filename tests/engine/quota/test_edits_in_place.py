@@ -184,8 +184,8 @@ def org() -> Ledger:
     ledger.put_cohort(Cohort("left", "org", {KEYS[0]: Quota(3)}))
     ledger.put_cohort(Cohort("right", "org"))
     for name, cohort in (("p0", "left"), ("p1", "left"), ("p2", "right")):
-        ledger.put_pool(Pool(name, {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, cohort))
-    ledger.put_pool(Pool("p0--s", {KEYS[0]: Quota(2)}, "left", parent="p0", subpool_name="s"))
+        ledger.put_pool(Pool(name, {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, cohort=cohort))
+    ledger.put_pool(Pool("p0--s", {KEYS[0]: Quota(2)}, cohort="left", parent="p0", subpool_name="s"))
     for at, (pool, priority) in enumerate((pool, each) for pool in ("p0", "p0--s", "p1", "p2") for each in Priority):
         requests = of_one_pod(requests_of({GPU: 1 + at % 3, CPU: 1}))
         ledger.apply(Queue(Gang(f"g{at}", pool, priority, 0, (PodSet("main", 1, requests),))), 0)
@@ -194,15 +194,17 @@ def org() -> Ledger:
 
 
 CHANGED: dict[str, Pool | Cohort] = {
-    "numbers of a pool": Pool("p1", {KEYS[0]: Quota(1, None, 1), KEYS[1]: Quota(2)}, "left"),
-    "a limit where there was none": Pool("p1", {KEYS[0]: Quota(4, 3, 2), KEYS[1]: Quota(16)}, "left"),
-    "another cohort": Pool("p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, "right"),
-    "a cohort that is only named": Pool("p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, "named"),
-    "a resource less": Pool("p1", {KEYS[0]: Quota(4, None, 2)}, "left"),
-    "what is no number": Pool("p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, "left", description="ours"),
-    "another subpool": Pool("p0--t", {KEYS[0]: Quota(1)}, "left", parent="p0", subpool_name="t"),
-    "the first subpool": Pool("p1--t", {KEYS[0]: Quota(1)}, "left", parent="p1", subpool_name="t"),
-    "a new pool": Pool("p9", {KEYS[0]: Quota(1)}, "right"),
+    "numbers of a pool": Pool("p1", {KEYS[0]: Quota(1, None, 1), KEYS[1]: Quota(2)}, cohort="left"),
+    "a limit where there was none": Pool("p1", {KEYS[0]: Quota(4, 3, 2), KEYS[1]: Quota(16)}, cohort="left"),
+    "another cohort": Pool("p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, cohort="right"),
+    "a cohort that is only named": Pool("p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, cohort="named"),
+    "a resource less": Pool("p1", {KEYS[0]: Quota(4, None, 2)}, cohort="left"),
+    "what is no number": Pool(
+        "p1", {KEYS[0]: Quota(4, None, 2), KEYS[1]: Quota(16)}, cohort="left", description="ours"
+    ),
+    "another subpool": Pool("p0--t", {KEYS[0]: Quota(1)}, cohort="left", parent="p0", subpool_name="t"),
+    "the first subpool": Pool("p1--t", {KEYS[0]: Quota(1)}, cohort="left", parent="p1", subpool_name="t"),
+    "a new pool": Pool("p9", {KEYS[0]: Quota(1)}, cohort="right"),
     "numbers of a cohort": Cohort("left", "org", {KEYS[0]: Quota(5)}),
     "a cohort that shares no more": Cohort("left", "org"),
     "a cohort that shares too": Cohort("right", "org", {KEYS[0]: Quota(5, 1, 1)}),

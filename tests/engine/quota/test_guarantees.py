@@ -28,10 +28,10 @@ def hold(tree: QuotaTree, pool: str, gpus: int) -> None:
 
 def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_counts() -> None:
     tree = tree_of(
-        Pool("all", gpu_quota(2), "research"),
-        Pool("some", gpu_quota(2, borrowing=5), "research"),
-        Pool("none", gpu_quota(2, borrowing=0), "research"),
-        Pool("top", gpu_quota(1), "org"),
+        Pool("all", gpu_quota(2), cohort="research"),
+        Pool("some", gpu_quota(2, borrowing=5), cohort="research"),
+        Pool("none", gpu_quota(2, borrowing=0), cohort="research"),
+        Pool("top", gpu_quota(1), cohort="org"),
         Pool("alone", gpu_quota(1)),
     )
     shared = {name: (promise(leaf, 0), shared_by(leaf, 0)) for name, leaf in tree.firm.items()}
@@ -46,13 +46,13 @@ def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_counts() -> N
 
 def test_a_cohorts_borrowing_limit_keeps_those_below_it_from_what_is_above() -> None:
     tree = tree_of(
-        Pool("a", gpu_quota(2), "research"), cohorts=(ORG, Cohort("research", "org", gpu_quota(4, borrowing=0)))
+        Pool("a", gpu_quota(2), cohort="research"), cohorts=(ORG, Cohort("research", "org", gpu_quota(4, borrowing=0)))
     )
     assert shared_by(tree.firm["a"], 0) == (("research", 4),)
 
 
 def test_what_one_pool_draws_the_others_no_longer_have() -> None:
-    tree = tree_of(Pool("a", gpu_quota(2), "research"), Pool("b", gpu_quota(1), "research"))
+    tree = tree_of(Pool("a", gpu_quota(2), cohort="research"), Pool("b", gpu_quota(1), cohort="research"))
     hold(tree, "a", 5)
     assert (tree.firm["a"].drawn(0), left_of_promise(tree.firm["a"], 0), left_of_promise(tree.firm["b"], 0)) == (
         3,
@@ -64,7 +64,9 @@ def test_what_one_pool_draws_the_others_no_longer_have() -> None:
 def test_an_own_quota_stays_whole_when_more_is_drawn_than_a_cohort_still_has() -> None:
     """R7: a promise was cut under running work.  Nobody draws any more; what a pool has of its own it keeps."""
     tree = tree_of(
-        Pool("a", gpu_quota(0), "k"), Pool("b", gpu_quota(3), "k"), cohorts=(Cohort("k", None, gpu_quota(1)),)
+        Pool("a", gpu_quota(0), cohort="k"),
+        Pool("b", gpu_quota(3), cohort="k"),
+        cohorts=(Cohort("k", None, gpu_quota(1)),),
     )
     hold(tree, "a", 4)
     assert (overdrawn(tree.pools["a"], 0), overdrawn(tree.pools["b"], 0)) == (3, 0)
@@ -75,8 +77,8 @@ def test_an_own_quota_stays_whole_when_more_is_drawn_than_a_cohort_still_has() -
 
 
 def test_a_subpool_draws_past_its_parent_and_cannot_take_what_the_parent_kept() -> None:
-    parent = Pool("team", gpu_quota(4), "research")
-    tree = tree_of(parent, Pool("team--a", gpu_quota(3), "research", parent="team", subpool_name="a"))
+    parent = Pool("team", gpu_quota(4), cohort="research")
+    tree = tree_of(parent, Pool("team--a", gpu_quota(3), cohort="research", parent="team", subpool_name="a"))
     hold(tree, "team--a", 5)
     assert tree.pools["team"].drawn(0) == 2
     assert (left_of_promise(tree.firm["team--a"], 0), left_of_promise(tree.firm["team"], 0)) == (5, 6)
@@ -85,8 +87,8 @@ def test_a_subpool_draws_past_its_parent_and_cannot_take_what_the_parent_kept() 
 def test_what_firm_work_draws_is_not_borrowed() -> None:
     """Q2, R2: LOW beside it is safe as long as it stays within what the pool has of its own."""
     tree = tree_of(
-        Pool("team", gpu_quota(4), "research"),
-        Pool("team--a", gpu_quota(1), "research", parent="team", subpool_name="a"),
+        Pool("team", gpu_quota(4), cohort="research"),
+        Pool("team--a", gpu_quota(1), cohort="research", parent="team", subpool_name="a"),
     )
     hold(tree, "team--a", 3)
     add(tree.low["team"], ((0, 3),), CHARGED)
@@ -97,8 +99,8 @@ def test_what_firm_work_draws_is_not_borrowed() -> None:
 
 def test_what_a_cut_left_without_cover_is_borrowed() -> None:
     """R2, R7: LOW of such a pool is not safe, as it is not where a cohort shares nothing."""
-    team = Pool("team", gpu_quota(4), "k")
-    part = Pool("team--a", gpu_quota(1), "k", parent="team", subpool_name="a")
+    team = Pool("team", gpu_quota(4), cohort="k")
+    part = Pool("team--a", gpu_quota(1), cohort="k", parent="team", subpool_name="a")
     for shares, borrows in ((4, False), (3, False), (2, True), (0, True)):
         tree = tree_of(team, part, cohorts=(Cohort("k", None, gpu_quota(shares)),))
         hold(tree, "team--a", 4)
@@ -122,10 +124,10 @@ def houses(draw: st.DrawFn) -> tuple[list[Cohort], list[Pool]]:
     pools = []
     for name in ("p0", "p1", "p2"):
         nominal, cohort = draw(st.integers(0, 2)), draw(st.sampled_from((None, *NAMES)))
-        pools.append(Pool(name, gpu_quota(nominal, draw(limits)), cohort))
+        pools.append(Pool(name, gpu_quota(nominal, draw(limits)), cohort=cohort))
         if draw(st.booleans()):
             part = {GPUS: Quota(draw(st.integers(0, nominal)))}
-            pools.append(Pool(f"{name}--a", part, cohort, parent=name, subpool_name="a"))
+            pools.append(Pool(f"{name}--a", part, cohort=cohort, parent=name, subpool_name="a"))
     return cohorts, pools
 
 

@@ -51,7 +51,7 @@ def grown(case: Mapping[str, Any]) -> QuotaTree:
         if above is None:
             quotas = {each: Quota(quotas.get(each, Quota()).nominal, 0, 0) for each in keys}
         if is_leaf(name):
-            pools.append(Pool(name, quotas, above))
+            pools.append(Pool(name, quotas, cohort=above))
         else:
             cohorts.append(Cohort(name, above, quotas))
     tree = QuotaTree(cohorts, pools, {})
@@ -120,7 +120,7 @@ def trees(draw: st.DrawFn) -> Trees:
     pools = []
     for at in range(draw(st.integers(1, 3))):
         quotas = draw(quota_maps)
-        pools.append(Pool(f"p{at}", quotas, draw(st.sampled_from([None, *(each.name for each in cohorts)]))))
+        pools.append(Pool(f"p{at}", quotas, cohort=draw(st.sampled_from([None, *(each.name for each in cohorts)]))))
         left = {each: quota.nominal for each, quota in quotas.items()}
         for short in "ab"[: draw(st.integers(0, 2))]:
             part = {each: draw(st.integers(0, most)) for each, most in left.items()}
@@ -272,7 +272,7 @@ def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
 
 def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
     """Q6."""
-    tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), "other")], {})
+    tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), cohort="other")], {})
     assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
         "inner": (tree.cohorts["outer"], 2),
         "outer": (tree.root, 0),
@@ -283,7 +283,7 @@ def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> 
 def test_parents_in_a_circle_close_that_tree_only() -> None:
     """Q5."""
     cohorts = [Cohort("x", "y"), Cohort("y", "x"), Cohort("z")]
-    tree = QuotaTree(cohorts, [Pool("p", gpu_quota(1), "x"), Pool("q", gpu_quota(1), "z")], {})
+    tree = QuotaTree(cohorts, [Pool("p", gpu_quota(1), cohort="x"), Pool("q", gpu_quota(1), cohort="z")], {})
     assert {name: node.active for name, node in tree.pools.items()} == {"p": False, "q": True}
     add(tree.firm["p"], ((0, 1),), REAL)
     take(tree.firm["p"], ((0, 1),), REAL)
@@ -307,5 +307,7 @@ def test_what_nobody_was_promised_can_be_borrowed_and_a_promise_beyond_the_nodes
 
 def test_a_pool_counts_the_resources_that_it_or_something_above_it_has_a_quota_of() -> None:
     cpu = FlavorResource("default", "cpu")
-    tree = QuotaTree([Cohort("k", None, {cpu: Quota(4)})], [Pool("p", gpu_quota(1), "k"), Pool("q", gpu_quota(1))], {})
+    tree = QuotaTree(
+        [Cohort("k", None, {cpu: Quota(4)})], [Pool("p", gpu_quota(1), cohort="k"), Pool("q", gpu_quota(1))], {}
+    )
     assert {name: sorted(leaf.counted) for name, leaf in tree.low.items()} == {"p": ["cpu", GPU], "q": [GPU]}

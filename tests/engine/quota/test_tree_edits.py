@@ -49,7 +49,7 @@ def overs(world: World) -> dict[str, int]:
 def org() -> World:
     """Two labs on 8 GPUs: `left` has 4 and lends, `right` has 4 and a pool that has borrowed 2 of `left`."""
     cohorts = (Cohort("org"), Cohort("left", "org"), Cohort("right", "org"))
-    lab = {"a": Pool("a", gpu_quota(4), "left"), "b": Pool("b", gpu_quota(4), "right")}
+    lab = {"a": Pool("a", gpu_quota(4), cohort="left"), "b": Pool("b", gpu_quota(4), cohort="right")}
     world = World(lab, {"n0": 8}, cohorts=cohorts)
     for name, gpus in (("low", 4), ("more", 2)):
         world.submit(name, "b", LOW, gpus)
@@ -110,8 +110,8 @@ def test_nobody_is_said_to_lend_more_than_its_limits_let_out() -> None:
     """A cohort that lends nothing outside cannot be where a stranger's GPUs come from, though its pool comes first by name."""
     cohorts = (Cohort("closed", None, gpu_quota(0, lending=0)), Cohort("open"))
     lab = {
-        "a": Pool("a", gpu_quota(2), "closed"),
-        "b": Pool("b", gpu_quota(2), "open"),
+        "a": Pool("a", gpu_quota(2), cohort="closed"),
+        "b": Pool("b", gpu_quota(2), cohort="open"),
         "z": Pool("z", gpu_quota(0)),
     }
     world = World(lab, {"n0": 4}, cohorts=cohorts)
@@ -184,10 +184,10 @@ def test_a_pool_that_is_moved_takes_its_running_work_along() -> None:
     """R7."""
     world = org()
     put_cohort(world, Cohort("left", "org", gpu_quota(0, borrowing=1)))
-    put_pool(world, Pool("b", gpu_quota(4), "left"))
+    put_pool(world, Pool("b", gpu_quota(4), cohort="left"))
     assert overs(world) == {}
-    put_pool(world, Pool("b", gpu_quota(1), "left"))
-    put_pool(world, Pool("a", gpu_quota(4), "right"))
+    put_pool(world, Pool("b", gpu_quota(1), cohort="left"))
+    put_pool(world, Pool("a", gpu_quota(4), cohort="right"))
     assert overs(world) == {"left": 4}
     world.submit("next", "b", LOW, 1)
     world.submit("mine", "a", NORMAL, 2)
@@ -209,7 +209,7 @@ def test_a_lender_takes_back_from_a_tree_that_was_made_too_small() -> None:
 
 def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
     world = World(
-        {"a": Pool("a", gpu_quota(4), "lab"), "b": Pool("b", gpu_quota(0), "lab2")},
+        {"a": Pool("a", gpu_quota(4), cohort="lab"), "b": Pool("b", gpu_quota(0), cohort="lab2")},
         {"n0": 4},
         cohorts=(Cohort("lab2", None, gpu_quota(0, borrowing=1)), Cohort("lab", None, gpu_quota(0, lending=3))),
     )
@@ -227,7 +227,7 @@ def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
 
 def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() -> None:
     """Q5."""
-    world = World({"p": Pool("p", gpu_quota(2), "x"), "q": 2}, {"n0": 4})
+    world = World({"p": Pool("p", gpu_quota(2), cohort="x"), "q": 2}, {"n0": 4})
     world.submit("w", "p", NORMAL, 1)
     assert world.cycle() == ["admit w"]
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
@@ -272,14 +272,14 @@ def test_a_cohort_is_not_pruned_while_something_hangs_under_it_that_is_not_in_th
 def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_cohort_that_is_only_named() -> None:
     """Q6."""
     world = org()
-    both = (Pool("a", gpu_quota(4), "left"), Pool("b", gpu_quota(4), "right"))
+    both = (Pool("a", gpu_quota(4), cohort="left"), Pool("b", gpu_quota(4), cohort="right"))
     assert pruned(world, pools_=both) == ["right", "left", "org"]
     assert pruned(world, Cohort("right", "org"), pools_=both) == ["left", "org"]
 
 
 def test_a_limit_without_a_quota_is_a_quota_of_nothing() -> None:
     """Q2: limits alone may stand at a cohort."""
-    world = World({"p": Pool("p", {}, "k")}, {"n0": 4}, cohorts=(Cohort("k", None, {GPUS: Quota(0, 3)}),))
+    world = World({"p": Pool("p", {}, cohort="k")}, {"n0": 4}, cohorts=(Cohort("k", None, {GPUS: Quota(0, 3)}),))
     assert [balance(world, "p").headroom, balance(world, "k", "cohort").headroom] == [3, 3]
 
 

@@ -206,8 +206,8 @@ def models(draw: st.DrawFn) -> Model:
         for at in range(draw(st.integers(0, 3)))
     ]
     anywhere = st.sampled_from([None, *names, *(each.name for each in beside)])
-    pools = [Pool("p0", draw(quota_maps), names[-1] if names else None)]
-    pools += [Pool(f"p{at}", draw(quota_maps), draw(anywhere)) for at in range(1, draw(st.integers(1, 4)))]
+    pools = [Pool("p0", draw(quota_maps), cohort=names[-1] if names else None)]
+    pools += [Pool(f"p{at}", draw(quota_maps), cohort=draw(anywhere)) for at in range(1, draw(st.integers(1, 4)))]
     if draw(st.booleans()):
         parent = pools[draw(st.integers(0, len(pools) - 1))]
         part = {key: Quota(draw(st.integers(0, parent.quotas[key].nominal))) for key in KEYS}

@@ -31,7 +31,7 @@ seeds = st.integers(0, 10**9)
 
 
 def weighted(name: str, weight: int, quota: int = 0, cohort: str | None = None) -> Pool:
-    return Pool(name, gpu_quota(quota), cohort, weight=weight)
+    return Pool(name, gpu_quota(quota), cohort=cohort, weight=weight)
 
 
 def submit_many(world: World, pool: str, gangs: int, gpus: int = 1) -> None:
@@ -184,7 +184,9 @@ class Scene:
         depth = chance.randint(0, 3)
         cohorts = tuple(Cohort(f"c{at}", self._above(at), self._quota((0, 0, 1, 2)), weights()) for at in range(depth))
         names = [f"p{at}" for at in range(chance.randint(2, 4))]
-        pools = {name: Pool(name, self._quota((0, 1, 2, 4)), self._above(depth), weight=weights()) for name in names}
+        pools = {
+            name: Pool(name, self._quota((0, 1, 2, 4)), cohort=self._above(depth), weight=weights()) for name in names
+        }
         self.world = World(pools, {"n0": 8, "n1": 8}, cohorts)
         for name in names:
             nominal = pools[name].quotas[GPUS].nominal

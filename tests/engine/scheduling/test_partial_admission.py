@@ -70,7 +70,7 @@ def test_firm_work_never_borrows_for_its_full_size() -> None:
 
 def test_limits_of_cohorts_above_count_too() -> None:
     cohorts = (Cohort("org"), Cohort("lab", "org", gpu_quota(0, borrowing=3)))
-    world = World({"a": 8, "b": Pool("b", gpu_quota(2), "lab")}, {"n0": 10}, cohorts=cohorts)
+    world = World({"a": 8, "b": Pool("b", gpu_quota(2), cohort="lab")}, {"n0": 10}, cohorts=cohorts)
     world.submit("w", "b", LOW, spec=gang("w", (4, 1), (4, 1)))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [2, 2]  # of 5: the sizes are 4+4, 3+3, 2+2, 1+1

@@ -26,8 +26,8 @@ from tests.worlds.engine import GPUS, HIGH, LOW, NORMAL, World, gpu_quota
 def research(own: int = 6, pools: dict[str, Pool | int] | None = None, nodes: dict[str, int] | None = None) -> World:
     """Pools of 2 and 4 under a cohort with *own*, and one of 4 elsewhere."""
     mine: dict[str, Pool | int] = {
-        "a": Pool("a", gpu_quota(2), "research"),
-        "b": Pool("b", gpu_quota(4), "research"),
+        "a": Pool("a", gpu_quota(2), cohort="research"),
+        "b": Pool("b", gpu_quota(4), cohort="research"),
         "else": 4,
     }
     return World(mine | (pools or {}), nodes or {"n0": 16}, (Cohort("research", None, gpu_quota(own)),))
@@ -71,7 +71,7 @@ def test_what_nobody_was_promised_stays_for_low() -> None:
 
 
 def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
-    world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), "research")})
+    world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), cohort="research")})
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 3)
     assert str(refused.value) == ("w needs 3 GPUs, but pool a has a quota of 2 GPUs. Request less")
@@ -97,7 +97,7 @@ def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
 
 
 def test_the_gate_names_what_a_parent_pool_has_unallocated_and_what_is_shared() -> None:
-    half = Pool("b--x", gpu_quota(3), "research", parent="b", subpool_name="x")
+    half = Pool("b--x", gpu_quota(3), cohort="research", parent="b", subpool_name="x")
     world = research(pools={"b--x": half})
     with pytest.raises(Refused) as refused:
         world.submit("w", "b", NORMAL, 8)
@@ -138,7 +138,7 @@ def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> N
 def test_cutting_a_pool_moves_its_running_work_to_what_is_shared() -> None:
     """R7."""
     world = started(research(), ("w", "b", NORMAL, 4))
-    world.do(PutPool(Pool("b", gpu_quota(1), "research")))
+    world.do(PutPool(Pool("b", gpu_quota(1), cohort="research")))
     assert pool_balance(world.state, "b").drawn == 3
     world.submit("rest", "a", NORMAL, 5)
     assert world.cycle() == ["admit rest"]
@@ -156,10 +156,10 @@ def test_a_cohort_without_quota_of_its_own_changes_nothing() -> None:
 def test_low_that_makes_a_drawing_pool_borrow_wakes_who_found_no_target() -> None:
     """R2: team holds its 6 and the 2 that it draws, so its LOW is safe, until some more of it starts."""
     parts = {
-        short: Pool(f"team--{short}", gpu_quota(gpus), "research", parent="team", subpool_name=short)
+        short: Pool(f"team--{short}", gpu_quota(gpus), cohort="research", parent="team", subpool_name=short)
         for short, gpus in (("a", 1), ("b", 1), ("c", 2))
     }
-    team = {"team": Pool("team", gpu_quota(6), "research"), **{part.name: part for part in parts.values()}}
+    team = {"team": Pool("team", gpu_quota(6), cohort="research"), **{part.name: part for part in parts.values()}}
     world = World({**team, "else": 4}, {"n0": 4, "n1": 6, "n2": 1}, (Cohort("research", None, gpu_quota(4)),))
     started(world, ("firm", "team--a", NORMAL, 3), ("own", "team", LOW, 3), ("inner", "team--b", LOW, 2))
     world.submit("in", "else", NORMAL, 3)
@@ -191,10 +191,10 @@ def test_firm_work_starts_or_is_nominated_iff_it_was_promised_and_takes_back_no_
     """P2, R2, R3: quota alone decides; LOW holds what it could get before."""
     world = World(
         {
-            "a": Pool("a", gpu_quota(2, borrowing[0]), "research"),
-            "b": Pool("b", gpu_quota(3, borrowing[1]), "research"),
-            "b--x": Pool("b--x", gpu_quota(1), "research", parent="b", subpool_name="x"),
-            "c": Pool("c", gpu_quota(1), "org"),
+            "a": Pool("a", gpu_quota(2, borrowing[0]), cohort="research"),
+            "b": Pool("b", gpu_quota(3, borrowing[1]), cohort="research"),
+            "b--x": Pool("b--x", gpu_quota(1), cohort="research", parent="b", subpool_name="x"),
+            "c": Pool("c", gpu_quota(1), cohort="org"),
             "else": 3,
         },
         cohorts=(Cohort("org", None, gpu_quota(own[0])), Cohort("research", "org", gpu_quota(own[1], borrowing[2]))),

@@ -69,7 +69,7 @@ class History:
     def _declare_pool(self, name: str, cohort: str | None) -> None:
         queueing = Queueing.STRICT_FIFO if self.mix.random() < 0.15 else Queueing.BEST_EFFORT_FIFO
         weight = self.mix.choice(self.weights)
-        pool = Pool(name, self._quotas(8), cohort, queueing=queueing, topology_keys=KEYS, weight=weight)
+        pool = Pool(name, self._quotas(8), cohort=cohort, queueing=queueing, topology_keys=KEYS, weight=weight)
         self.ledger.put_pool(pool)
         for at in range(self.mix.choice((0, 0, 1, 2))):
             part = {
@@ -263,7 +263,7 @@ def test_a_pool_that_keeps_more_for_itself_wakes_only_its_own(lends: int | None)
     ledger.set_flavors([Flavor("a")])
     key = FlavorResource("a", GPU)
     ledger.put_cohort(Cohort("c", None, {key: Quota(0, 0)}))
-    pools = {name: Pool(name, {key: Quota(4, None, lends)}, "c") for name in ("p", "q")}
+    pools = {name: Pool(name, {key: Quota(4, None, lends)}, cohort="c") for name in ("p", "q")}
     for pool in pools.values():
         ledger.put_pool(pool)
     for at, name in enumerate(pools):
@@ -287,7 +287,7 @@ def test_a_cohort_that_may_borrow_more_wakes_only_those_below_it(limit: int | No
     pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 3})))
     for at, name in enumerate(("c", "d")):
         ledger.put_cohort(Cohort(name, None, {key: Quota(0, 2)}))
-        ledger.put_pool(Pool(f"of {name}", {}, name))
+        ledger.put_pool(Pool(f"of {name}", {}, cohort=name))
         ledger.apply(Queue(Gang(f"g{name}", f"of {name}", Priority.LOW, float(at), (pod_set,))), 0.0)
     assert cycle(ledger, 1.0) == []
     other = ledger.entries["gc"].bucket

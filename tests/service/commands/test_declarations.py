@@ -114,7 +114,7 @@ def test_a_plain_quota_keeps_the_limits(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         declarations = it.service.declarations
         declarations.create_pool("p", PoolEdit(quota=1, borrowing_limit=3, lending_limit=0), user="ann")
-        declarations.update_pool("p", PoolEdit(quota=2, description="ours"), user="ann")
+        declarations.update_pool("p", PoolEdit(quota=2, settings={"description": "ours"}), user="ann")
         assert _pool(it, "p") == Pool("p", {GPU: Quota(2, 3, 0)}, description="ours")
         declarations.update_pool("p", PoolEdit(borrowing_limit=None), user="ann")
         assert _pool(it, "p") == Pool("p", {GPU: Quota(2, None, 0)}, description="ours")
@@ -146,8 +146,8 @@ def test_a_cohort_that_nobody_has_named_is_not_found_and_nothing_is_stored(tmp_p
         _told(it, "cohorts: [{name: research, parent: org}]")
         before = it.revision
         for wrong in (
-            lambda name: declarations.create_pool("new", PoolEdit(cohort=name), user="ann"),
-            lambda name: declarations.update_pool("pool1", PoolEdit(cohort=name), user="ann"),
+            lambda name: declarations.create_pool("new", PoolEdit(settings={"cohort": name}), user="ann"),
+            lambda name: declarations.update_pool("pool1", PoolEdit(settings={"cohort": name}), user="ann"),
             lambda name: declarations.create_cohort("new", CohortEdit(parent=name), user="ann"),
             lambda name: declarations.update_cohort("research", CohortEdit(parent=name), user="ann"),
         ):
@@ -164,7 +164,7 @@ def test_a_cohort_that_nobody_has_named_is_not_found_and_nothing_is_stored(tmp_p
         with pytest.raises(Refused, match="cycle"):
             declarations.create_cohort("new", CohortEdit(parent="new"), user="ann")
         assert it.revision == before
-        declarations.update_pool("pool1", PoolEdit(cohort="org"), user="ann")
+        declarations.update_pool("pool1", PoolEdit(settings={"cohort": "org"}), user="ann")
         assert it.revision == before + 1
 
 
@@ -206,7 +206,7 @@ def test_a_pool_and_a_cohort_are_moved_with_their_running_work(tmp_path: Path) -
         low = it.submit("low", "pool2", Priority.LOW, gpus=4, duration=50)
         it.later(1)
         declarations.create_cohort("lab", CohortEdit(borrowing_limit=0), user="ann")
-        declarations.update_pool("pool2", PoolEdit(cohort="lab"), user="ann")
+        declarations.update_pool("pool2", PoolEdit(settings={"cohort": "lab"}), user="ann")
         assert _tree(it) == {
             "lab": (None, True, True, 4, 2),
             "pool1": (None, True, True, 0, 0),
@@ -269,14 +269,14 @@ def test_a_cohort_that_is_deleted_leaves_its_children_under_its_name_if_that_is_
     with desk(tmp_path) as it:
         declarations = it.service.declarations
         _told(it, "cohorts: [{name: lab, parent: org, quota: 1}]")  # org is only named
-        declarations.update_pool("pool1", PoolEdit(cohort="lab"), user="ann")
+        declarations.update_pool("pool1", PoolEdit(settings={"cohort": "lab"}), user="ann")
         with pytest.raises(Conflict, match="cohort lab still has pool1 under it"):
             declarations.delete_cohort("lab", user="ann")
         declarations.delete_cohort("lab", user="ann", leave_children=True)
         assert _tree(it)["lab"] == (None, False, True, 0, 0)
         with pytest.raises(NotFound, match="no cohort 'lab' to delete: it is only named by others"):
             declarations.delete_cohort("lab", user="ann")
-        declarations.update_pool("pool1", PoolEdit(cohort=None), user="ann")
+        declarations.update_pool("pool1", PoolEdit(settings={"cohort": None}), user="ann")
         assert sorted(_tree(it)) == ["pool1", "pool2"]
 
 
@@ -285,12 +285,12 @@ def test_prune_keeps_a_cohort_with_a_pool_that_was_made_by_hand_and_says_so(tmp_
     with desk(tmp_path) as it:
         pools = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]"
         _told(it, "cohorts: [{name: org}, {name: lab, parent: org}]\n" + pools)
-        it.service.declarations.create_pool("byhand", PoolEdit(quota=0, cohort="lab"), user="ann")
+        it.service.declarations.create_pool("byhand", PoolEdit(quota=0, settings={"cohort": "lab"}), user="ann")
         kept = [("keep", "cohort", "lab"), ("keep", "cohort", "org")]
         same = [("unchanged", "pool", "pool1"), ("unchanged", "pool", "pool2")]
         assert _told(it, pools, prune=True, dry_run=True) == kept + same
         assert _told(it, pools, prune=True) == kept + same
-        it.service.declarations.update_pool("byhand", PoolEdit(cohort=None), user="ann")
+        it.service.declarations.update_pool("byhand", PoolEdit(settings={"cohort": None}), user="ann")
         gone = [("delete", "cohort", "lab"), ("delete", "cohort", "org")]
         assert _told(it, pools, prune=True) == gone + same
 

@@ -18,6 +18,7 @@ from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey, exit_actions
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
+from runrig.domain.settings import PARTS
 from runrig.domain.shown.history import PoolChange, PoolFieldEdit
 from runrig.domain.value import at as moment
 from runrig.ports.store import ChangesQuery
@@ -48,11 +49,16 @@ def nominal(before: int | None, after: int | None) -> PoolFieldEdit:
     return PoolFieldEdit("nominal", str(GPU), before, after)
 
 
+def pool_edit(**fields: Any) -> PoolEdit:
+    amounts = {name: fields.pop(name) for name in PARTS.values() if name in fields}
+    return PoolEdit(**amounts, settings=fields)
+
+
 def edit(it: Desk, name: str, user: str = "ann", *, create: bool = False, **fields: Any) -> float:
     """A second later; the time of the change."""
     it.time[0] += 1
     change = it.service.declarations.create_pool if create else it.service.declarations.update_pool
-    change(name, PoolEdit(**fields), user=user)
+    change(name, pool_edit(**fields), user=user)
     return it.time[0]
 
 
@@ -86,8 +92,8 @@ def test_every_edit_is_there_with_who_when_before_and_after(tmp_path: Path) -> N
         (PoolFieldEdit("borrowing_limit", str(GPU), None, 2), PoolFieldEdit("cohort", None, None, "org")),
         (
             PoolFieldEdit("cohort", None, "org", None),
-            PoolFieldEdit("weight", None, 1, 2),
             PoolFieldEdit("queueing", None, Queueing.BEST_EFFORT_FIFO, Queueing.STRICT_FIFO),
+            PoolFieldEdit("weight", None, 1, 2),
         ),
     ]
 
@@ -320,7 +326,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "weight": st.integers(1, 3),
     "description": st.text(max_size=3),
 }
-EDITS = st.fixed_dictionaries({}, optional=FIELDS).map(lambda fields: PoolEdit(**fields))
+EDITS = st.fixed_dictionaries({}, optional=FIELDS).map(lambda fields: pool_edit(**fields))
 FILES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3)), max_size=2, unique_by=lambda each: each[0]).map(
     lambda subpools: (
         "pools: [{name: team, quota: 6, subpools: ["

@@ -117,8 +117,8 @@ def test_queues_have_the_quota_of_the_pool_and_what_it_may_borrow() -> None:
 def test_queues_have_room_for_all_that_cohorts_share_within_the_borrowing_limit() -> None:
     """P2: KAI lets no pod that it may not preempt above the quota of its queue."""
     pools: dict[str, int | Pool] = {
-        "team": Pool("team", gpu_quota(3, borrowing=4), "research"),
-        "team--a": Pool("team--a", gpu_quota(2), "research", parent="team", subpool_name="a"),
+        "team": Pool("team", gpu_quota(3, borrowing=4), cohort="research"),
+        "team--a": Pool("team--a", gpu_quota(2), cohort="research", parent="team", subpool_name="a"),
     }
     world = World(pools, {"n0": 16}, (Cohort("research", None, gpu_quota(6)),))
     assert queues(blueprint(world, "team--a")) == {

@@ -12,6 +12,7 @@ from runrig.api.osmo.shaped import settings
 from runrig.domain.errors import Changed, InvalidInput, Problem
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.settings import SETTINGS
 from runrig.domain.tags import Expected, tag_of
 from runrig.osmo.pools import NO_LIMIT
 from runrig.service.queries.resource_queries import PoolView
@@ -20,6 +21,7 @@ from runrig.service.runtime.writing import Said
 from runrig.service.service import Service
 from runrig.spec.export import amount_text, pool_settings
 from runrig.spec.labels import read_tags
+from runrig.spec.pools import pool_from_json
 
 LONGEST_DESCRIPTION = 1000
 PATH = "configs_dict"
@@ -34,28 +36,14 @@ _FIXED = {
     "backend": "the backend of a server cannot change",
     "closed_by": "use `runrig pool close` and `runrig pool open`",
     "closed_reason": "`runrig pool close` says it",
-    "default_run_time_s": "use default_exec_timeout instead",
-    "max_run_time_s": "use max_exec_timeout instead",
-}
+} | {each.name: f"use {each.reference} instead" for each in SETTINGS if each.reference}
 _NOT_KEPT = "runrig has no such setting"
-_AS_IN_A_FILE = (
-    "description",
-    "topology_keys",
-    "default_platform",
-    "cohort",
-    "queueing",
-    "weight",
-    "grace_s",
-    "flavors",
-)
-_RUN_TIMES = {"default_exec_timeout": "default_run_time", "max_exec_timeout": "max_run_time"}
-"""Fields of the reference client, by the names that a cluster file has for them (law P6)."""
-_SETTABLE = {*_AS_IN_A_FILE, *_RUN_TIMES, "default_exit_actions", "resources", "quotas"}
+_AS_ASKED = {each.reference or each.name: each.asked for each in SETTINGS if each.name != "default_exit_actions"}
+"""Fields of the reference client → their names in a cluster file.  Maps are merged, field by field."""
+_SETTABLE = {*_AS_ASKED, "default_exit_actions", "resources", "quotas"}
 _OUTCOMES = {"status", "state", "subpool_state", "closed_by", "closed_reason"}
 MOST_TRIES = 20
 """How often an edit is merged anew because somebody else was quicker."""
-_PROMISED = {"quotas": "quota", "cohort": "cohort", "flavors": "flavors", "weight": "weight"}
-"""Fields of a pool, by the name under which `check_promise` knows them."""
 
 
 def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Said:
@@ -102,7 +90,7 @@ def _own(name: str, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     parent, delimiter, _ = name.partition(SUBPOOL_DELIMITER)
     above = configs.get(parent, {}) if delimiter else {}
 
-    twice = {f"{seconds}_s" for text, seconds in _RUN_TIMES.items() if text in sent}
+    twice = {each.name for each in SETTINGS if each.reference in sent}
     if delimiter and "resources" in sent:
         twice.add("quotas")
     own = {key: value for key, value in sent.items() if key not in _OUTCOMES | twice}
@@ -131,10 +119,11 @@ def _changed(
     if problems:
         raise InvalidInput(problems)
     if before.pool.parent is None:
-        after = service.declarations.read_pool(_merged(before.pool, shown, changes, whole=whole), PATH)
+        after = pool_from_json(_merged(before.pool, shown, changes, whole=whole), service.declarations.kinds(), PATH)
     else:
         after = _of_subpool(before.pool, shown, changes)
-    changed = {text for field, text in _PROMISED.items() if getattr(before.pool, field) != getattr(after, field)}
+    changed = {each.asked for each in SETTINGS if getattr(before.pool, each.name) != getattr(after, each.name)}
+    changed |= set() if before.pool.quotas == after.quotas else {"quota"}
     asker.check_promise(name, changed)
     return after, frozenset((tag_of(before.pool),))
 
@@ -150,8 +139,8 @@ def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
     """The pool as a cluster file would declare it with *changes*.  *whole*: as in `_changed`."""
-    merged = pool_settings(pool, (), ()) | {key: changes[key] for key in _AS_IN_A_FILE if key in changes}
-    merged |= {_RUN_TIMES[key]: value or None for key, value in changes.items() if key in _RUN_TIMES}
+    merged = pool_settings(pool, (), ())
+    merged |= {_AS_ASKED[key]: None if value == "" else value for key, value in changes.items() if key in _AS_ASKED}
     if "default_exit_actions" in changes:
         codes = _mapping(changes["default_exit_actions"], "default_exit_actions")
         merged["default_exit_actions"] = {**({} if whole else shown["default_exit_actions"]), **codes}

@@ -13,6 +13,7 @@ from runrig.api.v1.frame import IfMatch, User, creates, quoted, reply, shows
 from runrig.api.v1.paging import USUAL_PAGE, Cursor, Limit, cursor_of, cut, place_of
 from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.settings import PROMISED
 from runrig.domain.shown.history import PoolChangePage, PoolPast
 from runrig.domain.shown.pools import Pool, PoolDeleted, PoolPage
 from runrig.domain.shown.why import PoolWhy
@@ -20,7 +21,6 @@ from runrig.domain.tags import tag_of
 from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
-from runrig.service.rights import ITS_PROMISE
 from runrig.service.service import Service
 from runrig.wire import v1
 
@@ -80,7 +80,8 @@ def create_pool(
 ) -> Response:
     again = key is not None
     if body.parent is None:
-        view = service.declarations.create_pool(body.name, pool_edit(body), user=user, dry_run=dry_run, again=again)
+        edit = pool_edit(body, service.declarations.kinds())
+        view = service.declarations.create_pool(body.name, edit, user=user, dry_run=dry_run, again=again)
     else:
         _check_subpool(body)
         view = service.subpools.create(body.parent, body.name, body.quota, user=user, dry_run=dry_run, again=again)
@@ -114,7 +115,7 @@ def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
 @router.patch(
     "/api/v1/pools/{name}",
     summary="Update a pool. Running workflows are not affected",
-    dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=ITS_PROMISE)],
+    dependencies=[needs(Permission.CHANGE_POOL, named("name"), promise=PROMISED)],
     response_model=Pool,
     responses=shows(Pool, 404, 409, 412, 413, said={400: _OVER, 409: _DRAINING}, tag=True),
 )
@@ -128,7 +129,8 @@ def update_pool(
     dry_run: DryRun = False,
 ) -> Response:
     asker.check_promise(name, body.model_fields_set)
-    view = service.declarations.update_pool(name, pool_edit(body), user=user, dry_run=dry_run, expected=expected)
+    edit = pool_edit(body, service.declarations.kinds())
+    view = service.declarations.update_pool(name, edit, user=user, dry_run=dry_run, expected=expected)
     return _told(service, view)
 
 

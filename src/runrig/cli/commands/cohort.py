@@ -11,11 +11,12 @@ from runrig.cli.commands import pool_changes
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
 from runrig.cli.printed.pools import quota_tree
-from runrig.cli.quota_options import quota_options, request, something
+from runrig.cli.quota_options import quota_options, request, setting_option, something
 from runrig.cli.rendering import cohort_tree, sanitize
 from runrig.cli.rendering.output import say
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.settings import WEIGHT
 
 Node = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ def show_cohort(session: Session, name: str) -> None:
     ),
 )
 @click.argument("name")
+@setting_option(WEIGHT)
 @quota_options
 @click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="Parent cohort.")
 @with_session
@@ -74,6 +76,7 @@ def create(session: Session, name: str, **settings: Any) -> None:
     ),
 )
 @click.argument("name", shell_complete=completing.cohorts)
+@setting_option(WEIGHT)
 @quota_options
 @click.option("--parent", shell_complete=completing.cohorts, metavar="NAME", help="Parent cohort.")
 @click.option("--no-parent", is_flag=True, help="Remove the cohort from its parent.")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from runrig.cli import completing, options
+from runrig.cli.commands import pool_changes
 from runrig.cli.commands.queries import Moment
 from runrig.cli.lazy import examples
 from runrig.cli.printed import pools
@@ -15,12 +16,11 @@ from runrig.cli.rendering.tables import Column, Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
 from runrig.domain.quantities import format_quantity
+from runrig.domain.settings import PARTS, called, in_words
 
 Entry = Mapping[str, Any]
 
 _DEFAULT_FLAVOR = "default"
-_NONE = "none"
-_FIELDS = {"nominal": "quota"}
 _CHANGES = (
     Column("Time"),
     Column("By", 1),
@@ -116,25 +116,16 @@ def changes(entry: Entry) -> Iterator[str]:
     for each in entry["changes"]:
         flavor, _, resource = (each["resource"] or "").partition("/")
         place = resource if flavor == _DEFAULT_FLAVOR else each["resource"]
-        name = " ".join(filter(None, (_FIELDS.get(each["field"], each["field"].replace("_", " ")), place)))
-        before, after = (_shown(resource, each[side]) for side in ("before", "after"))
+        name = " ".join(filter(None, (called(PARTS.get(each["field"], each["field"])), place)))
+        before, after = (_shown(each["field"], resource, each[side]) for side in ("before", "after"))
         if not new:
             yield f"{name} {before} → {after}"
         elif each["after"] is not None:
             yield f"{name} {after}"
 
 
-def _shown(resource: str, value: Any) -> str:
-    if resource and isinstance(value, int):
-        return format_quantity(resource, value)
-    if isinstance(value, list):
-        return (
-            ",".join(f"{each['key']}={each['label']}" if isinstance(each, dict) else str(each) for each in value)
-            or _NONE
-        )
-    if isinstance(value, dict):
-        return ",".join(f"{key}={item}" for key, item in sorted(value.items())) or _NONE
-    return _NONE if value in (None, "") else str(value)
+def _shown(field: str, resource: str, value: Any) -> str:
+    return format_quantity(resource, value) if resource and isinstance(value, int) else in_words(field, value)
 
 
 # ---------------------------------------------------------------- as it stood
@@ -152,19 +143,13 @@ def show_at(session: Session, name: str, at: str) -> None:
     if session.show(answer):
         return
     pool = answer["pool"]
-    keys = [f"{key['key']}={key['label']}" for key in pool["topology_keys"]]
     facts(
         (
             ("As of", times.local(answer["at"])),
             ("Pool", pool["name"]),
             ("State", pool["state"]),
-            ("Description", pool["description"] or None),
             ("Parent", pool["parent"]),
-            ("Cohort", pool["cohort"]),
-            ("Flavors", ", ".join(pool["flavors"]) or "all"),
-            ("Topology keys", ", ".join(keys) or None),
-            ("Queueing", pool["queueing"]),
-            ("Weight", pool["weight"]),
+            *pool_changes.settings(pool),
             ("Last change", f"{times.local(pool['changed']['time'])} by {_who(pool['changed'])}"),
         )
     )
@@ -181,7 +166,7 @@ def _quotas(shown: list[Mapping[str, Any]]) -> Table:
         gpus = str(pool["quota"]) if whole else f"{pool['unallocated']} (Total: {pool['quota']})"
         for place, quota in _places(pool):
             resource = place.partition("/")[2]
-            limits = [_shown(resource, quota.get(each)) for each in ("nominal", "borrowing_limit", "lending_limit")]
+            limits = [_shown(each, resource, quota.get(each)) for each in PARTS]
             rows.append((pool["name"], pool["state"], gpus, place, *limits))
     return Table(_THEN, rows)
 

@@ -11,12 +11,13 @@ from runrig.cli.commands import history, pool_changes, pool_warnings
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
-from runrig.cli.quota_options import TopologyKey, quota_options, request, something
+from runrig.cli.quota_options import quota_options, request, setting_option, something
 from runrig.cli.rendering import balances, pool_table, sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import Table, facts, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import path
+from runrig.domain.settings import SETTINGS
 from runrig.osmo import pools as shaped
 from runrig.osmo.shape import naive, page
 
@@ -32,40 +33,8 @@ pool.add_command(subpool)
 
 
 def _settings(command: F) -> F:
-    for option in (
-        click.option("--description", help="Purpose of the pool."),
-        click.option(
-            "--max-run-time",
-            metavar="DURATION|none",
-            help=("Maximum run time of a workflow, such as 90m, 2h or 1d. Does not affect accepted workflows."),
-        ),
-        click.option(
-            "--default-run-time",
-            metavar="DURATION|none",
-            help="Run time limit for workflows that do not set one. Default: the maximum.",
-        ),
-        click.option(
-            "--queueing",
-            type=click.Choice(["BEST_EFFORT_FIFO", "STRICT_FIFO"], case_sensitive=False),
-            metavar="BEST_EFFORT_FIFO|STRICT_FIFO",
-            help="BEST_EFFORT_FIFO lets later gangs start while the head waits; STRICT_FIFO does not.",
-        ),
-        click.option(
-            "--flavor",
-            "flavors",
-            multiple=True,
-            metavar="NAME",
-            help="Flavor to use, in order of preference (repeatable).",
-        ),
-        click.option(
-            "--topology-key",
-            "topology_keys",
-            type=TopologyKey(),
-            multiple=True,
-            help="Topology level, coarse to fine (repeatable).",
-        ),
-    ):
-        command = option(command)
+    for setting in reversed(SETTINGS):
+        command = setting_option(setting, completing.cohorts if setting.name == "cohort" else None)(command)
     return quota_options(command)
 
 
@@ -124,7 +93,6 @@ pool.add_command(history.history)
 )
 @click.argument("name")
 @_settings
-@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="Cohort of the pool.")
 @with_session
 def create(session: Session, name: str, **settings: Any) -> None:
     """Create a pool, or restore an ARCHIVED one."""
@@ -144,7 +112,6 @@ def create(session: Session, name: str, **settings: Any) -> None:
 )
 @click.argument("name", shell_complete=completing.pools)
 @_settings
-@click.option("--cohort", shell_complete=completing.cohorts, metavar="NAME", help="Cohort of the pool.")
 @click.option("--no-cohort", is_flag=True, help="Remove the pool from its cohort.")
 @with_session
 def update(session: Session, name: str, no_cohort: bool, **settings: Any) -> None:
@@ -218,21 +185,14 @@ def _print(session: Session, found: dict[str, Any], headline: Callable[[dict[str
         return
     if headline is not None:
         say(sanitize.line(headline(answer)) + "\n")
-    keys = [f"{key['key']}={key['label']}" for key in answer["topology_keys"]]
     facts(
         (
             ("Pool", answer["name"]),
             ("State", _state(answer)),
             ("Closed", _closed(found)),
-            ("Description", answer["description"] or None),
             ("Parent", answer["parent"]),
-            ("Cohort", answer["cohort"]),
             ("Shared quota", pool_table.shared(answer)),
-            ("Flavors", ", ".join(answer["flavors"]) or "all"),
-            ("Topology keys", ", ".join(keys) or None),
-            ("Queueing", answer["queueing"]),
-            ("Weight", answer["weight"]),
-            ("Run time", pool_changes.run_time(answer)),
+            *pool_changes.settings(answer),
             ("Overview", page(session.client.url, "pool", answer["name"])),
         )
     )

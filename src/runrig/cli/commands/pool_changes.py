@@ -4,21 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runrig.domain.quantities import GPU, amount_in_words, format_quantity
-from runrig.domain.spans import format_duration
+from runrig.domain.settings import NOTHING, PARTS, SETTINGS, called, default, in_words
 
 Node = Mapping[str, Any]
-_NONE = "none"
-_NEW_POOL: Node = {
-    "quotas": {},
-    "cohort": None,
-    "queueing": "BEST_EFFORT_FIFO",
-    "weight": 1,
-    "flavors": [],
-    "topology_keys": [],
-    "description": "",
-    "default_run_time_s": None,
-    "max_run_time_s": None,
-}
+_NEW_POOL: Node = {"quotas": {}} | {each.name: each.kind.plain(default(each)) for each in SETTINGS}
 _NEW_COHORT: Node = {"quotas": {}, "parent": None, "weight": 1}
 """A pool and a cohort with defaults only."""
 
@@ -75,19 +64,14 @@ def _differences(before: Node, after: Node) -> Iterator[tuple[str, str, str]]:
     yield from _of_quotas(before["quotas"], after["quotas"])
     for name in _new(after):
         if name != "quotas" and before[name] != after[name]:
-            called = name.removesuffix("_s").replace("_", " ")
-            yield called, _of_setting(name, before[name]), _of_setting(name, after[name])
+            yield called(name), in_words(name, before[name]), in_words(name, after[name])
 
 
-def run_time(node: Node) -> str | None:
-    """``4h where a workflow says none, at most 2d``; None without a limit (rule P6)."""
-    usual, most = node["default_run_time_s"], node["max_run_time_s"]
-    parts = [] if usual is None else [f"{format_duration(usual)} where a workflow says none"]
-    return ", ".join(parts if most is None else [*parts, f"at most {format_duration(most)}"]) or None
-
-
-def _of_setting(name: str, value: Any) -> str:
-    return format_duration(value) if name.endswith("_s") and value is not None else _shown(value)
+def settings(pool: Node) -> Iterator[tuple[str, str | None]]:
+    """Yields (label, value) of each setting; None for an unset one."""
+    for each in SETTINGS:
+        value = each.in_words(pool[each.name])
+        yield each.label.capitalize(), None if value == NOTHING else value
 
 
 def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -99,21 +83,8 @@ def _of_quotas(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
     for flavor, resource in places:
         old, new = (quotas.get(flavor, {}).get(resource, {}) for quotas in (before, after))
         of = "" if single and resource == GPU else f" of {flavor}/{resource}"
-        for field, name, unset in (
-            ("nominal", "quota", 0),
-            ("borrowing_limit", "borrowing limit", None),
-            ("lending_limit", "lending limit", None),
-        ):
-            amounts = [each.get(field, unset) for each in (old, new)]
+        for part, name in PARTS.items():
+            amounts = [each.get(part, 0 if part == "nominal" else None) for each in (old, new)]
             if amounts[0] != amounts[1]:
-                first, second = (_NONE if each is None else format_quantity(resource, each) for each in amounts)
-                yield name + of, first, second
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return (
-            ",".join(f"{each['key']}={each['label']}" if isinstance(each, dict) else str(each) for each in value)
-            or _NONE
-        )
-    return _NONE if value in (None, "") else str(value)
+                first, second = (NOTHING if each is None else format_quantity(resource, each) for each in amounts)
+                yield name.replace("_", " ") + of, first, second

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.settings import SETTINGS
 from runrig.osmo.shape import naive
 
 Answer = Mapping[str, Any]
@@ -11,25 +12,7 @@ Answer = Mapping[str, Any]
 NOT_IN_IT = "what was declared; what ran and waited there then, and so used, total and available, is not part of it"
 
 
-_DECLARED = (
-    "name",
-    "description",
-    "state",
-    "cohort",
-    "parent",
-    "quotas",
-    "queueing",
-    "weight",
-    "grace_s",
-    "flavors",
-    "topology_keys",
-    "default_platform",
-    "default_exit_actions",
-    "default_run_time_s",
-    "max_run_time_s",
-    "closed_by",
-    "closed_reason",
-)
+_DECLARED = ("name", "state", "parent", *(each.name for each in SETTINGS), "quotas", "closed_by", "closed_reason")
 
 
 def _declared(answer: Answer) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class PoolChangePage(Page[PoolChange]):
     """Newest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolThen(DeclaredPool):
     """A pool as it was declared at a past time.  *quota*, *unallocated*: GPUs.  *changed*: what made it so."""
 

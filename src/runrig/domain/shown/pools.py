@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from runrig.domain import pools
-from runrig.domain.pools import PoolState, Queueing, Quota, TopologyKey, exit_actions
+from runrig.domain.pools import PoolState, Quota, TopologyKey
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.settings import shown
 from runrig.domain.value import NO_AMOUNTS, Amounts, Page, Shown, Tagged, at, example, shown_as
 
 Quotas = dict[str, dict[str, Quota]]
@@ -117,49 +118,22 @@ class NodeShare(Shown):
 shown_as(NodeShare("vision", 16, 10))
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredPool(Shown):
-    """What a pool was given.  The settings of a subpool, but for its quota, are those of its parent (law S5)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredPool(pools.Declared, Shown):
+    """The declaration of a pool.  A subpool has the settings of its parent, except for its quota (rule S5)."""
 
-    name: str
-    parent: str | None
-    state: PoolState
-    description: str
-    cohort: str | None
     quotas: Quotas
-    queueing: Queueing
-    weight: int
-    grace_s: float
-    flavors: tuple[str, ...]
-    topology_keys: tuple[TopologyKey, ...]
-    default_platform: str | None
     default_exit_actions: dict[str, str]
-    default_run_time_s: float | None
-    max_run_time_s: float | None
-    closed_by: str | None
     closed_since: datetime | None
-    closed_reason: str
 
 
 def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
-    """The fields of `DeclaredPool`.  *settings*: those that apply to *own*: its parent, or itself if it is no subpool."""
+    """The fields of `DeclaredPool`.  *settings*: those that apply to *own*: the parent of a subpool, else itself."""
     closed = settings if own.closed_by is None else own
     return {
-        "name": own.name,
-        "parent": own.parent,
-        "state": own.state,
-        "description": own.description,
-        "cohort": own.cohort,
+        **{name: getattr(own, name) for name in ("name", "parent", "state")},
+        **shown(settings),
         "quotas": quotas_of(own.quotas),
-        "queueing": settings.queueing,
-        "weight": own.weight,
-        "grace_s": settings.grace_s,
-        "flavors": settings.flavors,
-        "topology_keys": settings.topology_keys,
-        "default_platform": settings.default_platform,
-        "default_exit_actions": exit_actions(settings.default_exit_actions),
-        "default_run_time_s": settings.default_run_time_s,
-        "max_run_time_s": settings.max_run_time_s,
         "closed_by": closed.closed_by,
         "closed_since": at(closed.closed_since),
         "closed_reason": closed.closed_reason,
@@ -175,7 +149,7 @@ _VISION = pools.Pool(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool(DeclaredPool):
     """*parent*: that of a subpool, whose settings but for its quota are its parent's; null of any other pool.
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.domain.plan import Plan, PutPool
 from runrig.domain.pools import Pool, PoolState, closed_as
-from runrig.engine.lifecycle.pools import LONGEST_DESCRIPTION
+from runrig.domain.settings import LONGEST_TEXT
 from runrig.engine.state.state import State
 
 
@@ -18,9 +18,9 @@ def close(state: State, name: str, *, user: str, now: float, reason: str = "") -
     pool = _active(state, name)
     if pool.closed_by is not None:
         raise Conflict(f"pool {name} is closed already, by {pool.closed_by}: `runrig pool open {name}` opens it")
-    if len(reason) > LONGEST_DESCRIPTION or not reason.isprintable():
+    if len(reason) > LONGEST_TEXT or not reason.isprintable():
         raise InvalidInput.one(
-            f"a reason is one line of at most {LONGEST_DESCRIPTION} printable characters: shorten it", "reason"
+            f"a reason is one line of at most {LONGEST_TEXT} printable characters: shorten it", "reason"
         )
     return Plan((PutPool(replace(pool, closed_by=user, closed_since=now, closed_reason=reason), pool),))
 

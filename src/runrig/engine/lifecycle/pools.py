@@ -22,9 +22,10 @@ from runrig.domain.pools import (
     name_problem,
     run_time_problem,
     topology_problem,
-    weight_problem,
 )
 from runrig.domain.quantities import LARGEST
+from runrig.domain.settings import WEIGHT
+from runrig.domain.settings import problems as setting_problems
 from runrig.domain.workflows import Status
 from runrig.engine.explain import report
 from runrig.engine.lifecycle import subpools
@@ -34,8 +35,6 @@ from runrig.engine.state.state import State
 
 RUNRIG = "runrig"
 """The actor in the log if no user is given."""
-
-LONGEST_DESCRIPTION = 1000
 
 # ---------------------------------------------------------------- pools
 
@@ -166,8 +165,8 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
     problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
     if problem:
         raise InvalidInput.one(problem, "name")
-    if wrong := weight_problem(cohort.weight):
-        raise InvalidInput.one(wrong, "weight")
+    if wrong := WEIGHT.kind.problem(cohort.weight):
+        raise InvalidInput.one(f"weight {wrong}", "weight")
     _check_quotas(state.flavors, cohort.quotas)
     _check_circle({**state.cohorts, cohort.name: cohort}, cohort.name)
     return Plan((PutCohort(cohort, before),))
@@ -220,6 +219,7 @@ def _check_circle(cohorts: Mapping[str, Cohort], name: str) -> None:
 
 def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool) -> None:
     problems = [Problem(text, "name") for text in _name_problems(pool)]
+    problems += [Problem(text, name) for name, text in setting_problems(pool)]
     unknown = [name for name in pool.flavors if name not in flavors]
     if unknown:
         problems.append(Problem(f"unknown flavor {unknown[0]!r}: there are {', '.join(flavors)}", "flavors"))
@@ -227,8 +227,6 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
         problems.append(
             Problem(f"default_platform {pool.default_platform!r} is not a flavor of the pool", "default_platform")
         )
-    if wrong := weight_problem(pool.weight):
-        problems.append(Problem(wrong, "weight"))
     if wrong := topology_problem(pool.topology_keys):
         problems.append(Problem(wrong, "topology_keys"))
     if wrong := run_time_problem(pool.default_run_time_s, pool.max_run_time_s):
@@ -241,15 +239,11 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
 
 
 def _name_problems(pool: Pool) -> Iterator[str]:
-    """Yields problems of names and description. `subpools.parent_of` checks the name of a subpool."""
+    """Yields problems of names. `subpools.parent_of` checks the name of a subpool."""
     if pool.parent is None:
         yield from filter(None, (name_problem("pool", pool.name),))
     if pool.cohort is not None:
         yield from filter(None, (name_problem("cohort", pool.cohort),))
-    if len(pool.description) > LONGEST_DESCRIPTION or not pool.description.isprintable():
-        yield f"a description is one line of at most {LONGEST_DESCRIPTION} printable characters"
-    if "<" in pool.description or ">" in pool.description:
-        yield "a description is plain text: write it without < and >"
 
 
 def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:

@@ -7,6 +7,7 @@ from runrig.domain.errors import Conflict
 from runrig.domain.plan import PutCohort, PutPool
 from runrig.domain.pools import Cohort, Pool
 from runrig.domain.records import Event
+from runrig.domain.settings import PARTS, called
 from runrig.domain.value import at, utc
 from runrig.ports.store import EventLog
 from runrig.service.commands.differences import Difference
@@ -56,7 +57,7 @@ def _undone(events: Iterable[Event], before: Pool | Cohort, after: Pool | Cohort
     if applied is None or by_hand is None:
         return ""
     lost = _places(applied, before) & _places(before, after)
-    names = ", ".join(sorted({"quota" if field == "nominal" else field.replace("_", " ") for field, _ in lost}))
+    names = ", ".join(sorted({called(PARTS.get(field, field)) for field, _ in lost}))
     return f"was changed by {by_hand.actor} at {utc(at(by_hand.time))} ({names})" if lost else ""
 
 

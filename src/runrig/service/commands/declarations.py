@@ -3,7 +3,7 @@
 Who made what is in the event log: the actor of what an apply made begins with `APPLY`, so that a later one may prune it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from runrig.service.access import roles
 from runrig.service.access.access import Access
 from runrig.service.commands import by_hand
 from runrig.service.commands.differences import Difference, is_creation, of_file, of_roles
-from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, known_resources
+from runrig.service.commands.edits import CohortEdit, PoolEdit, edited_cohort, edited_pool, kinds_of, known_resources
 from runrig.service.commands.moved import check_not_moved
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import known_pool, live_pool
@@ -30,6 +30,7 @@ from runrig.service.runtime.transactor import APPLY, Transactor
 from runrig.service.runtime.writing import Said, Writing
 from runrig.spec import cluster
 from runrig.spec.export import cluster_text
+from runrig.spec.quota import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +159,10 @@ class Declarations:
 
     # ------------------------------------------------------------ whole files
 
-    def read_pool(self, settings: Mapping[str, object], path: str) -> Pool:
-        """The pool that *settings*, one of `pools` of a cluster file, declare here.  Raises InvalidInput, below *path*."""
+    def kinds(self) -> Kinds:
+        """The names that quotas and settings may use here."""
         with self._transactor.reading() as state:
-            flavors, resources = tuple(state.flavors), known_resources(state)
-        return cluster.pool_from_json(settings, flavors, resources, path)
+            return kinds_of(state)
 
     def apply(
         self,

@@ -7,14 +7,10 @@ from pydantic_core import to_jsonable_python
 from runrig.domain.access import Grant
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import Cohort, Pool
+from runrig.domain.settings import shown
 from runrig.domain.shown.declared import DeclaredChange
-from runrig.domain.shown.pools import declared, quotas_of
+from runrig.domain.shown.pools import quotas_of
 from runrig.service.commands.differences import Difference
-
-_SETTINGS = (
-    *("cohort", "parent", "state", "weight", "queueing", "grace_s", "flavors", "topology_keys", "default_platform"),
-    *("default_exit_actions", "description", "default_run_time_s", "max_run_time_s", "quotas"),
-)
 
 
 def declared_change(it: Difference) -> DeclaredChange:
@@ -34,5 +30,4 @@ def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] |
             return {"role": str(record)}
         case Cohort():
             return {"parent": record.parent, "weight": record.weight, "quotas": quotas_of(record.quotas)}
-    settings = declared(record, record)
-    return {name: settings[name] for name in _SETTINGS}
+    return {"parent": record.parent, "state": record.state, **shown(record), "quotas": quotas_of(record.quotas)}

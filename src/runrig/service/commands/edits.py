@@ -1,15 +1,18 @@
 """Edits of one pool or cohort: what they mention changes, everything else stays."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from runrig.domain.errors import InvalidInput, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
-from runrig.domain.pools import Cohort, Pool, Queueing, Quota, Quotas, TopologyKey, name_problem
+from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
 from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.settings import PARTS, SETTINGS
 from runrig.engine.state.state import State
 from runrig.spec import cluster
 from runrig.spec.fields import likely
+from runrig.spec.quota import RESOURCES, Kinds
 
 QuotaText = int | str | Mapping[str, object]
 """GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
@@ -20,17 +23,18 @@ LimitText = int | str
 
 @dataclass(frozen=True, slots=True)
 class PoolEdit:
+    """*settings*: those that change, by field of `Pool`, as `spec.settings` read them."""
+
     quota: QuotaText | Keep = KEEP
-    cohort: str | Keep | None = KEEP
     borrowing_limit: LimitText | Keep | None = KEEP
     lending_limit: LimitText | Keep | None = KEEP
-    topology_keys: tuple[TopologyKey, ...] | Keep = KEEP
-    flavors: tuple[str, ...] | Keep = KEEP
-    queueing: Queueing | Keep = KEEP
-    weight: int | Keep = KEEP
-    description: str | Keep = KEEP
-    default_run_time_s: float | Keep | None = KEEP
-    max_run_time_s: float | Keep | None = KEEP
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mentioned(self) -> set[str]:
+        """The fields of a request that it came from."""
+        amounts = {each for each in PARTS.values() if not isinstance(getattr(self, each), Keep)}
+        return amounts | {each.asked for each in SETTINGS if each.name in self.settings}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +53,15 @@ def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     """Raises InvalidInput, and NotFound for an unknown cohort."""
     if pool.parent is not None:
         return _edited_subpool(pool, edit, state)
-    changed = replace(
-        pool,
-        cohort=pool.cohort if isinstance(edit.cohort, Keep) else known_cohort(state, edit.cohort),
-        topology_keys=pool.topology_keys if isinstance(edit.topology_keys, Keep) else edit.topology_keys,
-        flavors=pool.flavors if isinstance(edit.flavors, Keep) else edit.flavors,
-        queueing=pool.queueing if isinstance(edit.queueing, Keep) else edit.queueing,
-        weight=pool.weight if isinstance(edit.weight, Keep) else edit.weight,
-        description=pool.description if isinstance(edit.description, Keep) else edit.description,
-        default_run_time_s=_kept(edit.default_run_time_s, pool.default_run_time_s),
-        max_run_time_s=_kept(edit.max_run_time_s, pool.max_run_time_s),
-    )
+    if "cohort" in edit.settings:
+        known_cohort(state, edit.settings["cohort"])
+    changed = replace(pool, **edit.settings)
     return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
-
-
-def _kept(edited: float | Keep | None, before: float | None) -> float | None:
-    return before if isinstance(edited, Keep) else edited
 
 
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     """A subpool has only its quota of its own (law S5)."""
-    others = [
-        field.name
-        for field in fields(edit)
-        if field.name != "quota" and not isinstance(getattr(edit, field.name), Keep)
-    ]
+    others = sorted(edit.mentioned - {"quota"})
     if others:
         raise InvalidInput(
             tuple(
@@ -134,6 +122,11 @@ def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[s
     for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
         quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
     return quotas
+
+
+def kinds_of(state: State) -> Kinds:
+    flavors = tuple(state.flavors)
+    return Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *known_resources(state)))))
 
 
 def known_resources(state: State) -> list[str]:

@@ -11,9 +11,10 @@ from typing import Literal
 
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, PoolState, Quota, exit_actions
+from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU
 from runrig.domain.records import Event
+from runrig.domain.settings import named
 from runrig.domain.shown.history import PoolChange, PoolFieldEdit, PoolPast, PoolThen
 from runrig.domain.shown.pools import declared
 from runrig.domain.value import at as to_time
@@ -188,8 +189,8 @@ def edits(before: Pool | None, after: Pool) -> Iterator[PoolFieldEdit]:
     for field in fields(Pool):
         values = [getattr(pool, field.name) for pool in (old, after)]
         if field.name not in (*_NEVER_CHANGE, "quotas") and values[0] != values[1]:
-            if field.name == "default_exit_actions":
-                values = [exit_actions(pool.default_exit_actions) for pool in (old, after)]
+            if (setting := named(field.name)) is not None:
+                values = [setting.of(pool) for pool in (old, after)]
             yield PoolFieldEdit(field.name, None, None if before is None else values[0], values[1])
 
 

@@ -1,5 +1,6 @@
 """Edits of pools, each previewed by a plan, and what-if questions about quota."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
-from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, Queueing, gpus_of
+from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, gpus_of
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.service.commands.edits import PoolEdit
@@ -20,11 +21,12 @@ from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.rights import About, Asker
 from runrig.service.service import Service
+from runrig.spec.quota import Kinds
 from runrig.web.asking import NOBODY_WAITS, answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import Fields, sent, sentence
 from runrig.web.pages.parts import Asked
 from runrig.web.planned import Told
-from runrig.web.pool_form import edit_of, lines, mentioned, settings_now, share, share_now
+from runrig.web.pool_form import boxes, edit_of, lines, share, share_now
 from runrig.web.rendering import html, moment
 
 router = APIRouter(route_class=Route, include_in_schema=False)
@@ -100,10 +102,10 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
     def wanted() -> PoolEdit:
         view = service.queries.pool(name, asker.visibility)
         check_unchanged(expected, view.pool, f"pool {name}")
-        found = edit_of(view.pool, [each.name for each in view.flavors], fields)
-        if not mentioned(found):
+        found = edit_of(view.pool, _kinds(service, view), fields)
+        if not found.mentioned:
             raise InvalidInput.one("no changes. Change at least one value")
-        asker.check_promise(name, mentioned(found))
+        asker.check_promise(name, found.mentioned)
         return found
 
     def do() -> None:
@@ -121,25 +123,28 @@ async def edit(request: Asked, service: Serving, asker: Asking, name: str) -> Re
 
 def _edit(request: Request, service: Service, asker: Asker, name: str, fields: Fields, **more: Any) -> Response:
     view = service.queries.pool(name, asker.visibility)
-    flavors = [each.name for each in view.flavors]
-    found = lines(view.pool, flavors) if view.pool.parent is None and may_promise(asker, name) else []
-    names = [cell.name for line in found for cell in line.cells]
-    now = {"quota": share_now(view.pool)} | settings_now(view.pool)
+    promise = may_promise(asker, name)
+    found = lines(view.pool, _kinds(service, view).flavors) if view.pool.parent is None and promise else []
+    settings = boxes(view.pool, _cohorts(service, view, asker), promise=promise)
+    now = {"quota": share_now(view.pool)} | {each.name: each.now for each in settings}
     now |= {cell.name: cell.now for line in found for cell in line.cells}
     return _shown(
         request,
         service,
         "edit.html",
-        (*names, *now),
+        tuple(now),
         view,
         lines=found,
-        promise=may_promise(asker, name),
+        promise=promise,
+        boxes=settings,
         now=now,
         typed=now | dict(fields),
-        queueings=[each.value for each in Queueing],
-        cohorts=_cohorts(service, view, asker),
         **more,
     )
+
+
+def _kinds(service: Service, view: PoolView) -> Kinds:
+    return replace(service.declarations.kinds(), flavors=tuple(each.name for each in view.flavors))
 
 
 def _cohorts(service: Service, view: PoolView, asker: Asker) -> list[str]:

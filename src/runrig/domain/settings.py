@@ -1,0 +1,314 @@
+"""The settings of a pool, a row each: every door reads this table (cluster files, API, command line, page), and so do the docs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from runrig.domain.pools import MOST_WEIGHT, Pool, Queueing, TopologyKey, exit_actions
+from runrig.domain.spans import format_duration
+from runrig.domain.value import Word
+
+NOTHING = "none"
+LONGEST_TEXT = 1000
+LONGEST_GRACE_S = 86_400.0
+
+PARTS: Mapping[str, str] = {"nominal": "quota", "borrowing_limit": "borrowing_limit", "lending_limit": "lending_limit"}
+"""Parts of a quota → their names in requests.  A subpool has only a quota of its own (rule S5)."""
+
+# ---------------------------------------------------------------- how values are written
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a value is written: *plain*, as in files and requests, and as one line of text; `spec.settings` reads it.
+
+    *takes*: the type in requests.  *repeats*: on the command line, one option for each item.
+    *unit*: behind the number where people read it.
+    """
+
+    type: str
+    metavar: str = "TEXT"
+    takes: Any = str
+    repeats: bool = False
+    unit: str = ""
+
+    def shown(self, value: Any) -> Any:
+        """*value* of a `Pool` as in answers."""
+        return value
+
+    def plain(self, shown: Any) -> Any:
+        return list(shown) if isinstance(shown, tuple) else shown
+
+    def text(self, plain: Any) -> str:
+        """One line that `parse` reads back; "" for nothing."""
+        return "" if plain is None else str(plain)
+
+    def parse(self, text: str) -> Any:
+        """The plain value.  Raises ValueError."""
+        return text
+
+    def problem(self, value: Any) -> str | None:  # noqa: ARG002 - of those that have a rule
+        """Why *value* cannot be stored; None if it can."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Kind):
+    """One line."""
+
+    def problem(self, value: Any) -> str | None:
+        if len(value) > LONGEST_TEXT or not value.isprintable():
+            return f"must be one line of at most {LONGEST_TEXT} printable characters"
+        return "must be plain text without < and >" if "<" in value or ">" in value else None
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Kind):
+    """A whole number, or with *takes* float any number, from *least* to *most*."""
+
+    least: float = 0
+    most: float = 2**63 - 1
+
+    def text(self, plain: Any) -> str:
+        return "" if plain is None else f"{plain:.15g}"
+
+    def parse(self, text: str) -> Any:
+        number = text.strip()
+        if not (
+            number.isascii() and number.replace(".", "", int(self.takes is float)).isdecimal() and len(number) < 19
+        ):
+            raise ValueError(f"{text!r} is not a number. Use {self.type}")
+        return self.takes(number)
+
+    def problem(self, value: Any) -> str | None:
+        if value is None or self.least <= value <= self.most:
+            return None
+        return f"{self.text(value)} is out of range: use {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Kind):
+    """Seconds; in files and requests ``90m``, ``2h``."""
+
+    def plain(self, shown: Any) -> Any:
+        return format_duration(shown) if isinstance(shown, int | float) else shown
+
+
+@dataclass(frozen=True, slots=True)
+class CohortName(Kind):
+    """A cohort, which need not exist yet in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Kind):
+    """One of the words *of*; the case of the letters does not matter."""
+
+    of: type[Word] = Word
+
+    def plain(self, shown: Any) -> Any:
+        return None if shown is None else str(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Names(Kind):
+    """A list of names."""
+
+    def text(self, plain: Any) -> str:
+        return ", ".join(plain)
+
+    def parse(self, text: str) -> Any:
+        return [name for name in (each.strip() for each in text.split(",")) if name]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys(Kind):
+    """A list of ``{key, label}``; as text ``rack=topology.kubernetes.io/rack``."""
+
+    def plain(self, shown: Any) -> Any:
+        return [each if isinstance(each, Mapping) else {"key": each.key, "label": each.label} for each in shown]
+
+    def text(self, plain: Any) -> str:
+        return ", ".join(f"{each['key']}={each['label']}" for each in plain)
+
+    def parse(self, text: str) -> Any:
+        return [dict(zip(("key", "label"), pair, strict=True)) for pair in _pairs(text.split(","), self.metavar)]
+
+
+@dataclass(frozen=True, slots=True)
+class Codes(Kind):
+    """Exit action → exit codes; as text ``RESCHEDULE=75,100-110``."""
+
+    def shown(self, value: Any) -> Any:
+        return exit_actions(value)
+
+    def text(self, plain: Any) -> str:
+        return " ".join(f"{action}={codes}" for action, codes in plain.items())
+
+    def parse(self, text: str) -> Any:
+        return dict(_pairs(text.split(), self.metavar))
+
+
+def _pairs(parts: Sequence[str], form: str) -> list[tuple[str, str]]:
+    pairs = [part.strip().partition("=") for part in parts if part.strip()]
+    for name, sign, value in pairs:
+        if not (name and sign and value):
+            raise ValueError(f"{name + sign + value!r} is not {form}")
+    return [(name, value) for name, _, value in pairs]
+
+
+# ---------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row.  *name*: the field of `Pool` and of answers; *what*: what it is, for help and docs.  A subpool has that of its parent.
+
+    *as_asked*: the name in files and requests, if another; *reference*: in the reference client's configuration, if another.
+    *promise*: a change can cost other pools, so it takes an administrator of the cluster.  *removable*: null takes it away.
+    *unset*: what no value means.  *see*: a page of the docs.
+    """
+
+    name: str
+    kind: Kind
+    what: str
+    as_asked: str = ""
+    reference: str = ""
+    promise: bool = False
+    removable: bool = False
+    unset: str = NOTHING
+    see: str = ""
+
+    @property
+    def asked(self) -> str:
+        return self.as_asked or self.name
+
+    @property
+    def label(self) -> str:
+        return self.asked.removesuffix("_s").replace("_", " ")
+
+    def of(self, pool: Pool) -> Any:
+        """Its value as in answers."""
+        return self.kind.shown(getattr(pool, self.name))
+
+    def plain(self, pool: Pool) -> Any:
+        return self.kind.plain(self.of(pool))
+
+    def text(self, shown: Any) -> str:
+        return self.kind.text(self.kind.plain(shown)) if shown is not None else ""
+
+    def in_words(self, shown: Any) -> str:
+        text = self.text(shown)
+        return text + self.kind.unit if text else self.unset
+
+    def parse(self, text: str) -> Any:
+        """The plain value; None for "" if it is removable.  Raises ValueError."""
+        return None if self.removable and not text.strip() else self.kind.parse(text.strip())
+
+
+WEIGHT = Setting(
+    "weight",
+    Number(f"a whole number from 1 to {MOST_WEIGHT}", "N", int, least=1, most=MOST_WEIGHT),
+    "Share of borrowed capacity relative to siblings; effective as soon as weights differ",
+    promise=True,
+    see="preemption.md#weights",
+)
+"""Of cohorts too."""
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("description", Text("text"), "Purpose of the pool"),
+    Setting(
+        "cohort",
+        CohortName("cohort", "NAME"),
+        "Cohort of the pool; by default it is below the root",
+        promise=True,
+        removable=True,
+    ),
+    Setting(
+        "queueing",
+        Choice(" or ".join(Queueing), "|".join(Queueing), of=Queueing),
+        "BEST_EFFORT_FIFO lets later gangs start while the head waits; STRICT_FIFO does not",
+    ),
+    WEIGHT,
+    Setting(
+        "grace_s",
+        Number(f"seconds from 0 to {LONGEST_GRACE_S:.0f}", "SECONDS", float, unit="s", most=LONGEST_GRACE_S),
+        "Time between SIGTERM and SIGKILL",
+    ),
+    Setting(
+        "flavors",
+        Names("list of flavors", "NAME", list[str], repeats=True),
+        "Flavors to use, in order of preference. A gang uses the first in which it fits; preemption is considered only if it "
+        "fits in none",
+        promise=True,
+        unset="all",
+    ),
+    Setting(
+        "topology_keys",
+        Keys("list of `{key, label}`", "KEY=LABEL", list[TopologyKey], repeats=True),
+        "Topology levels that workflows can name, coarse to fine. Not available on the local backend",
+        see="topology.md",
+    ),
+    Setting("default_platform", Kind("flavor", "NAME"), "Flavor for resources without a platform", removable=True),
+    Setting(
+        "default_exit_actions",
+        Codes("action → codes", "ACTION=CODES", dict[str, str], repeats=True),
+        "Actions by exit code, after the task's own `exitActions`",
+    ),
+    Setting(
+        "default_run_time_s",
+        Duration("duration", "DURATION"),
+        "Run time limit (`exec_timeout`) of workflows that set none. Default: the maximum",
+        as_asked="default_run_time",
+        reference="default_exec_timeout",
+        removable=True,
+    ),
+    Setting(
+        "max_run_time_s",
+        Duration("duration", "DURATION"),
+        "Maximum run time that new workflows can request, such as 90m, 2h or 1d. Accepted workflows keep their limit",
+        as_asked="max_run_time",
+        reference="max_exec_timeout",
+        removable=True,
+    ),
+)
+
+PROMISED = frozenset({*PARTS.values(), *(each.asked for each in SETTINGS if each.promise)})
+"""The fields of a request that cost other pools, if they are about a top-level pool."""
+
+
+def named(name: str) -> Setting | None:
+    """The row of a field of `Pool`; None if there is none."""
+    return next((each for each in SETTINGS if each.name == name), None)
+
+
+def shown(pool: Pool) -> dict[str, Any]:
+    """All settings by name, as in answers."""
+    return {each.name: each.of(pool) for each in SETTINGS}
+
+
+def default(setting: Setting) -> Any:
+    """The value in a new pool, as in answers."""
+    return setting.of(Pool(""))
+
+
+def called(name: str) -> str:
+    """A field of a pool or cohort, for people."""
+    setting = named(name)
+    return name.replace("_", " ") if setting is None else setting.label
+
+
+def in_words(name: str, shown: Any) -> str:
+    """A value of the field *name* of an answer, for people: ``2h``, ``none``."""
+    setting = named(name)
+    if setting is not None:
+        return setting.in_words(shown)
+    return NOTHING if shown in (None, "", [], (), {}) else str(shown)
+
+
+def problems(pool: Pool) -> list[tuple[str, str]]:
+    """(name in requests, sentence) of each setting of *pool* that cannot be stored."""
+    found = ((each, each.kind.problem(getattr(pool, each.name))) for each in SETTINGS)
+    return [(each.asked, f"{each.label} {text}") for each, text in found if text]
+
+
+assert {each.name for each in SETTINGS} <= {each.name for each in fields(Pool)}, "a setting is a field of a pool"
