@@ -122,7 +122,7 @@ def test_cohort_flavors_and_description_change_and_are_taken_away_again(tmp_path
         assert visitor.confirm("/pool/pool1/edit", taken.text).status_code == 303
         pool = it.desk.service.queries.pool("pool1").pool
         assert (pool.cohort, pool.flavors, pool.description) == (None, (), "")
-        for wrong, said in (({"flavors": "gold"}, "there is no flavor 'gold'"), ({"description": "<b>"}, "plain text")):
+        for wrong, said in (({"flavors": "gold"}, "unknown flavor 'gold'"), ({"description": "<b>"}, "plain text")):
             answer = visitor.fill("/pool/pool1/edit", **wrong)
             assert (answer.status_code in (400, 404, 422), said in words_of(answer.text)) == (True, True), answer.text
 

@@ -8,7 +8,7 @@ from typing import Any
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
-from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName
+from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Setting
 from runrig.service.commands.edits import PoolEdit
 from runrig.spec.quota import Kinds
 from runrig.spec.settings import settings_from_json
@@ -88,7 +88,7 @@ def _settings(pool: Pool, kinds: Kinds, typed: Mapping[str, str], problems: list
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The field of a setting.  *options*: what may be chosen; None: any text.  *unset*: what nothing stands for."""
+    """The field of a setting.  *options*: valid values; None: any text.  *unset*: shown for no value; "" if it always has one."""
 
     name: str
     label: str
@@ -99,23 +99,19 @@ class Box:
 
 
 def boxes(pool: Pool, cohorts: Sequence[str], *, promise: bool) -> list[Box]:
-    """*cohorts*: those that it can be in."""
-    return [
-        Box(
-            each.asked,
-            each.label.capitalize(),
-            each.text(each.of(pool)),
-            each.what,
-            tuple(each.kind.of)
-            if isinstance(each.kind, Choice)
-            else tuple(cohorts)
-            if isinstance(each.kind, CohortName)
-            else None,
-            each.unset if each.removable else "",
-        )
-        for each in SETTINGS
-        if promise or not each.promise
-    ]
+    """*cohorts*: those that the pool can join."""
+    return [_box(each, pool, cohorts) for each in SETTINGS if promise or not each.promise]
+
+
+def _box(setting: Setting, pool: Pool, cohorts: Sequence[str]) -> Box:
+    kind = setting.kind
+    options: tuple[str, ...] | None = None
+    if isinstance(kind, Choice):
+        options = tuple(kind.of)
+    elif isinstance(kind, CohortName):
+        options = tuple(cohorts)
+    now, unset = setting.text(setting.of(pool)), setting.unset if setting.removable or options is None else ""
+    return Box(setting.asked, setting.label.capitalize(), now, setting.what, options, unset)
 
 
 def _amount(resource: str, said: str) -> int:
