@@ -34,7 +34,7 @@ def test_a_client_that_still_sends_is_told_why(target: Target) -> None:
     """Its answer must not get lost because the rest of the body was never read."""
     body = b"x" * (4 * LARGEST_BODY)
     for _ in range(5):
-        assert refused(target, target.ask("POST", SUBMIT, body=body), 413)["message"].endswith("send less")
+        assert refused(target, target.ask("POST", SUBMIT, body=body), 413)["message"].endswith("Send less")
         refused(target, target.ask("POST", SUBMIT, user=None, body=body), 401)
 
 

@@ -82,7 +82,7 @@ def test_what_waits_is_moved_and_reprioritised(server: Up) -> None:
     moves = submitted(server, file("echo moved", gpu=2, name="moves"), "--pool", "default")
     assert server.runrig("workflow", "wait", holder, "--for", "RUNNING", "--timeout", "30").code == 0
     refused = server.runrig("workflow", "move", moves, "--pool", "side")
-    assert (refused.code, f"{moves} needs 2 GPUs at the same time" in refused.err) == (1, True)
+    assert (refused.code, f"{moves} needs 2 GPUs" in refused.err) == (1, True)
     low = ("workflow", "reprioritise", moves, "--priority", "low")
     assert server.runrig(*low, "--dry-run").out.startswith(f"{moves} would wait: ")
     assert server.json(*low, "--dry-run")["verdicts"][moves]["verdict"] == "WAITS"
@@ -102,7 +102,7 @@ def test_a_pool_limits_how_long_its_work_runs(server: Up) -> None:
     """P6."""
     made = server.runrig("pool", "create", "short", "--quota", "0", "--default-run-time", "1s", "--max-run-time", "90m")
     assert "default run time 1s, max run time 90m" in made.out
-    assert "1s where a workflow says none, at most 90m" in made.out
+    assert "Default run time  1s\nMax run time      90m\n" in made.out
     limited = ("--pool", "short", "--priority", "LOW")
     text = file("sleep 600", name="long")
     longer = text.replace('"name": "long"', '"name": "long", "timeout": {"exec_timeout": "2h"}', 1)

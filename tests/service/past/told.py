@@ -1,9 +1,11 @@
 """All that a service tells somebody of the cluster, to be compared with what it tells of the same revision later."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from runrig.domain.access import Grant, Identity, Kind
 from runrig.domain.errors import NotFound
+from runrig.domain.shown.workflows import WorkflowHead
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
@@ -26,6 +28,9 @@ _STATUSES = (
 )
 
 
+Head = TypeVar("Head", bound=WorkflowHead)
+
+
 def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
     board = of.boards.board(sight)
     tree = of.queries.quota_tree(sight)
@@ -36,11 +41,17 @@ def told(of: Service | Then, sight: Visibility) -> dict[str, Any]:
     for statuses in _STATUSES:
         for limit, offset in ((100, 0), (3, 2)):
             query = WorkflowQuery(statuses=statuses, limit=limit, offset=offset)
-            found[f"workflows {statuses} {limit}"] = of.workflow_queries.workflows(query, sight)
+            entries, more = of.workflow_queries.workflows(query, sight)
+            found[f"workflows {statuses} {limit}"] = tuple(map(_still, entries)), more
     for listed in found["workflows () 100"][0]:
         queries, id = of.workflow_queries, listed.id
-        found[f"workflow {id}"] = queries.workflow(id, sight), queries.events(id, visibility=sight)
+        found[f"workflow {id}"] = _still(queries.workflow(id, sight)), queries.events(id, visibility=sight)
     return found
+
+
+def _still(it: Head) -> Head:
+    """Without durations that grow until it ends: the past is asked as of its last commit, the server as of now."""
+    return it if it.end_time else replace(it, times=None, queued_s=None, duration_s=None)  # type: ignore[arg-type]
 
 
 def missing(of: Then, ids: set[str]) -> set[str]:
