@@ -184,7 +184,7 @@ def test_all_of_it_works_without_script(mine: Lab, chromium: Browser) -> None:
         page = watched.goto("/pool/mine/edit")
         page.get_by_label("Weight").fill("heavy")
         press(page, "Preview")
-        expect(page.get_by_role("alert")).to_contain_text("invalid weight 'heavy'", timeout=PATIENCE_MS)
+        expect(page.get_by_role("alert")).to_contain_text("'heavy' is not a number", timeout=PATIENCE_MS)
         page.get_by_label("Weight").fill("2")
         press(page, "Preview")
         press(page, "Change mine")
