@@ -1,1 +1,1 @@
-"""Imported queues: the decisions of Kueue on our quota tree, for `simulate` (laws Q1-Q5, A1, R5)."""
+"""Imported queues: Kueue's decisions on runrig's quota tree, for `simulate` (rules Q1–Q5, A1, R5)."""

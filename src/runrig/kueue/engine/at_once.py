@@ -1,4 +1,4 @@
-"""Heads that need no scan: what they can have, or that they can have nothing, is seen from a few counters (laws A1, R2)."""
+"""Heads that need no scan: a few counters show what they can get, or that they can get nothing (rules A1, R2)."""
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -16,9 +16,11 @@ _LEAF = attrgetter("workload.leaf")
 
 
 def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Request, FlavorAssignment] | None]:
-    """Per option of its one group request, what all pods ask there, amounts of 0 too, and the assignment if that fits without borrowing.
+    """Yields, per option of the only group request, what all pods request (including 0) and the assignment if it fits without
+    borrowing.
 
-    None: the option can never be taken.  Nothing at all where one option does not decide: several group requests, or nodes.
+    Yields None for an option that can never be used. Yields nothing if one option is not enough to decide: several group
+    requests, or nodes.
     """
     if len(shape.group_requests) != 1 or shape.uncovered or shape.placed:
         return
@@ -32,18 +34,18 @@ def ready(shape: WorkloadShape, potential: Sequence[int]) -> Iterator[tuple[Requ
             request = tuple(sorted((index, amount) for index, amount in asked if amount))
             tried = (-1 if at == last else at,)
             assignment = FlavorAssignment(shape.counts, chosen=[option], request=request, tried=tried)
-            assignment.granted(shape), assignment.indices  # worked out here, for all workloads of the shape
+            assignment.granted(shape), assignment.indices  # computed here, for all workloads of the shape
             yield asked, assignment
 
 
 def at_once(
     context: SchedulerContext, workload: WorkloadState, start: int, searched: Searched
 ) -> FlavorAssignment | None:
-    """Returns what the scan comes to from option *start* on, all pods asked for; None if only the scan can tell.
+    """The result of the scan from option *start* on, with all pods; None if only the scan can tell.
 
-    The scan takes an option in which all fits without borrowing, unless it stopped at one before; and it never stops at one that
-    lacks room for which nobody may stop.  Where all are like that the workload waits, and holds nothing back.
-    O(flavors x resources), and one search for targets where some may stop, which is noted in *searched*.
+    The scan takes an option that fits without borrowing, unless it has stopped at an earlier one. It never stops at one that
+    does not fit and has no candidates. If all are like that, the workload waits and reserves nothing. O(flavors × resources),
+    plus one search of *find* if there are candidates, which is added to *searched*.
     """
     shape, leaf = workload.shape, workload.leaf
     usage, nominal = leaf.usage[CHARGED], leaf.nominal
@@ -78,9 +80,9 @@ def _taken_back(
     lacks: Sequence[int],
     searched: Searched,
 ) -> FlavorAssignment | None:
-    """Option *start*, if one resource is all it *lacks*, which other queues give back within the nominal of this one.
+    """Option *start*, if it *lacks* only one resource, which other queues return within this queue's nominal quota.
 
-    The scan prefers only an option that fits, unless its queue weighs borrowing against preemption.
+    The scan prefers only an option that fits, unless the queue weighs borrowing against preemption.
     """
     shape, leaf, option = workload.shape, workload.leaf, workload.shape.ready[start]
     rules = context.queues[workload.queue].spec.fungibility
@@ -108,7 +110,7 @@ def _taken_back(
 
 
 def lacking(leaf: QuotaLeaf, request: Request) -> list[int]:
-    """The indices of *request* for which, each by itself, the headroom of *leaf* (law Q4) is too small in CHARGED."""
+    """The indices of *request* for which the headroom of *leaf* (rule Q4) is too small in CHARGED, each taken alone."""
     root = leaf.path[-1]
     usage, subtree, limits = root.usage[CHARGED], root.subtree, leaf.limits
     lacks = []

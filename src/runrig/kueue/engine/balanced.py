@@ -1,8 +1,8 @@
-"""Balanced placement: a preferred request spread evenly over as few domains as take it (the gate TASBalancedPlacement).
+"""Balanced placement: a preferred request is spread evenly over as few domains as possible (the gate TASBalancedPlacement).
 
-All of it stands under one domain of the level above.  With T the largest least load per domain used: the parent with the largest T,
-then with the fewest domains of the preferred level; domains that cannot carry T are left out; of the rest the fewest that are
-enough, and of as few the tightest.
+All of it is placed below one domain of the level above. T is the largest possible minimum load per used domain. The parent with
+the largest T is chosen, then the one with the fewest domains of the preferred level. Domains that cannot hold T are left out;
+of the rest, the fewest that are enough are used, and among those the tightest.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from runrig.engine.nodes.topology import TopologyIndex
 from runrig.kueue.engine.podset_counts import DomainShare, PodSetCounts, PodSetRequest
 
 MOST_STEPS = 100_000
-"""Items times domains, up to which the tightest set is looked for; beyond, the largest are taken."""
+"""Limit of items × domains for finding the tightest set; above it, the largest domains are used."""
 
 
 class _Size(NamedTuple):
-    """*domain*: an index of its level; *plain*: slices that fit; *beside*: the same beside a leader, None where no leader fits."""
+    """*domain*: an index of its level. *plain*: slices that fit. *beside*: the same next to a leader; None: no leader fits."""
 
     domain: int
     plain: int
@@ -26,7 +26,7 @@ class _Size(NamedTuple):
 def balanced(
     topology: TopologyIndex, request: PodSetRequest, counts: PodSetCounts
 ) -> tuple[int, list[DomainShare] | None]:
-    """(the level, what each of its domains gets); None if nothing can be spread like that."""
+    """(the level, the share of each of its domains); None if it cannot be spread evenly."""
     level = min(request.level + 1, request.slice_level)
     leads = request.leader is not None
     sizes = [
@@ -49,12 +49,12 @@ def balanced(
 
 
 def _siblings(topology: TopologyIndex, level: int) -> list[range]:
-    """The domains of *level* by parent; all of them if it is the topmost."""
+    """The domains of *level* by parent; all of them together if it is the topmost level."""
     return topology.children[level - 1] if level else [range(len(topology.starts[0]) - 1)]
 
 
 def _under(members: dict[int, list[_Size]], need: int, *, leads: bool) -> tuple[int, int, list[_Size]] | None:
-    """(T, how many domains are used, the sizes that are chosen of theirs).  *members*: domain → what can be chosen in it."""
+    """(T, number of domains used, the chosen sizes). *members*: domain → what can be chosen in it."""
     least = _threshold([size for sizes in members.values() for size in sizes], need, leads)
     if not least:
         return None
@@ -74,7 +74,7 @@ def _under(members: dict[int, list[_Size]], need: int, *, leads: bool) -> tuple[
 
 
 def _carrying(size: _Size, least: int) -> _Size:
-    """*size* without the leader, if it could not carry *least* beside one."""
+    """*size* without a leader, if it could not hold *least* next to one."""
     return size if (size.beside or 0) >= least else size._replace(beside=None)
 
 
@@ -85,7 +85,7 @@ def _sum(domain: int, sizes: Sequence[_Size]) -> _Size:
 
 
 def _threshold(sizes: Sequence[_Size], need: int, leads: bool) -> int:
-    """T: the largest least load per domain; 0 if it does not fit at all."""
+    """T: the largest possible minimum load per domain; 0 if it does not fit."""
     if not leads:
         return _least_load(sorted((size.plain for size in sizes), reverse=True), need)
     best = 0
@@ -109,9 +109,10 @@ def _least_load(loads: Sequence[int], need: int) -> int:
 
 
 def _tightest(sizes: Sequence[_Size], need: int, leads: bool) -> list[int] | None:
-    """The fewest domains that take *need*, and the leader; of as few those with the least room.  The smaller, then the first, of equals.
+    """The fewest domains that hold *need* and the leader; among those the ones with the least room, then the smaller, then the
+    first.
 
-    Sets of sums as bits of a number: bit s of reach[k][led] says that k of the items seen so far have room for s together.
+    Sets of sums are bits of a number: bit s of reach[k][led] means that k of the items so far have room for s together.
     """
     most = _fewest(sizes, need, leads)
     if most is None:
@@ -127,7 +128,7 @@ def _tightest(sizes: Sequence[_Size], need: int, leads: bool) -> list[int] | Non
 
 
 def _fewest(sizes: Sequence[_Size], need: int, leads: bool) -> int | None:
-    """So many are needed at least; None if all together are too few."""
+    """The minimum number of domains needed; None if all together are not enough."""
     total = sum(size.plain for size in sizes)
     if leads:
         costs = [size.plain - size.beside for size in sizes if size.beside is not None]
@@ -179,7 +180,7 @@ def _reaches(bits: int, total: int) -> bool:
 
 
 def _spread(sizes: list[_Size], need: int, leads: bool) -> list[DomainShare]:
-    """Each gets the same, as far as it has room; what is left over goes to those with more."""
+    """Each domain gets the same, as far as it has room; the rest goes to those with more room."""
     leader: int | None = None
     if leads:
         total = sum(size.plain for size in sizes)

@@ -1,7 +1,7 @@
-"""Candidates for preemption: which workloads may be taken, and in which order they are tried.
+"""Candidates for preemption: which workloads can be taken, and in which order.
 
-Workloads that stop already come first; then lower priority, later start, uid, name.  `CandidateSearch` is what classical and
-fair preemption share.
+Workloads that are already stopping come first; then lower priority, later start, uid, name. Classical and fair preemption share
+`CandidateSearch`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from runrig.kueue.engine.workload_placement import FindsPlacement
 
 
 def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -> bool:
-    """Whether *policy* lets *preemptor* take *candidate*."""
+    """True if *policy* lets *preemptor* preempt *candidate*."""
     mine, its = preemptor.spec.priority, candidate.spec.priority
     match policy:
         case Policy.NEVER:
@@ -33,7 +33,7 @@ def allows(policy: Policy, preemptor: WorkloadState, candidate: WorkloadState) -
 
 
 def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[int]) -> bool:
-    """True if there is certainly no candidate.  Cheap: reads counters and the first holders only."""
+    """True if there is certainly no candidate. Cheap: reads only counters and the first holders."""
     policies = queue.spec.policies
     if policies.reclaim is not Policy.NEVER:
         over = queue.leaf.path[-1].pools_over_nominal
@@ -54,11 +54,11 @@ def nobody(queue: QueueState, preemptor: WorkloadState, contested: Collection[in
 
 @dataclass(eq=False)
 class CandidateSearch:
-    """The search for one preemptor.  *safe*: names of workloads that evicted it, directly or not (law R5).
+    """The search for one preemptor. *safe*: names of workloads that evicted it, directly or indirectly (rule R5).
 
-    *finds_placement* None: quota alone decides.  Otherwise its pods also need nodes, and targets leave theirs.
-    *rounds*: values of *leaving* to try: workloads that stop already come before the others, if there are any.
-    *counts*: `sums.py` tells all that matters.
+    *finds_placement* None: only quota matters. Otherwise its pods also need nodes, and targets free theirs.
+    *rounds*: values of *leaving* to try: workloads that are already stopping come first, if there are any.
+    *counts*: `sums.py` is enough for this search.
     """
 
     context: SchedulerContext
@@ -76,7 +76,7 @@ class CandidateSearch:
         self.counts = self.finds_placement is None and context.plain(self.leaf, self.request)
 
     def allowed(self, entries: Iterable[HolderEntry], policy: Policy) -> Iterator[WorkloadState]:
-        """The *entries* that the policy allows and that law R5 does not protect."""
+        """The *entries* that the policy allows and rule R5 does not protect."""
         safe, anybody = self.safe, policy is Policy.ANY
         highest = self.preemptor.spec.priority
         for (priority, _, _, name), candidate in entries:
@@ -93,14 +93,11 @@ class CandidateSearch:
         return self.allowed(queue.granted(self.contested, leaving=leaving), policy)
 
     def targets(self, candidates: Iterable[WorkloadTarget], fits: Callable[[], bool]) -> list[WorkloadTarget]:
-        """The minimal set of *candidates*, taken one by one, without which it fits; empty if it never does.
-
-        Restores the trees.
-        """
+        """The minimal set of *candidates*, taken one by one, without which it fits; empty if it never does. Restores the trees."""
         return self.needed(take_until_fits(candidates, self.take, self.put_back, fits), fits)
 
     def needed(self, taken: Sequence[WorkloadTarget] | None, fits: Callable[[], bool]) -> list[WorkloadTarget]:
-        """The targets among *taken* that must stop; empty for None.  Restores the trees."""
+        """The targets among *taken* that must stop; empty for None. Restores the trees."""
         if taken is None:
             return []
         if self.counts:
@@ -112,15 +109,15 @@ class CandidateSearch:
         return stay
 
     def fits(self) -> bool:
-        """Whether the request fits as things stand on trial, its pods on nodes too."""
+        """True if the request fits without the targets taken, including its pods on nodes."""
         return fits(self.leaf, self.request) and (self.finds_placement is None or self.finds_placement())
 
     def held(self, workload: WorkloadState) -> Request:
-        """Returns what *workload* holds of the trees, as far as the search may notice that it is gone."""
+        """The usage of *workload* that the search takes into account."""
         return workload.request
 
     def take(self, target: WorkloadTarget) -> None:
-        """*target* is gone, on trial."""
+        """Treats *target* as stopped."""
         workload = target.workload
         take_on_trial(workload.leaf, self.held(workload), CHARGED)
         if self.finds_placement is not None:

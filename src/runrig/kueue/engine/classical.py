@@ -1,8 +1,7 @@
-"""Classical preemption: which workloads stop so that another may start, by right of quota and priority (laws R2, R3).
+"""Classical preemption: which workloads stop so that another can start, by quota and priority (rules R2, R3).
 
-Workloads of other queues are taken where a subtree above the preemptor has room for the request in its own quota (it takes back
-what is its own), else by priority, with or without borrowing.
-Pure: edits the trees on trial and always restores them.
+Workloads of other queues are preempted if a subtree above the preemptor has room for the request in its own quota (it
+reclaims), otherwise by priority, with or without borrowing. Edits the trees temporarily and always restores them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,9 +32,10 @@ class ClassicalSearch(CandidateSearch):
         return next(filter(None, (self.attempt(borrow=borrow) for borrow in self.attempts())), ())
 
     def _reached(self) -> dict[tuple[bool, bool], Iterable[HolderEntry]]:
-        """Holders in other queues over nominal, by whether the preemptor is entitled to their quota, and whether they stop already.
+        """Holders in other queues over nominal, by whether the preemptor is entitled to their quota, and whether they are
+        stopping.
 
-        It is where some node of its path below the common cohort has room for the request in its own quota.
+        It is entitled if some node of its path below the common cohort has room for the request in its own quota.
         """
         reached: dict[tuple[bool, bool], Iterable[HolderEntry]] = {}
         unentitled: dict[bool, list[Iterable[HolderEntry]]] = {}
@@ -78,7 +78,7 @@ class ClassicalSearch(CandidateSearch):
         return any(True for leaving in self.rounds for _ in self._from_others(entitled=entitled, leaving=leaving))
 
     def _from_others(self, *, entitled: bool, leaving: bool) -> Iterator[WorkloadState]:
-        """Candidates of other queues to whose quota the preemptor is *entitled*, or is not."""
+        """Candidates of other queues to whose quota the preemptor is, or is not, *entitled*."""
         over = self._over if self._sums is None else self._sums.over
         entries = self._others.get((entitled, leaving), ())
         anybody = self._reclaim is Policy.ANY and not self.safe
@@ -86,7 +86,7 @@ class ClassicalSearch(CandidateSearch):
         return (candidate for candidate in candidates if over(candidate.leaf))
 
     def _over(self, leaf: QuotaNode) -> bool:
-        """As `Sums.over`, on trial."""
+        """Like `Sums.over`, without the targets taken."""
         between = self._between.get(leaf)
         if between is None:
             common = next(at for at, node in enumerate(leaf.path) if node in self.leaf.path)
@@ -120,7 +120,7 @@ class ClassicalSearch(CandidateSearch):
                 yield WorkloadTarget(candidate, PreemptionReason.IN_QUEUE)
 
     def _below_threshold(self, candidate: WorkloadState) -> bool:
-        """Whether it may be taken although the preemptor ends up borrowing."""
+        """True if it can be preempted although the preemptor ends up borrowing."""
         policies, priority = self.queue.spec.policies, candidate.spec.priority
         return (
             policies.borrow is not Policy.NEVER
@@ -129,7 +129,7 @@ class ClassicalSearch(CandidateSearch):
         )
 
     def held(self, workload: WorkloadState) -> Request:
-        """Only what this search asks of the trees."""
+        """Only the indices that this search needs."""
         return tuple([each for each in workload.request if each[0] in self._asked])
 
     def _fits_within_nominal(self) -> bool:
@@ -138,7 +138,7 @@ class ClassicalSearch(CandidateSearch):
 
 
 def _left_for_parent(node: QuotaNode, request: Request) -> Request:
-    """Returns the part of *request* that the quota kept by *node* for itself does not cover."""
+    """The part of *request* that exceeds the local quota of *node*."""
     local, usage = node.local, node.usage[CHARGED]
     if not any(local):
         return request

@@ -1,6 +1,6 @@
-"""The state of a cluster queue: which workload is next, which are parked, and which hold its quota.
+"""The state of a cluster queue: which workload is next, which are parked, and which use its quota.
 
-Workloads of one shape and priority get the same answer, so they wait, park and wake together, as one class.
+Workloads with the same shape and priority get the same answer, so they wait, are parked and wake together, as one class.
 """
 
 from bisect import bisect_left, insort
@@ -22,7 +22,7 @@ Holding = dict[frozenset[int], list[HolderEntry]]
 
 
 class EquivalenceClass:
-    """Waiting workloads of one shape and priority, as a heap.  *pending_reason*: why they are parked."""
+    """Waiting workloads with one shape and priority, as a heap. *pending_reason*: why they are parked."""
 
     __slots__ = ("key", "parked", "pending_reason", "waiting")
 
@@ -34,15 +34,16 @@ class EquivalenceClass:
 
 
 class QueueState:
-    """*first*: the preemptor that is served before all others until it has its quota (law R5).  *preemptor*: the last workload
-    that had to wait for targets, until it has its quota; with law R5 it is *first*, without it only if the queue is not strict.
+    """A cluster queue. *first*: the preemptor that is served before all others until it gets its quota (rule R5).
 
-    *running*, *leaving*: holders of quota by the indices of which they were granted some, in the order in which candidates are
-    tried; leaving ones have been told to stop.
-    *closed*: why nothing new starts, "" if it may; *missing*: the first of its flavors that is not defined.  What runs in a
-    closed queue is not preempted for others.
-    *potential*: by index, the most that can ever fit.  *generation*: grows whenever a holder leaves.
-    *in_line*: the open queues in which somebody may be in line, by name; shared by all queues.
+    *preemptor*: the last workload that had to wait for targets, until it gets its quota. With rule R5 it is *first*; without
+    it, only if the queue is not strict.
+    *running*, *leaving*: holders of quota, by the indices of their grants, in the order of candidates; leaving ones were asked
+    to stop.
+    *closed*: why nothing new starts; "" if it is open. *missing*: the first of its flavors that is not defined. Running
+    workloads of a closed queue are not preempted for others.
+    *potential*: by index, the most that can ever fit. *generation*: increases whenever a holder leaves.
+    *in_line*: the open queues that may have workloads in line, by name; shared by all queues.
     """
 
     __slots__ = (
@@ -70,7 +71,7 @@ class QueueState:
     def __init__(
         self, spec: ClusterQueue, leaf: QuotaLeaf, in_line: dict[str, "QueueState"], defined: Container[str] = ()
     ) -> None:
-        """*defined*: the flavors that there are; none: those that a queue names are taken as they are."""
+        """*defined*: the defined flavors; empty: all flavors that a queue names are assumed to exist."""
         self.spec = spec
         self.leaf = leaf
         self.in_line = in_line
@@ -95,9 +96,9 @@ class QueueState:
     # ------------------------------------------------------------ waiting
 
     def arrive(self, workload: WorkloadState) -> None:
-        """*workload* is new here: it waits its turn, or is parked with its equivalents if they were just refused.
+        """Adds a new *workload*: in line, or parked with equivalent ones if they were just refused.
 
-        A workload that goes before them may fare better: it may take work that is newer than itself and older than they are.
+        One ahead of them is not parked: it may preempt work that is newer than itself but older than they are.
         """
         equivalents = self._alike.get((workload.shape, workload.spec.priority))
         if equivalents is None or workload.key < equivalents.waiting[0][0]:
@@ -118,7 +119,7 @@ class QueueState:
             self._enter(equivalents)
 
     def pop(self) -> WorkloadState | None:
-        """Removes and returns the next workload; None if all are parked, or none waits."""
+        """Removes and returns the next workload; None if all are parked or none waits."""
         if self._first_waits:
             self._first_waits = False
             return self.first
@@ -126,7 +127,7 @@ class QueueState:
             key, _, equivalents = heappop(self._heads)
             waiting = equivalents.waiting
             if equivalents.parked or not waiting or waiting[0][0] != key:
-                continue  # it has moved on since
+                continue  # it has moved since
             _, workload = heappop(waiting)
             if waiting:
                 self._enter(equivalents)
@@ -137,20 +138,20 @@ class QueueState:
         return None
 
     def head(self) -> WorkloadState | None:
-        """The workload that would be next, parked or not.  O(classes)."""
+        """The workload that would be next, parked or not. O(classes)."""
         if self._first_waits:
             return self.first
         classes = (*self._active.values(), *self._parked)
         return min((equivalents.waiting[0] for equivalents in classes if equivalents.waiting), default=(None, None))[1]
 
     def _enter(self, equivalents: EquivalenceClass) -> None:
-        """Enters *equivalents* among the heads with its first workload; stale entries are skipped later."""
+        """Adds *equivalents* to the heads with its first workload; outdated entries are skipped later."""
         self._pushed += 1
         heappush(self._heads, (equivalents.waiting[0][0], self._pushed, equivalents))
         self._note_line()
 
     def park(self, workload: WorkloadState, *, alike_too: bool) -> None:
-        """*workload* waits until something changes; *alike_too*: its equivalents wait with it."""
+        """Parks *workload* until something changes. *alike_too*: together with its equivalents."""
         key = (workload.shape, workload.spec.priority)
         equivalents = self._active.pop(key, None) if alike_too else None
         if equivalents is None:
@@ -168,7 +169,7 @@ class QueueState:
             entries, equivalents.waiting = (
                 equivalents.waiting,
                 [],
-            )  # an entry among the heads that still names this class is not true any more
+            )  # entries in the heads that still name this class are outdated
             if self.first is not None:
                 entries = [entry for entry in entries if not self._is_first(entry[1])]
                 heapify(entries)
@@ -195,20 +196,20 @@ class QueueState:
             self.in_line[self.spec.name] = self
 
     def let_first(self, workload: WorkloadState | None) -> None:
-        """*workload*, which is not in line, is served before all others from now on; its predecessor goes back in line."""
+        """Makes *workload*, which is not in line, the first to be served; its predecessor returns to the line."""
         before, self.first = self.first, workload
         if before is not None and before is not workload and self._first_waits:
             self._first_waits = False
             self.add(before)
 
     def preempts(self, workload: WorkloadState, *, always: bool) -> None:
-        """*workload*, which is not in line, waits for targets.  *always*: it goes first in a strict queue too (law R5)."""
+        """*workload*, which is not in line, now waits for targets. *always*: it is first even in a strict queue (rule R5)."""
         self.preemptor = workload
         if always or not self.strict:
             self.let_first(workload)
 
     def waiting(self) -> Iterator[tuple[WorkloadState, EquivalenceClass | None]]:
-        """All waiting workloads in no order, each with the class it is parked in, None if it is not parked."""
+        """Yields all waiting workloads, unordered, each with the class in which it is parked; None: not parked."""
         if self._first_waits and self.first is not None:
             yield self.first, None
         for equivalents in self._active.values():
@@ -219,7 +220,7 @@ class QueueState:
     # ------------------------------------------------------------ holding quota
 
     def hold(self, workload: WorkloadState) -> None:
-        """Adds *workload* to the holders of quota; its `target_key` does not change while it is one."""
+        """Adds *workload* to the holders of quota. Its `target_key` does not change while it is one."""
         minus_priority, _, uid, name = workload.key
         workload.target_key = (-minus_priority, -workload.reserved_at, uid, name)
         self.put_back(workload)
@@ -229,9 +230,9 @@ class QueueState:
         insort(holding.setdefault(workload.indices, []), (workload.target_key, workload))
 
     def set_aside(self, workload: WorkloadState) -> None:
-        """Removes *workload*, which holds quota, from the candidates for the rest of the cycle."""
+        """Removes *workload*, which uses quota, from the candidates for the rest of the cycle."""
         alike = (self.leaving if workload.evicted else self.running)[workload.indices]
-        # Candidates are tried in this order, so it is the first as a rule.
+        # Candidates are tried in this order, so it is usually the first.
         at = 0 if alike[0][1] is workload else bisect_left(alike, (workload.target_key,))
         assert alike[at][1] is workload, f"{workload.spec.name} is not where it should be"
         del alike[at]
@@ -252,9 +253,9 @@ class QueueState:
         self.generation += 1
 
     def granted(self, contested: frozenset[int], *, leaving: bool) -> Iterable[HolderEntry]:
-        """The holders that were granted something *contested*, in the order in which candidates are tried.
+        """The holders that were granted something *contested*, in the order of candidates.
 
-        Read them once, and before holders come or go.
+        Iterate only once, before holders change.
         """
         holding = self.leaving if leaving else self.running
         found = [alike for indices, alike in holding.items() if alike and not contested.isdisjoint(indices)]

@@ -1,12 +1,12 @@
-"""One cycle over imported queues: one head per queue, nominated as things stand at its start, served one after the other.
+"""One cycle over imported queues: one head per queue, all nominated for the state at its start, then served one by one.
 
 1. Take the head of every open queue.
 2. Nominate each: flavors, counts, targets.
 3. Order them.
-4. Serve each: admit it, let its targets stop, or pass it over; what was decided before it counts.
-5. Give back what was held for this cycle only.
+4. Serve each: admit it, stop its targets, or skip it, given earlier decisions.
+5. Release what was reserved only for this cycle.
 
-A head that gets nothing goes back in line, or is parked.
+A head that gets nothing returns to the line or is parked.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from runrig.kueue.engine.workload import FIT, NOFIT, WorkloadState
 
 
 class Cycle:
-    """*number* counts cycles.  After `run`, *admitted*, *preempted*, *skipped* (by queue) and *looked* (names) say what was done."""
+    """One cycle. *number* counts cycles. The results of `run` are *admitted*, *preempted*, *skipped* (by queue) and *looked* (names)."""
 
     def __init__(self, context: SchedulerContext, number: int, now: float) -> None:
         self._context = context
@@ -50,7 +50,7 @@ class Cycle:
     # ------------------------------------------------------------ 2. nominate
 
     def _nominate(self, heads: Iterable[WorkloadState]) -> list[Nomination]:
-        """The nominations that can have an effect; the other heads go back in line at once."""
+        """The nominations that can have an effect; the other heads return to the line immediately."""
         promised, entries = [], []
         for head in heads:
             if head.barred is not None:
@@ -88,7 +88,7 @@ class Cycle:
         workload.tried_in = (self._context.queues[workload.queue].generation, self._number)
 
     def _counts(self, entry: Nomination) -> bool:
-        """Whether it has targets, or holds back quota for the rest of the cycle because it may be unable to reclaim it later."""
+        """True if it has targets, or reserves quota for the rest of the cycle because it may be unable to reclaim it later."""
         return bool(entry.targets) or entry.promised or self._reclaim(entry.workload) is not Policy.ANY
 
     def _reclaim(self, workload: WorkloadState) -> Policy:
@@ -121,12 +121,12 @@ class Cycle:
             self._pass_over(entry)
 
     def _overlaps(self, entry: Nomination) -> bool:
-        """Whether somebody before *entry* took one of its targets."""
+        """True if an earlier entry took one of the targets of *entry*."""
         gone = self._context.gone
         return bool(gone and entry.targets) and any(target.workload.spec.name in gone for target in entry.targets)
 
     def _place_is_taken(self, entry: Nomination) -> bool:
-        """Whether *entry* has quota, and somebody before it took the nodes where it would stand."""
+        """True if *entry* has quota, but an earlier entry took the nodes of its placement."""
         if not entry.assigned.placement.reservations or not (entry.targets or entry.assigned.mode == FIT):
             return False
         away = self._context.take_as_gone([target.workload for target in entry.targets])
@@ -135,7 +135,7 @@ class Cycle:
         return taken
 
     def _again(self, entry: Nomination) -> Nomination:
-        """*entry* as things stand now, in the same flavors: fewer pods, other targets, another place, or nothing."""
+        """*entry* in the current state, with the same flavors: fewer pods, other targets, another placement, or nothing."""
         entry = nominate_again(self._context, entry)
         self._note_tried(entry)
         return entry
@@ -149,11 +149,11 @@ class Cycle:
         self._back(entry.workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _stop_for(self, entry: Nomination) -> None:
-        """Tells the targets of *entry* to stop, if it then fits."""
+        """Stops the targets of *entry*, if it then fits."""
         workload, context = entry.workload, self._context
         safe = context.evicted_by.safe_from(workload.spec.name)
         if safe and any(target.workload.spec.name in safe for target in entry.targets):
-            self._pass_over(entry)  # a preemption of this very cycle would close the circle (law R5)
+            self._pass_over(entry)  # a preemption in this cycle would complete a cycle of evictions (rule R5)
             return
         away = context.take_as_gone([target.workload for target in entry.targets])
         if self._still_fits(entry):
@@ -164,7 +164,7 @@ class Cycle:
             self._pass_over(entry)
 
     def _still_fits(self, entry: Nomination) -> bool:
-        """Whether it fits beside what this cycle decided before."""
+        """True if it fits next to what this cycle decided before."""
         assigned = entry.assigned
         return fits(entry.workload.leaf, assigned.request) and can_reserve(assigned.placement.reservations)
 
@@ -186,7 +186,7 @@ class Cycle:
         self.admitted.append(Admission(spec.name, workload.queue, granted, _checks_open(spec, queue.spec, granted)))
 
     def _preempt(self, entry: Nomination) -> None:
-        """Its targets count as gone, so nothing that is cached names them."""
+        """Treats its targets as stopped."""
         workload, context = entry.workload, self._context
         by, gone, queues, names = workload.spec.name, context.gone, context.queues, []
         for taken, reason in entry.targets:
@@ -205,12 +205,12 @@ class Cycle:
         self._back(workload, PendingReason.WAITING_FOR_TARGETS)
 
     def _hold(self, workload: WorkloadState, request: Request, reservations: tuple[Reservation, ...]) -> None:
-        """Holds *request* and *reservations* for *workload* until the end of the cycle; in shares, too, if they order the heads."""
+        """Reserves *request* and *reservations* for *workload* until the end of the cycle, and in shares if they order the heads."""
         self._context.hold(workload.leaf, request, reservations, self._held_in)
         self._held.append((workload, request, reservations))
 
     def _reserve(self, entry: Nomination) -> None:
-        """Holds back what the queue may be unable to reclaim later: up to its nominal, or its borrowing limit."""
+        """Reserves what the queue may be unable to reclaim later: up to its nominal quota, or its borrowing limit."""
         leaf = entry.workload.leaf
         if self._reclaim(entry.workload) is Policy.ANY and not entry.promised:
             return
@@ -229,7 +229,7 @@ class Cycle:
     # ------------------------------------------------------------ back in line
 
     def _found_nothing(self, entry: Nomination) -> None:
-        """It neither fits nor finds candidates: parks it, unless flavors are left to try."""
+        """Parks an entry that neither fits nor has candidates, unless flavors are left to try."""
         workload = entry.workload
         queue = self._context.queues[workload.queue]
         left_to_try = any(at >= 0 for at in workload.tried)
@@ -242,7 +242,7 @@ class Cycle:
         )
 
     def _pass_over(self, entry: Nomination) -> None:
-        """An earlier entry of this cycle took what it needs: it stays in line, and its search goes on at the next flavor."""
+        """An earlier entry took what it needs: it stays in line, and its search continues with the next flavor."""
         workload = entry.workload
         if not self._context.gates["FlavorFungibilityPreserveScanProgress"]:
             workload.tried = ()
@@ -265,7 +265,7 @@ class Cycle:
             queue.add(workload)
 
     def _close(self) -> None:
-        """5. Gives back what counted in this cycle only, and records who holds quota and who stops from now on."""
+        """5. Releases what counted only in this cycle, and records which workloads now use quota or stop."""
         context = self._context
         changes: list[Change] = []
         others = [layer for layer in self._held_in if layer != CHARGED]
@@ -286,7 +286,7 @@ class Cycle:
 
 
 def _checks_open(spec: Workload, queue: ClusterQueue, granted: Iterable[Granted]) -> bool:
-    """Whether *spec* has to wait for admission checks with what it was *granted*."""
+    """True if *spec* must wait for admission checks with what it was *granted*."""
     flavors = {flavor for each in granted for _, flavor in each.flavors}
     return spec.checks_open or any(
         name not in spec.checks_ready and (not only or not flavors.isdisjoint(only)) for name, only in queue.checks

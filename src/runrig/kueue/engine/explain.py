@@ -1,4 +1,4 @@
-"""Why an imported workload waits: per flavor that it could take, the node of the tree that refuses, with its numbers (law Q3)."""
+"""Why an imported workload is waiting: per flavor, the node of the tree that blocks it, with its numbers (rule Q3)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from runrig.kueue.engine.workload import FlavorOption, GroupRequest, WorkloadSta
 
 
 def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason, ...]:
-    """Why *workload* waits, as things stand now.  O(flavors x resources x depth); computed on demand, never kept."""
+    """Why *workload* is waiting now. O(flavors × resources × depth); computed on demand, never stored."""
     queue, where = context.queues[workload.queue], workload.queue
     if queue.closed == FLAVOR_NOT_FOUND:
         return (Reason(Code.FLAVOR_NOT_FOUND, "Q2", where=workload.queue, resource=queue.missing),)
@@ -38,13 +38,13 @@ def reasons(context: SchedulerContext, workload: WorkloadState) -> tuple[Reason,
     found += _not_taken_back(context, workload, shape.least if accepts_fewer else shape.counts)
     found = found or list(shape.short)
     if accepts_fewer and not found and workload.pending_reason is not None:
-        # It was looked at and got nothing, and by now fewer pods would fit: what all of them lack.
+        # It was evaluated without success, but fewer pods would fit now: report what all pods lack.
         found = _short_of_quota(context, workload, shape.counts, ever=False)
     return tuple(dict.fromkeys(found)) or (Reason(Code.NOT_CONSIDERED, "P4", where=where),)
 
 
 def why_aside(workload: Workload) -> Reason:
-    """Why *workload* is not even in line: no queue takes it, or its local queue or its owner holds it back."""
+    """Why *workload* is not even in line: no queue accepts it, or its local queue or its owner put it on hold."""
     if workload.stop is not StopPolicy.NONE:
         return Reason(Code.STOPPED, "P4", where=workload.queue, stopped="its local queue")
     if not workload.active or workload.held:
@@ -55,9 +55,9 @@ def why_aside(workload: Workload) -> Reason:
 def _short_of_quota(
     context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...], *, ever: bool = True
 ) -> list[Reason]:
-    """Returns what *counts* pods lack in each flavor, for each group request that fits in none.
+    """What *counts* pods lack in each flavor, for each group request that fits in none.
 
-    *ever*: says of a request beyond what the queue could ever have that it is.
+    *ever*: report requests that exceed what the queue can ever have as such.
     """
     found: list[Reason] = []
     used: dict[int, int] = {}
@@ -79,9 +79,9 @@ def _short_of_quota(
 
 
 def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...]) -> list[Reason]:
-    """What *counts* pods would have to borrow beside something that is their queue's own and lent to others.
+    """What *counts* pods would have to borrow in addition to quota of their queue that is lent to others.
 
-    Without the right to preempt while it borrows, nothing of the latter is taken back then (law R2).
+    Without the right to preempt while borrowing, the lent quota is then not reclaimed (rule R2).
     """
     policies, leaf = context.queues[workload.queue].spec.policies, workload.leaf
     if policies.reclaim is Policy.NEVER or policies.borrow is not Policy.NEVER or context.strategies is not None:
@@ -108,7 +108,7 @@ def _of_option(workload: WorkloadState, option: FlavorOption) -> Reason:
 
 
 Asked = tuple[str, int, int]
-"""(``flavor/resource``, its index, the amount with what earlier group requests use of it)."""
+"""(``flavor/resource``, its index, the amount including earlier group requests)."""
 
 
 def _asked(
@@ -137,12 +137,12 @@ def _short(
 
 
 def _several(context: SchedulerContext, name: str) -> bool:
-    """Whether several flavors have the resource of *name*, ``flavor/resource``."""
+    """True if several flavors have the resource of *name*, ``flavor/resource``."""
     return has_several_flavors(context.tree.keys, name.partition("/")[2])
 
 
 def _code(leaf: QuotaNode, node: QuotaNode) -> Code:
-    """At a root nothing is idle, or the quota of the lone leaf is full; below a root it is a borrowing limit that refuses."""
+    """At a root, the quota of a single leaf is full or nothing is idle; below a root, a borrowing limit blocks it."""
     if node.parent is None:
         return Code.QUOTA_FULL if node is leaf else Code.NO_IDLE_TO_BORROW
     return Code.BORROWING_LIMIT

@@ -1,10 +1,10 @@
-"""Fair preemption: the queue with the highest share gives back first (weights: law Q2).
+"""Fair preemption: the queue with the highest share is preempted first (weights: rule Q2).
 
-From the root down, the child with the highest share is next.  Its first candidate goes if the preemptor's share, its request
-included, stays below the target's: the share that is left to it, or the share it has now, as the strategy says.  Shares are
-compared just below the common cohort.  Taking from the preemptor's own queue lowers its share, so those that were spared before
-are tried once more.  Afterwards each target that is not needed is put back.
-Pure: edits the trees on trial and always restores them.
+From the root down, the child with the highest share is next. Its first candidate is preempted if the preemptor's share,
+including its request, stays below the target's: its remaining or its current share, depending on the strategy. Shares are
+compared just below the common cohort. Preempting work of its own queue lowers the preemptor's share, so candidates that were
+kept are tried once more. Finally, targets that are not needed are put back. Edits the trees temporarily and always restores
+them.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class FairSearch(CandidateSearch):
         self._touched: dict[QuotaNode, Amount | None] = {}
 
     def run(self) -> list[WorkloadTarget]:
-        """The targets.  While they are chosen the request counts at the preemptor's leaf, because its share includes it."""
+        """The targets. While they are chosen, the request counts at the preemptor's leaf, because its share includes it."""
         add_on_trial(self.leaf, self.request, CHARGED)
         self._touch(self.leaf)
         taken = take_until_fits(self._in_order(), self.take, self.put_back, self._fits_beside_itself)
@@ -39,7 +39,7 @@ class FairSearch(CandidateSearch):
         return self.needed(taken, self.fits)
 
     def _in_order(self) -> Iterator[WorkloadTarget]:
-        """Candidates of the first strategy, once more after some of the own queue went, then of the second if there is one."""
+        """Yields candidates of the first strategy, again after some of the own queue were taken, then those of the second strategy."""
         strategies = self.context.strategies
         assert strategies
         yield from self._first_pass(strategies[0], _Lazily(self.candidates_of))
@@ -64,7 +64,7 @@ class FairSearch(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
-        """The first candidate of *queue* that the strategy allows; those before it are spared for the next pass."""
+        """The first candidate of *queue* that the strategy allows; those before it are kept for the next pass."""
         mine, its = _below_common(self.leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
@@ -75,7 +75,7 @@ class FairSearch(CandidateSearch):
         return None
 
     def _spared(self) -> "_Lazily":
-        """The candidates that the passes so far did not take, for the next one."""
+        """The candidates that previous passes did not take."""
         failed: dict[str, list[WorkloadState]] = {}
         for workload in self._failed:
             failed.setdefault(workload.queue, []).append(workload)
@@ -93,7 +93,7 @@ class FairSearch(CandidateSearch):
         return preemptor <= after
 
     def _second_pass(self) -> Iterator[WorkloadTarget]:
-        """One spared candidate of each queue whose share is now above the preemptor's."""
+        """Yields one kept candidate of each queue whose share is now above the preemptor's."""
         order = _Order(self, self._spared())
         while (queue := order.next_queue()) is not None:
             mine, its = _below_common(self.leaf, queue.leaf)
@@ -104,19 +104,19 @@ class FairSearch(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _target(self, candidate: WorkloadState, reason: PreemptionReason) -> WorkloadTarget:
-        """*candidate* is taken next, so the shares above it are stale."""
+        """*candidate* is taken next, so the shares above it are outdated."""
         self._touch(candidate.leaf)
         return WorkloadTarget(candidate, reason)
 
     def _fits_beside_itself(self) -> bool:
-        """As `_fits`, while the request counts already."""
+        """`fits`, while the request is already counted."""
         take_on_trial(self.leaf, self.request, CHARGED)
         fitted = self.fits()
         add_on_trial(self.leaf, self.request, CHARGED)
         return fitted
 
     def _within_nominal(self) -> bool:
-        """Whether the preemptor's queue, its request included, stays within its nominal in everything contested."""
+        """True if the preemptor's queue, including its request, is within nominal for everything contested."""
         usage, nominal = self.leaf.usage[CHARGED], self.leaf.nominal
         return self.context.gates["FairSharingPreemptWithinNominal"] and all(
             usage[index] <= nominal[index] for index in self.contested
@@ -126,7 +126,7 @@ class FairSearch(CandidateSearch):
         self._touched.update((node, None) for node in leaf.path)
 
     def share(self, node: QuotaNode) -> Amount:
-        """The share of *node* on trial; cached until something below it changes."""
+        """The share of *node* without the targets taken; cached until something below it changes."""
         if node not in self._touched:
             return self.context.share(node)
         known = self._touched[node]
@@ -135,7 +135,8 @@ class FairSearch(CandidateSearch):
         return known
 
     def candidates_of(self, name: str) -> Iterator[WorkloadState]:
-        """Candidates of the queue *name*, in order; of another queue only if it is open and over nominal in something contested.
+        """Candidates of the queue *name*, in order; of another queue only if it is open and over nominal for something
+        contested.
 
         Call it before anything of that queue is taken.
         """
@@ -150,7 +151,7 @@ class FairSearch(CandidateSearch):
 
 
 class _Lazily:
-    """Candidates by queue; reads each iterator only as far as somebody asks."""
+    """Candidates by queue. Reads each iterator only as far as needed."""
 
     def __init__(self, candidates_of: Callable[[str], Iterator[WorkloadState]]) -> None:
         self._of = candidates_of
@@ -158,7 +159,7 @@ class _Lazily:
         self._first: dict[str, WorkloadState | None] = {}
 
     def first(self, queue: str) -> WorkloadState | None:
-        """The next candidate of *queue*, None if there is none left."""
+        """The next candidate of *queue*; None if none is left."""
         if queue not in self._first:
             self._rest[queue] = self._of(queue)
             self._first[queue] = next(self._rest[queue], None)
@@ -172,14 +173,14 @@ class _Lazily:
 
 
 BorrowerKey = tuple[Amount, bool, bool, TargetKey]
-"""Order of queues: highest share first (negated), then by first candidate: stopping already, not of the own queue, its key."""
+"""Order of queues: highest share first (negated), then by first candidate: already stopping, not of the own queue, its key."""
 
 CohortKey = tuple[Amount, int]
-"""Order of cohorts: highest share first (negated), then the last child (negated place)."""
+"""Order of cohorts: highest share first (negated), then the last child (negated index)."""
 
 
 class _Order:
-    """Which queue gives next.  Queues and cohorts that have nothing left, or do not borrow any more, are out for good.
+    """Which queue is next. Queues and cohorts without candidates, or that no longer borrow, are removed permanently.
 
     Each cohort keeps its children in two heaps; call `refresh` when a share or the candidates of a queue have changed.
     """
@@ -195,7 +196,7 @@ class _Order:
         self._cohorts: dict[QuotaNode, list[tuple[CohortKey, int, QuotaNode]]] = {}
 
     def next_queue(self) -> QueueState | None:
-        """The queue that gives next; None if none has candidates left."""
+        """The next queue; None if none has candidates left."""
         if self._top.kind is Kind.QUEUE:
             return self._search.queue if self.has(self._search.queue) else None
         while self._top not in self._out:
@@ -239,7 +240,7 @@ class _Order:
         return None
 
     def _enter(self, node: QuotaNode) -> None:
-        """Puts *node* in its new place among its siblings."""
+        """Moves *node* to its new position among its siblings."""
         assert node.parent is not None
         stamp = self._stamps[node] = self._stamps.get(node, 0) + 1
         if node in self._out or (node not in self._mine and not _borrows(node)):

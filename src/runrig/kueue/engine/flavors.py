@@ -1,8 +1,8 @@
 """Flavors of a workload: the best option for each of its group requests, in the order of the queue's resource groups.
 
-An option is as good as its worst resource: it fits, reclaims, preempts, finds no candidates, or can never fit.  What earlier
-pod sets of the same workload take counts.  The queue's fungibility says how it weighs borrowing against preemption, and when
-it looks further although it has found something.
+An option is rated by its worst resource: it fits, reclaims, preempts, has no candidates, or can never fit. Earlier pod sets of
+the same workload count. The queue's fungibility determines how borrowing is weighed against preemption, and when the scan
+continues after finding something.
 """
 
 from collections.abc import Sequence
@@ -38,19 +38,19 @@ PENDING_REASONS = (
     PendingReason.EXCEEDS_MAX_QUOTA,
     PendingReason.NO_MATCHING_FLAVOR,
 )
-"""What stands in the way, the least severe first.  The scan compares their places, numbered below."""
+"""What blocks an option, least severe first. The scan compares their indices, which are named below."""
 
 NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 
 
 Searched = dict[Request, Sequence[WorkloadTarget]]
-"""The searches for targets of one nomination, each for one resource in one flavor."""
+"""The searches for targets of one nomination, each for one resource of one flavor."""
 
 
 class _Verdict(NamedTuple):
-    """How well one option does.  *mode*, *level*: of its worst resource, as its queue weighs them against each other.
+    """The rating of one option. *mode*, *level*: of its worst resource, by the preferences of its queue.
 
-    *lowest*: the worst mode of any resource; *highest*: the highest level of any.  *contested*: indices that need preemption.
+    *lowest*: the worst mode of any resource. *highest*: the highest level of any. *contested*: indices that need preemption.
     """
 
     mode: int
@@ -67,13 +67,13 @@ CROWDED = _Verdict(NOFIT, 0, NOFIT, 0, (), NO_PLACE)
 GOOD = _Verdict(FIT, 0, FIT, 0, (), NOTHING)
 
 UNBEATEN = (RECLAIM, 0)
-"""Mode and level of what only an option that fits is better than, where modes come first: for others nobody need be searched."""
+"""Mode and level that only a fitting option beats, if modes come first: other options need no search then."""
 
 NONE_FOUND: dict[str, WorkloadPlacement] = {}
-"""For work that needs no placement; never filled."""
+"""For work without a topology; always empty."""
 
 _Resource = tuple[int, int]
-"""Mode and borrowing level of one resource in one flavor."""
+"""Mode and borrowing level of one resource of one flavor."""
 
 
 def assign(
@@ -85,9 +85,9 @@ def assign(
     after: Sequence[int] = (),
     only: Sequence[FlavorOption | None] | None = None,
 ) -> FlavorAssignment:
-    """The best flavors for *counts* pods per pod set, as things stand in CHARGED.
+    """The best flavors for *counts* pods per pod set, by the current CHARGED usage.
 
-    *after*: per group request, the option after which to go on.  *only*: per group request, the one option that may be taken.
+    *after*: per group request, the option to continue after. *only*: per group request, the only option that may be used.
     """
     shape = workload.shape
     whole = counts is shape.counts
@@ -113,7 +113,7 @@ class _Scan:
         self._workload = workload
         self._queue: QueueState = context.queues[workload.queue]
         self._used: dict[int, int] = {}
-        # As the peer, nodes are looked at once all flavors are chosen (`nomination`).
+        # As in Kueue, nodes are checked after all flavors are chosen (`nomination`).
         self._placed = workload.shape.placed and not context.as_peer
         self._found: dict[str, WorkloadPlacement] = {} if self._placed else NONE_FOUND
         self._severity = NOTHING
@@ -123,7 +123,7 @@ class _Scan:
     def choose(
         self, group_request: GroupRequest, amounts: Sequence[int], start: int, only: FlavorOption | None
     ) -> None:
-        """Adds the best option from *start* on to the result, or *only*."""
+        """Adds the best option from *start* on, or *only*, to the result."""
         options = group_request.options
         rules = self._queue.spec.fungibility
         placed = self._placed
@@ -154,7 +154,7 @@ class _Scan:
             self.refused = group_request.members
 
     def _fits(self, option: FlavorOption, amounts: Sequence[int]) -> bool:
-        """Whether *option* can be had without preemption."""
+        """True if *option* is available without preemption."""
         used, leaf = self._used, self._workload.leaf
         return option.misfit is None and all(
             not amount or (index >= 0 and fits(leaf, ((index, amount + used.get(index, 0)),)))
@@ -162,7 +162,7 @@ class _Scan:
         )
 
     def concluded(self) -> FlavorAssignment:
-        """The result.  Pod sets that quota refuses end the scan: where it got to in them, or after them, is forgotten."""
+        """The result. A pod set that quota refuses ends the scan; its progress from there on is discarded."""
         shape, result = self._workload.shape, self.result
         known = shape.scanned
         if self.refused is not None:
@@ -193,7 +193,7 @@ class _Scan:
         result.request = tuple(sorted(used.items()))
 
     def _judge(self, option: FlavorOption, amounts: Sequence[int]) -> _Verdict:
-        """How well *option* does on quota."""
+        """The rating of *option* by quota."""
         short = []
         used, leaf = self._used, self._workload.leaf
         usage, nominal = leaf.usage[CHARGED], leaf.nominal
@@ -209,7 +209,7 @@ class _Scan:
         return self._short_of_nominal(tuple(short)) if short else GOOD
 
     def _short_of_nominal(self, short: Request) -> _Verdict:
-        """The verdict on an option where *short*, with what earlier pod sets take of it, does not fit, or only by borrowing."""
+        """The rating of an option where *short*, including earlier pod sets, does not fit, or fits only by borrowing."""
         potential = self._queue.potential
         for index, amount in short:
             if amount > potential[index]:
@@ -231,7 +231,7 @@ class _Scan:
         return _Verdict(mode, level, lowest, highest, contested, WAITING if mode < FIT else NOTHING)
 
     def _resource(self, index: int, amount: int) -> _Resource:
-        """How well one resource does in one flavor, beyond its nominal or without room in the tree."""
+        """The rating of one resource of one flavor that exceeds nominal or does not fit in the tree."""
         leaf = self._workload.leaf
         level, may_reclaim = level_of(leaf, index, amount)
         if not amount or fits(leaf, ((index, amount),)):
@@ -255,14 +255,14 @@ class _Scan:
         return self._freed(targets, index, amount, level)
 
     def _freed(self, targets: Sequence[WorkloadTarget], index: int, amount: int, level: int) -> _Resource:
-        """How well one resource does once *targets* are gone."""
+        """The rating of one resource without *targets*."""
         if not targets:
             return NO_CANDIDATES, level
         gone = [each.workload for each in targets]
         outside = all(each.queue != self._workload.queue for each in gone)
         mode, leaf = RECLAIM if outside else PREEMPT, self._workload.leaf
         if leaf.usage[CHARGED][index] + amount <= leaf.nominal[index]:
-            return mode, 0  # within its nominal already, so it will be without them
+            return mode, 0  # within nominal already, so it will be without them
         held = [(each.leaf, tuple([pair for pair in each.request if pair[0] == index])) for each in gone]
         for its, request in held:
             take_on_trial(its, request, CHARGED)
@@ -276,7 +276,7 @@ class _Scan:
     def _with_place(
         self, group_request: GroupRequest, option: FlavorOption, amounts: Sequence[int], verdict: _Verdict
     ) -> _Verdict:
-        """*verdict*, which is about quota, once nodes count too: without room on them it needs preemption, or can never fit."""
+        """*verdict*, which is about quota, if nodes count too: without room on them, it needs preemption or can never fit."""
         nodes, result = self._context.nodes, self.result
         members = self._workload.shape.members(group_request, result.counts)
 
@@ -304,7 +304,7 @@ class _Scan:
     def _by_making_room(
         self, option: FlavorOption, amounts: Sequence[int], quota: _Verdict, finds_placement: FindsPlacement
     ) -> _Verdict:
-        """The verdict where quota fits, as *quota* says, and nodes do not: looks for targets.  Every resource asked is contested."""
+        """The rating if quota fits, by *quota*, but nodes do not: searches for targets. All requested resources are contested."""
         wanted = dict(self._used)
         for index, amount in zip(option.indices, amounts, strict=True):
             if amount and index >= 0:
@@ -319,7 +319,7 @@ class _Scan:
 
 
 def asked_on_nodes(shape: WorkloadShape, assigned: FlavorAssignment) -> frozenset[int]:
-    """What the pods that have to be placed ask.  A place may be held by work that uses only resources with idle quota."""
+    """What pods with a topology request. Their nodes may be occupied by work that only uses resources with idle quota."""
     return frozenset(
         index
         for group_request, option in zip(shape.group_requests, assigned.chosen, strict=False)
@@ -330,7 +330,7 @@ def asked_on_nodes(shape: WorkloadShape, assigned: FlavorAssignment) -> frozense
 
 
 def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:
-    """Higher is better.  Options without candidates, or without fit, come last whatever the preference."""
+    """Higher is better. Options without candidates or that never fit come last, whatever the preference."""
     mode, level = found
     if rules.preference is Preference.PREEMPTION_OVER_BORROWING and mode >= PREEMPT:
         return (PREEMPT, -level, mode)
@@ -338,7 +338,7 @@ def _rank(found: _Resource, rules: Fungibility) -> tuple[int, int, int]:
 
 
 def _stops(verdict: _Verdict, rules: Fungibility) -> bool:
-    """Whether the scan stops at this option and takes it, whatever an earlier one would have done."""
+    """True if the scan stops at this option and uses it, whatever earlier ones were."""
     if verdict.mode <= NO_CANDIDATES:
         return False
     if verdict.mode < FIT and rules.next_if_preempts:

@@ -1,8 +1,8 @@
-"""Where the pods of a pod set go: one level is chosen, then from there down as few domains as the packing needs.
+"""Greedy placement of a pod set: a level is chosen, and from there down as few domains as the packing needs.
 
-Best fit (required, preferred): the tightest domain that takes all, else the largest first and the tightest that takes the rest.
-Least free (everything else, and inside a slice, as in Kueue): the smallest domains first.
-Between equals: fewer pods fit, then level values in order of text.
+Best fit (required, preferred): the tightest domain that holds all, otherwise the largest first, and the tightest for the rest.
+Least free (everything else, and inside a slice, as in Kueue): the smallest domains first. Ties: fewer pods fit, then level
+values in alphabetical order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from runrig.kueue.engine.podset_counts import DomainShare, PodSetCounts, PodSetR
 
 
 class Misfit(NamedTuple):
-    """It does not fit: *have* of *need* pods would."""
+    """It does not fit: only *have* of *need* pods would."""
 
     have: int
     need: int
@@ -28,7 +28,7 @@ Placing = tuple[DomainShare, ...]
 def place_pod_set(
     topology: TopologyIndex, request: PodSetRequest, counts: PodSetCounts, *, least_free: bool, even: bool
 ) -> Placing | Misfit:
-    """Leaves for all pods of *request*, or what is missing.  *even*: preferred requests are spread evenly where that works."""
+    """Leaves for all pods of *request*, or what is missing. *even*: spread preferred requests evenly if possible."""
     if request.count % request.slice_size or request.slice_level < request.level:
         return Misfit(0, request.count)
     greedy = _Greedy(topology, request, counts, least_free)
@@ -45,7 +45,7 @@ def place_pod_set(
 
 
 class _Greedy:
-    """Domains are indices of their level; so are the columns of counts."""
+    """Domains are indices of their level, as in the columns of counts."""
 
     def __init__(self, topology: TopologyIndex, request: PodSetRequest, counts: PodSetCounts, least_free: bool) -> None:
         self._topology = topology
@@ -75,10 +75,10 @@ class _Greedy:
             level -= 1
 
     def _single(self, level: int, ordered: Sequence[int], *, required: bool) -> int | None:
-        """The tightest of *ordered* that takes everything.
+        """The tightest of *ordered* that holds everything.
 
-        Preferred affinity comes before packing: where a domain with more of it is too small, one that is large enough is no
-        answer, unless the pods must be in one domain.
+        Preferred affinity comes before packing: if a domain with more affinity is too small, one that is large enough is not
+        used, unless all pods must be in one domain.
         """
         counts, slices = self._counts, self._request.slices
         units, lead, score = counts.units_beside[level], counts.lead[level], counts.score[level]
@@ -91,7 +91,7 @@ class _Greedy:
         return min((domain for domain in fitting if score[domain] == best), key=units.__getitem__)
 
     def most(self) -> int:
-        """Pods that would fit: in the best domain if they must be in one, else in all."""
+        """Pods that would fit: in the best domain if they must be in one, otherwise in all."""
         request, units = self._request, self._counts.units_beside[self._request.level]
         fitting = max(units, default=0) if request.topology.near is TopologyMode.REQUIRED else sum(units)
         return min(fitting * request.slice_size, request.count)
@@ -99,7 +99,7 @@ class _Greedy:
     # ------------------------------------------------------------ from there down
 
     def down(self, level: int, shares: Iterable[DomainShare], *, by_parent: bool) -> list[DomainShare]:
-        """Pods per leaf.  Above the slices the children of all domains count as one pool, unless *by_parent*; below never."""
+        """Pods per leaf. Above the slices, the children of all domains are treated as one pool, unless *by_parent*; below, never."""
         counts, request = self._counts, self._request
         lowest = len(self._topology.labels) - 1
         while level < request.slice_level:
@@ -122,7 +122,7 @@ class _Greedy:
     def _within(
         self, level: int, shares: Iterable[DomainShare], plain: Sequence[int], beside: Sequence[int], unit: int = 1
     ) -> list[DomainShare]:
-        """Each of *shares* over the children of its domain, in multiples of *unit*."""
+        """Distributes each of *shares* over the children of its domain, in multiples of *unit*."""
         if unit > 1:
             plain, beside = [pods // unit for pods in plain], [pods // unit for pods in beside]
         children = self._topology.children[level]
@@ -144,13 +144,13 @@ class _Greedy:
     # ------------------------------------------------------------ one step
 
     def _ordered(self, level: int, domains: Iterable[int], sizes: Sequence[int]) -> list[int]:
-        """Preferred nodes first; then the largest, or the smallest, first, by what fits without a leader."""
+        """Preferred nodes first, then the largest, or smallest, by what fits without a leader."""
         counts, sign = self._counts, 1 if self._small_first else -1
         score, pods = counts.score[level], counts.pods[level]
         return sorted(domains, key=lambda domain: (-score[domain], sign * sizes[domain], pods[domain], domain))
 
     def _led_first(self, level: int) -> list[int]:
-        """All domains of *level*: those that can have the leader first, then as in `_ordered`, by what fits beside it."""
+        """All domains of *level*: those that can hold the leader first, then as in `_ordered`, by what fits next to it."""
         counts, sign = self._counts, 1 if self._small_first else -1
         lead, score, sizes, pods = (
             counts.lead[level],
@@ -166,7 +166,7 @@ class _Greedy:
     def _take(
         self, level: int, ordered: list[int], need: int, leads: bool, plain: Sequence[int], beside: Sequence[int]
     ) -> list[DomainShare] | None:
-        """Takes of *ordered* until *need* is covered; the last one is the tightest that covers the rest."""
+        """Uses domains of *ordered* until *need* is covered; the last one is the tightest that covers the rest."""
         shares: list[DomainShare] = []
         if leads:
             first = self._leader(level, ordered, need, plain, beside)
@@ -189,7 +189,7 @@ class _Greedy:
     def _leader(
         self, level: int, ordered: Sequence[int], need: int, plain: Sequence[int], beside: Sequence[int]
     ) -> int | None:
-        """Where the leader goes: the first domain that leaves enough for the others; if all fit beside it, the tightest such."""
+        """The leader's domain: the first that leaves enough for the others; if all fit next to it, the tightest such domain."""
         total = sum(plain[domain] for domain in ordered)
         able = [domain for domain in ordered if self._counts.lead[level][domain]]
         first = next((domain for domain in able if total - plain[domain] + beside[domain] >= need), None)
@@ -198,7 +198,7 @@ class _Greedy:
         return self._tightest(level, [first, *(domain for domain in able if domain != first)], need, beside)
 
     def _tightest(self, level: int, ordered: Sequence[int], need: int, sizes: Sequence[int]) -> int:
-        """The tightest that is large enough, of those with as much preferred affinity as the first of them."""
+        """The tightest domain that is large enough, among those with as much preferred affinity as the first of them."""
         fitting = [domain for domain in ordered if sizes[domain] >= need]
         score = self._counts.score[level]
         return min((domain for domain in fitting if score[domain] == score[fitting[0]]), key=sizes.__getitem__)

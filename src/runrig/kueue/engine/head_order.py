@@ -1,7 +1,8 @@
 """The order in which the heads of a cycle are served, classical and fair.
 
-A preemptor whose targets have gone comes first (law R5).  Then, classical: less far borrowing, higher priority, longer queued.
-Fair: a tournament from the root down, won at each level by the head that leaves its subtree with the lower share.
+A preemptor whose targets have stopped comes first (rule R5). Classical order: lower borrowing level, higher priority, longer in
+the queue. Fair order: a tournament from the root down, won at each level by the head that leaves its subtree with the lower
+share.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from runrig.kueue.engine.workload import FlavorAssignment, QueueKey, WorkloadSta
 
 @dataclass(slots=True)
 class Nomination:
-    """A head of this cycle and what was found for it.  *promised*: it is a preemptor whose targets have gone."""
+    """A head of this cycle and what was found for it. *promised*: it is a preemptor whose targets have stopped."""
 
     workload: WorkloadState
     assigned: FlavorAssignment
@@ -36,7 +37,7 @@ def in_classical_order(context: SchedulerContext, entries: Iterable[Nomination])
 
 
 def in_fair_order(context: SchedulerContext, entries: Iterable[Nomination]) -> Iterator[Nomination]:
-    """Yields the entries one by one; what the consumer did with one counts when the next is chosen.
+    """Yields the entries one by one; the effect of one is taken into account for the next.
 
     Queues without a cohort come first, then tree by tree.
     """
@@ -53,9 +54,9 @@ def in_fair_order(context: SchedulerContext, entries: Iterable[Nomination]) -> I
 
 
 def _rank(context: SchedulerContext, node: QuotaNode, entry: Nomination) -> tuple[bool, bool, Amount]:
-    """The rank of *node* in the match at its parent while *entry* is its head, whose request is counted; lower wins.
+    """The rank of *node* in the tournament at its parent, with *entry* as its head, whose request counts; lower wins.
 
-    Serving an entry changes shares only on its own path.  O(depth x resources).
+    Serving an entry changes shares only on its own path. O(depth × resources).
     """
     leaf, request = entry.workload.leaf, entry.assigned.request
     add_on_trial(leaf, request, REAL)

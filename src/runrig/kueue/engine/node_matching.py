@@ -1,6 +1,6 @@
-"""Which flavors the pods of a workload accept: taints, node selector, required node affinity; and label selectors.
+"""Which flavors the pods of a workload can use: taints, node selector, required node affinity; also label selectors.
 
-Of a selector and an affinity only the keys count that the flavor itself carries: the rest is for nodes to answer.
+Of selectors and affinities, only keys of the flavor's own labels count; the others are checked on nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from runrig.kueue.declared import (
 
 
 def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
-    """Why pods with this *choice* cannot take *flavor*, or None if they can."""
+    """Why pods with this *choice* cannot use *flavor*; None if they can."""
     for taint in flavor.taints:
         if taint.effect in REPELLING_EFFECTS and not _tolerated(taint, (*choice.tolerations, *flavor.tolerations)):
             return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
@@ -30,7 +30,7 @@ def mismatch(flavor: ResourceFlavor, choice: NodeChoice) -> str | None:
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether *selector* takes what has *labels*; None takes nothing."""
+    """True if *selector* matches *labels*; None matches nothing."""
     if selector is None:
         return False
     if not selector.labels and not selector.expressions:
@@ -41,12 +41,12 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    """Whether *taint* keeps no pod with these *tolerations* away."""
+    """True if *taint* does not repel pods with these *tolerations*."""
     return taint.effect not in REPELLING_EFFECTS or _tolerated(taint, tolerations)
 
 
 def holds_on_node(expression: MatchExpression, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether *expression* holds for the node *name*, whose *labels* are all known."""
+    """True if *expression* matches the node *name*; *labels* are all of its labels."""
     return _holds(expression, {NODE_NAME: name} if expression.key == NODE_NAME else labels)
 
 

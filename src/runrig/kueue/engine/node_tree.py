@@ -1,7 +1,7 @@
-"""Nodes of the flavors that have a topology, in topology order, and what is taken of them (law T1).
+"""Nodes of the flavors with a topology, in topology order, and what is in use on them (rule T1).
 
-A node is a flavor's if it takes pods, carries the flavor's labels and has every level.  Nodes with equal values down to the lowest
-level are one leaf; if that level is the host name, the name alone tells leaves apart.
+A node belongs to a flavor if it accepts pods, has the flavor's labels and a value for every level. Nodes with equal values for
+all levels are one leaf; if the lowest level is the host name, only the name distinguishes leaves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +22,11 @@ from runrig.kueue.engine.node_matching import holds_on_node, tolerated
 from runrig.kueue.engine.podset_counts import LeafFit, PodSetRequest
 
 NO_WORK = 1
-"""The second layer of a leaf: it holds nothing but the pod sets of the workload that is being placed."""
+"""The second layer of a leaf, which contains only pod sets of the workload being placed."""
 
 
 class LeafCapacity(NodeCapacity):
-    """One or several nodes as one.  Flavors that share the same nodes share it.  What it does not list it has none of."""
+    """One or several nodes as one. Flavors with the same nodes share it. It has none of the resources that it does not list."""
 
     __slots__ = ("_journal",)
 
@@ -46,7 +46,7 @@ class LeafCapacity(NodeCapacity):
 
 
 class NodeTree:
-    """The leaves of one flavor in topology order, and how many pods fit on them.  A level is a node label, coarse to fine."""
+    """The leaves of one flavor in topology order, and how many pods fit on them. Levels are node labels, coarse to fine."""
 
     def __init__(
         self, flavor: ResourceFlavor, levels: Sequence[str], leaves: Iterable[LeafCapacity], journal: Journal
@@ -55,7 +55,7 @@ class NodeTree:
         self._flavor = flavor
         self._journal = journal
         self._hosts = levels[-1] == HOSTNAME
-        """Leaves are single nodes: selectors, affinity and taints are looked at node by node."""
+        """Leaves are single nodes: selectors, affinity and taints are checked for each."""
         paths = self.topology.paths
         keys = [path[-1:] for path in paths] if self._hosts else paths
         self._index = {key: leaf for leaf, key in enumerate(keys)}
@@ -64,12 +64,12 @@ class NodeTree:
         self._cache = FitCountCache(self.topology, self._takes)
 
     def leaf(self, placed: Placed) -> NodeCapacity | None:
-        """Where *placed* stands, None if there is no such domain (any more)."""
+        """The leaf of *placed*; None if that domain does not exist."""
         index = self._index.get(placed.domain[-1:] if self._hosts else placed.domain)
         return None if index is None else self.topology.nodes[index]
 
     def fit(self, request: PodSetRequest, layer: int, *, by_affinity: bool) -> LeafFit:
-        """Returns what fits on each leaf as *layer* stands now; to be read at once, and not changed."""
+        """What fits on each leaf in *layer*. Valid until the next change; read-only."""
         pods = self._pods(request.requests, request.choice, layer)
         fits: list[int] = pods.tolist()
         score = self._score(request.choice, fits) if by_affinity and request.choice.preferred else None
@@ -91,7 +91,7 @@ class NodeTree:
         return self._cache.counts(PodShape(requests, name), (layer,), self._journal).levels[-1]
 
     def _accepts(self, node: Node, choice: NodeChoice) -> bool:
-        """Whether pods with this *choice* may stand on *node*: taints, node selector, required node affinity."""
+        """True if pods with this *choice* can use *node*: taints, node selector, required node affinity."""
         tolerations = (*choice.tolerations, *self._flavor.tolerations)
         return (
             all(tolerated(taint, tolerations) for taint in node.taints)
@@ -100,7 +100,7 @@ class NodeTree:
         )
 
     def _score(self, choice: NodeChoice, fits: Iterable[int]) -> list[int]:
-        """Per leaf the weights of the preferred terms that hold, summed; 0 where no pod fits and where leaves are wider than a node."""
+        """Per leaf, the sum of weights of matching preferred terms; 0 if no pod fits, or if leaves are several nodes."""
         return [
             sum(weight for weight, term in choice.preferred if pods and self._hosts and _all_hold(term, leaf.node))
             for leaf, pods in zip(self.topology.nodes, fits, strict=True)
@@ -108,13 +108,13 @@ class NodeTree:
 
 
 def _all_hold(term: Sequence[MatchExpression], node: Node) -> bool:
-    """An empty term matches nothing, as in Kubernetes.  *node*: of a leaf, whose name is the last line of its own."""
+    """An empty term matches nothing, as in Kubernetes. *node*: of a leaf; the last line of its name is the node's name."""
     name = node.name.rpartition("\n")[2]
     return bool(term) and all(holds_on_node(expression, name, node.labels) for expression in term)
 
 
 class Reservation(NamedTuple):
-    """Room on *leaf* for *pods* that ask *requests* each."""
+    """Room on *leaf* for *pods* with *requests* each."""
 
     leaf: NodeCapacity
     requests: Requests
@@ -133,7 +133,7 @@ def release(reservations: Iterable[Reservation], layer: int = CHARGED) -> None:
 
 
 def can_reserve(reservations: Iterable[Reservation]) -> bool:
-    """Whether all of *reservations* have room at once."""
+    """True if all of *reservations* fit together."""
     wanted: dict[tuple[int, str], int] = {}
     for leaf, requests, pods in reservations:
         for resource, amount in requests:
@@ -146,7 +146,7 @@ def can_reserve(reservations: Iterable[Reservation]) -> bool:
 def node_trees(
     flavors: Iterable[ResourceFlavor], topologies: Iterable[Topology], nodes: Sequence[Node], *, overlapping: bool
 ) -> dict[str, NodeTree]:
-    """Returns the tree of each flavor's nodes.  *overlapping*: work of one flavor counts in every other that has the same nodes."""
+    """Flavor → the tree of its nodes. *overlapping*: work of one flavor counts in all others with the same nodes."""
     levels = {topology.name: topology.levels for topology in topologies}
     journal = Journal()
     known: dict[str, LeafCapacity] = {}
@@ -178,7 +178,7 @@ def _members(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node
 
 
 def held_by(spec: Workload, granted: Iterable[Granted], trees: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
-    """Returns what *spec* holds of nodes by what it was *granted*; domains that are not there (any more) hold nothing."""
+    """What *spec* uses of nodes by its *granted* placement; missing domains are skipped."""
     requests = {pod_set.name: of_one_pod(pod_set.requests) for pod_set in spec.pod_sets}
     reservations = []
     for grant in granted:

@@ -1,6 +1,7 @@
-"""Nomination: what a head could get as things stand at the start of the cycle (laws A1, A2).
+"""Nomination: what a head could get in the state at the start of the cycle (rules A1, A2).
 
-The full counts, now or by preemption; else, if its pod sets may be smaller, the largest counts that work either way.
+The full counts, immediately or by preemption; otherwise, if its pod sets can be smaller, the largest counts that work either
+way.
 """
 
 from collections.abc import Sequence
@@ -36,9 +37,9 @@ def nominate(
     after: tuple[int, ...] = (),
     only: Sequence[FlavorOption | None] | None = None,
 ) -> Nomination:
-    """The best for *workload* as CHARGED stands: `assigned` is FIT, or there are targets, or it says what stands in the way.
+    """The best for *workload* in the current state: `assigned` is FIT, or there are targets, or it says what blocks it.
 
-    *after*, *only*: as in `assign`.
+    *after*, *only*: see `assign`.
     """
     shape = workload.shape
     searched: Searched = {}
@@ -62,8 +63,8 @@ def nominate(
         latest = attempt(counts)
         return latest if _works(latest) else None
 
-    # Quota is bisected, as Kueue does: what fits with more pods fits with fewer.  That is not so on nodes, where a smaller
-    # pod set may take the very domain that the next one needs.
+    # As in Kueue, quota is bisected: what fits with more pods fits with fewer. On nodes this does not hold, because a smaller
+    # pod set may take the only domain that the next one can use.
     smaller = largest(shape.ranges, accepted, shape.fills_slices) if shape.placed else bisected(shape.ranges, accepted)
     if smaller is None and latest is not entry:  # the latest attempt was the smallest
         entry.assigned.short = tuple(replace(each, at_least=True) for each in latest.assigned.short)
@@ -71,7 +72,7 @@ def nominate(
 
 
 def _put_on_nodes(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
-    """As in Kueue: the flavors of *assigned* were chosen by quota, and only now are nodes looked at, in those flavors alone."""
+    """As in Kueue: the flavors of *assigned* were chosen by quota alone, and only their nodes are checked now."""
     found = placement_now(context, workload, assigned) if assigned.mode == FIT else None
     if isinstance(found, WorkloadPlacement):
         assigned.placement = found
@@ -112,10 +113,10 @@ def _targets(
 def _targets_with_placement(
     context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment
 ) -> tuple[WorkloadTarget, ...]:
-    """The same for pods that need nodes.
+    """The targets for pods that need nodes.
 
-    Sets the placement of *assigned* to where they go once the targets are gone; without targets, to where they would go if no
-    work held any node: that is what it may hold back.
+    Sets the placement of *assigned*: with targets, where the pods go once these have stopped; without, where they would go on
+    empty nodes, which is what may be reserved.
     """
 
     def found() -> WorkloadPlacement | Misfit:
@@ -143,7 +144,7 @@ def _targets_with_placement(
 def placement_now(
     context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, *, empty: bool = False
 ) -> WorkloadPlacement | Misfit:
-    """Where the pods of *workload* go as nodes stand now, in the flavors and counts of *assigned*; *empty*: as if none held any."""
+    """A placement of *workload* on the current nodes, with the flavors and counts of *assigned*. *empty*: as if they were empty."""
     placement = NOWHERE
     for group_request, option in zip(workload.shape.group_requests, assigned.chosen, strict=True):
         if option is not None:
@@ -158,10 +159,10 @@ def placement_now(
 def _known(
     context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment, searched: Searched
 ) -> Sequence[WorkloadTarget] | None:
-    """The targets that the scan found, if one of its searches stands for the whole request; None if none does.
+    """The targets found by the scan, if one of its searches covers the whole request; otherwise None.
 
-    One does if nothing else is asked.  In classical preemption it also does if nothing else is contested and the request is
-    within the queue's own nominal: then the preemptor is entitled at every level, with the whole request as with that part.
+    It does if nothing else is requested. In classical preemption it also does if nothing else is contested and the request is
+    within the queue's own nominal: the preemptor is then entitled at every level, with the whole request or this part.
     """
     if len(assigned.contested) > 1:
         return None
@@ -182,16 +183,17 @@ def _known(
 
 
 def nominate_again(context: SchedulerContext, entry: Nomination) -> Nomination:
-    """Nominates *entry* again in the same flavors, as things stand now: its counts are searched for again."""
+    """Nominates *entry* again in the current state, with the same flavors; searches for its counts again."""
     again = nominate(context, entry.workload, only=entry.assigned.chosen)
     again.promised = entry.promised
     return again
 
 
 def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadState]) -> list[Nomination]:
-    """Preemptors whose targets have gone: each keeps what was freed for it, or gets better, at nobody's cost (law R5).
+    """Nominates preemptors whose targets have stopped: each keeps what was freed for it or gets something better, at no one's
+    expense (rule R5).
 
-    While one is nominated, the others count with what they were promised, or now take instead.
+    While one is nominated, the others count with their reservation or its replacement.
     """
     counted = []
     for workload in workloads:
@@ -219,7 +221,7 @@ def nominate_promised(context: SchedulerContext, workloads: Sequence[WorkloadSta
 
 
 def _count(context: SchedulerContext, workload: WorkloadState, assigned: FlavorAssignment) -> None:
-    """*workload* counts in decisions as if it held *assigned*."""
+    """Counts *assigned* for *workload* in decisions."""
     context.hold(workload.leaf, assigned.request, assigned.placement.reservations, DECIDED)
 
 

@@ -1,6 +1,6 @@
-"""How many pods, slices and leaders of one pod set fit into every domain of a topology, from the leaves up (laws T1, T5).
+"""How many pods, slices and leaders of one pod set fit into each domain of a topology, from the leaves up (rules T1, T5).
 
-For imported queues.  A leaf is a node of the topology; it may stand for several real nodes.
+For imported queues. A leaf is a node of the topology, which may represent several real nodes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,10 @@ Children = Sequence[Sequence[range]]
 
 
 class PodSetRequest:
-    """*count* pods of one pod set, and where they may stand.  *slice_level*, *level*: indices of levels.
+    """*count* pods of one pod set, and where they can be placed. *slice_level*, *level*: indices of levels.
 
-    *inner*: level → pods of one slice, for each further layer of slices.  *leader*: what the one pod asks that must stand near.
+    *inner*: level → pods of one slice, for each further layer of slices. *leader*: the requests of one additional pod that must
+    be near.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class PodSetRequest:
         self.inner = {depths[layer.level]: layer.size for layer in topology.slices[1:]}
 
     def lead_by(self, requests: Requests, choice: NodeChoice) -> None:
-        """One pod more, the leader, stands in the same domain."""
+        """Adds one pod, the leader, to the same domain."""
         self.leader, self.leader_choice = of_one_pod(requests), choice
 
     @property
@@ -54,7 +55,7 @@ class PodSetRequest:
 
 
 class DomainShare(NamedTuple):
-    """*amount* slices or pods in *domain*, an index within its level; *leads*: and the leader."""
+    """*amount* slices or pods in *domain*, an index within its level. *leads*: the leader is there too."""
 
     domain: int
     amount: int
@@ -62,9 +63,9 @@ class DomainShare(NamedTuple):
 
 
 class LeafFit(NamedTuple):
-    """One number per leaf.  *beside*: pods beside a leader, 0 where no leader fits; None without a leader, as *lead*.
+    """One number per leaf. *beside*: pods next to a leader, 0 if no leader fits; None, like *lead*, without a leader.
 
-    *lead*: whether a leader fits.  *score*: the weight of the preferred affinity terms that hold there; None if there are none.
+    *lead*: whether a leader fits. *score*: the weight of matching preferred affinity terms; None if there are none.
     """
 
     pods: list[int]
@@ -74,10 +75,10 @@ class LeafFit(NamedTuple):
 
 
 class PodSetCounts:
-    """Per level, coarse to fine, a list with one number per domain.  *beside*: pods beside a leader; *lead*: one fits.
+    """Per level, coarse to fine, a list with one number per domain. *beside*: pods next to a leader. *lead*: whether one fits.
 
-    *units*, *units_beside*: slices, at their level and above.  Without a leader the counts beside one are the plain ones.
-    Lists, not columns: placing reads the numbers one by one, and most systems that are simulated are small.
+    *units*, *units_beside*: slices, at their level and above. Without a leader, the counts next to one equal the plain ones.
+    Lists instead of columns, because the numbers are read one by one and most simulated systems are small.
     """
 
     def __init__(self, topology: TopologyIndex, request: PodSetRequest, leaves: LeafFit) -> None:
@@ -106,7 +107,7 @@ def _upwards(
     merge: Callable[[Sequence[int]], int],
     units: Mapping[int, int] = NO_UNITS,
 ) -> Levels:
-    """Per level what *merge* makes of the children, from *lowest* up; *units*: level → the pods that count there together."""
+    """Per level, what *merge* makes of the children, from *lowest* up. *units*: level → the pods that count together there."""
     levels: Levels = [lowest]
     for depth in range(len(children) - 1, -1, -1):
         below = levels[-1] if depth + 1 not in units else _whole(levels[-1], units[depth + 1])
@@ -118,7 +119,7 @@ def _upwards(
 def _beside(
     lowest: Sequence[int], plain: Levels, lead: Levels, children: Children, units: Mapping[int, int] = NO_UNITS
 ) -> Levels:
-    """Per level what fits beside a leader, who costs a domain what he costs in the child where he costs least."""
+    """Per level, what fits next to a leader, placed in the child where it reduces the count least."""
     levels: Levels = [lowest]
     for depth in range(len(children) - 1, -1, -1):
         unit, fits = units.get(depth + 1, 1), lead[depth + 1]

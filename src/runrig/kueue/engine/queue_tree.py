@@ -1,4 +1,4 @@
-"""The quota trees of imported queues: cohorts above, one plain leaf per cluster queue, no implicit root (laws Q1, Q5, Q6)."""
+"""The quota trees of imported queues: cohorts, with one leaf per cluster queue and no implicit root (rules Q1, Q5, Q6)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ COHORT_CYCLE = "CohortCycle"
 
 
 class QueueTree:
-    """Every tree.  *index_of*: where a (flavor, resource) lies in the lists of a node.  Only usage changes after building."""
+    """All trees. *index_of*: (flavor, resource) → its index in the lists of a node. Only usage changes after construction."""
 
     def __init__(
         self, cohorts: Iterable[QueueCohort], queues: Iterable[ClusterQueue], workloads: Iterable[Workload]
@@ -48,22 +48,22 @@ class QueueTree:
         self.leave_out(())
 
     def nodes(self) -> Iterator[QuotaNode]:
-        """Cohorts, then queues, each sorted by name."""
+        """Yields cohorts, then queues, each sorted by name."""
         yield from self.cohorts.values()
         yield from self.queues.values()
 
     def label(self, node: QuotaNode) -> str:
-        """Returns what the node is called where queues and cohorts are listed together."""
+        """The name of *node* in lists of queues and cohorts."""
         return f"cohort/{node.name}" if node.kind is Kind.COHORT and node.name in self.queues else node.name
 
     def leave_out(self, queues: Iterable[str]) -> None:
-        """Heights from now on are those of the tree without *queues*; what these bring and hold still counts."""
+        """Computes heights without *queues*; what these have and use still counts."""
         left_out = {self.queues[name] for name in queues}
         for cohort in sorted(self.cohorts.values(), key=lambda node: -len(node.path)):
             cohort.height = max((child.height + 1 for child in cohort.children if child not in left_out), default=0)
 
     def inactive(self) -> tuple[Inactive, ...]:
-        """Queues and cohorts whose parents form a circle (law Q5), sorted by name."""
+        """Queues and cohorts in or below a cycle of cohorts (rule Q5), sorted by name."""
         kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
         found = [
             Inactive(node.name, kinds[node.kind], COHORT_CYCLE, self._held(node))
@@ -76,7 +76,7 @@ class QueueTree:
         return tuple((key, node.usage[REAL][index]) for key, index in self.index_of.items() if node.usage[REAL][index])
 
     def balances(self) -> dict[str, dict[FlavorResource, Balance]]:
-        """Returns for each node the numbers of laws Q3 and Q4 for what it declares or holds; for a cohort also what is below it."""
+        """Node → the numbers of rules Q3 and Q4 for what it declares or uses; for a cohort, including what is below it."""
         shown: dict[str, set[int]] = {}
         for node in sorted(self.nodes(), key=lambda node: -len(node.path)):
             if node.active:

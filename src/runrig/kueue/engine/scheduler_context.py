@@ -1,4 +1,4 @@
-"""What every step of a cycle shares: trees, queues, shares, settings, and the record of who evicted whom (law R5)."""
+"""What all steps of a cycle share: trees, queues, shares, settings, and the record of evictions (rule R5)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ from runrig.kueue.engine.workload_placement import WorkloadPlacer
 _HOLDS = attrgetter("leaf", "request")
 
 DECIDED = (CHARGED,)
-"""The one layer that decisions count."""
+"""The layer that counts in decisions."""
 
 GATES: Mapping[str, bool] = {
     "AdmissionGatedBy": True,
@@ -52,14 +52,17 @@ GATES: Mapping[str, bool] = {
     "TASRespectNodeAffinityPreferred": False,
     "TopologyAwareScheduling": True,
 }
-"""Feature gates that change decisions here, with their defaults."""
+"""Feature gates that affect decisions here, with their defaults."""
 
 PREEMPTORS_FIRST = "PrioritizePreemptorWorkloads"
-"""A gate that is off by default, and counts only where law R5 does not apply, which says more."""
+"""A gate that is off by default, and matters only without rule R5, which is stricter."""
 
 
 class EvictedBy:
-    """Who evicted whom.  No preemption closes a circle (law R5): a workload cannot take one that evicted it, directly or not."""
+    """Which workload evicted which.
+
+    Evictions never form a cycle (rule R5): a workload cannot evict one that evicted it, directly or indirectly.
+    """
 
     def __init__(self) -> None:
         self._by: dict[str, frozenset[str]] = {}
@@ -67,7 +70,7 @@ class EvictedBy:
 
     def note(self, targets: Collection[str], by: str) -> None:
         self._of.setdefault(by, set()).update(targets)
-        alone = frozenset((by,))  # one for all of them
+        alone = frozenset((by,))  # shared by all targets
         for target in targets:
             known = self._by.setdefault(target, alone)
             if known is not alone:
@@ -81,7 +84,7 @@ class EvictedBy:
             self._by[target] -= {name}
 
     def safe_from(self, name: str) -> frozenset[str]:
-        """The workloads that evicted *name*, or evicted one of these, and so on.  O(entries); free if none did."""
+        """The workloads that evicted *name*, directly or indirectly. O(entries); free if there are none."""
         if name not in self._by:
             return frozenset()
         found: set[str] = set()
@@ -95,9 +98,9 @@ class EvictedBy:
 
 
 class Holders:
-    """Holders of quota from several *sources*, in order, read only as far as somebody asks, and kept for whoever reads them next.
+    """Holders of quota from several *sources*, in order, read only as far as needed, and cached for the next reader.
 
-    The sources must not change while it is in use.
+    The sources must not change in the meantime.
     """
 
     __slots__ = ("_unread",)
@@ -110,17 +113,17 @@ class Holders:
 
 
 Away = tuple[Sequence[Change], Sequence[Reservation]]
-"""What targets hold together, of the trees and of nodes."""
+"""What targets use together, of the trees and of nodes."""
 
 ReachKey = tuple[QuotaNode | None, QuotaNode | None, frozenset[int], bool]
-"""From which node upwards, None: in one cohort alone; without which of its children; contested indices; whether they stop."""
+"""From which node upwards (None: in one cohort alone); without which of its children; contested indices; whether they are stopping."""
 
 
 class SchedulerContext:
-    """*strategies* None: classical preemption.  *gone*: targets of this cycle, which no longer count in CHARGED, by name.
+    """*strategies* None: classical preemption. *gone*: targets of this cycle, which no longer count in CHARGED, by name.
 
-    *stopping*: how many workloads hold quota and have been told to stop.  *as_peer*: law R5 does not apply.
-    *preemptors_first*: of the heads, those that wait for their targets are served first.
+    *stopping*: number of workloads that use quota and were asked to stop. *as_peer*: rule R5 does not apply.
+    *preemptors_first*: heads that wait for their targets are served first.
     """
 
     def __init__(
@@ -153,7 +156,7 @@ class SchedulerContext:
         self._shares: dict[QuotaNode, Amount] = {}
 
     def heads(self) -> list[WorkloadState]:
-        """Takes the next workload of every open queue out of its line, by name of the queue.  O(queues with somebody in line)."""
+        """Takes the next workload of every open queue, by name of the queue. O(queues with workloads in line)."""
         in_line = self._in_line
         return [head for name in sorted(in_line) if (head := in_line[name].pop()) is not None]
 
