@@ -8,7 +8,7 @@ import pytest
 
 from runrig.domain.observed import Observation, Phase, TaskFact
 from runrig.domain.pools import Pool
-from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, TaskKey, TaskSpec, WorkflowSpec
+from runrig.domain.workflows import ExitAction, ExitRule, GroupSpec, Status, TaskKey, TaskSpec, WorkflowSpec
 from runrig.engine import cycle
 from runrig.engine.lifecycle import nodes
 from tests.worlds.engine import HIGH, LOW, World, gpu_quota, task
@@ -48,14 +48,14 @@ each_way = pytest.mark.parametrize("how", HOW)
 QUEUED_AGAIN = ("preempted", "drained")
 
 
-def running(*tasks: TaskSpec, ignore: bool = True, **more: Any) -> World:
-    """w-1 of LOW, whose first task leads, runs on the one node."""
+def running(*tasks: TaskSpec, ignore: bool = True, looks: int = 2, **more: Any) -> World:
+    """w-1 of LOW, whose first task leads, runs on the one node; after only one look it has been admitted."""
     world = World({"a": Pool("a", gpu_quota(8))}, {"n0": 8})
     mates = tuple(replace(each, lead=at == 0) for at, each in enumerate(tasks))
     spec = WorkflowSpec("w", (GroupSpec("g", mates, ignore_nonlead_status=ignore),), exec_timeout_s=500, **more)
     world.submit("w", "a", LOW, spec=spec)
-    world.cycle()
-    world.cycle()
+    for _ in range(looks):
+        world.cycle()
     return world
 
 
@@ -146,6 +146,24 @@ def test_a_gang_whose_lead_was_stopped_goes_the_way_of_the_stop(
     HOW[how](world)
     see_in_turn(world, order, BY_SIGTERM, by_itself(code))
     assert first_attempts(world)["mate"] == (status, code)
+    assert first_attempts(world)["lead"][0] == STOPPED[how]
+    if how in QUEUED_AGAIN:
+        assert [len(world.state.attempts("w-1", name)) for name in ("lead", "mate")] == [2, 2]
+    else:
+        assert ended(world) == (STOPPED[how], STOPPED[how])
+
+
+@pytest.mark.parametrize("how", ["drained", "cancelled"])
+@pytest.mark.parametrize("code", [0, 143])
+@pytest.mark.parametrize("ignore", [True, False])
+def test_a_stop_stands_where_a_mate_is_first_seen_running_when_it_has_ended(how: str, code: int, ignore: bool) -> None:
+    """The mate ran and ended between two looks, and the stop came in between."""
+    world = running(task("lead"), task("mate"), ignore=ignore, looks=1)
+    assert world.status("w-1")[0].value == "INITIALIZING"
+    HOW[how](world)
+    see(world, mate=by_itself(code), lead=TaskFact(Phase.STARTING))
+    assert world.state.groups["w-1", "g"].stopping is Status(STOPPED[how])
+    see(world, lead=BY_SIGTERM)
     assert first_attempts(world)["lead"][0] == STOPPED[how]
     if how in QUEUED_AGAIN:
         assert [len(world.state.attempts("w-1", name)) for name in ("lead", "mate")] == [2, 2]

@@ -143,7 +143,7 @@ def _started(state: State, task: Task, *, by_itself: bool) -> Iterator[Action]:
         return
     yield MoveTask(task.key, Status.RUNNING)
     if group.status is Status.INITIALIZING:
-        yield MoveGroup(task.workflow, task.group, Status.RUNNING)
+        yield MoveGroup(task.workflow, task.group, Status.RUNNING, stopping=group.stopping)
     if state.workflows[task.workflow].status is not WorkflowStatus.RUNNING:
         yield MoveWorkflow(task.workflow, WorkflowStatus.RUNNING)
 
