@@ -9,7 +9,7 @@ from runrig.domain.shown.access import Me
 from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.shown.workflows import WorkflowHeadline
 from runrig.wire.base import example_of
-from tests.cli.canned_server import answered, at, entry, page, pool, serving, workflow
+from tests.cli.canned_server import answered, at, entry, page, pool, refused, serving, workflow
 from tests.worlds.command_line import lines
 
 NOW = datetime.now(UTC)
@@ -59,6 +59,17 @@ def test_in_json_it_has_the_pools_and_the_workflows() -> None:
     assert [each["id"] for each in answer["workflows"]] == ["train-3", "eval-2", "held-1", "train-2"]
     assert [each["name"] for each in answer["pools"]] == ["vision"]
     assert answer["workflows"][-1]["cause"] == FAILED["cause"]
+
+
+def test_a_failed_one_that_is_deleted_meanwhile_is_shown_without_its_cause() -> None:
+    gone = {"GET /api/v1/workflows/train-2": (404, refused("gone", "NOTFOUND"))}
+    answer = answered(answers() | gone, "status", "-t", "json").json
+    assert (answer["workflows"][-1]["id"], answer["workflows"][-1]["cause"]) == ("train-2", None)
+
+
+def test_a_screen_that_repeats_is_no_json() -> None:
+    done = answered({}, "status", "--watch", "-t", "json")
+    assert (done.code, "it cannot be used with -t json" in done.json["message"]) == (2, True)
 
 
 def test_who_has_no_work_is_told_so() -> None:

@@ -4,6 +4,7 @@ A method that returns None or an empty tuple for a given value has reported why.
 """
 
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
@@ -39,20 +40,20 @@ def raise_if_any(problems: Collection[Problem], most: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeValue:
+class TreeValue(ABC):
     """A value of a file or manifest, and its path. A method that returns None has reported why."""
 
     node: Node
     path: str
     A_LIST: ClassVar[str] = "a list"
 
+    @abstractmethod
     def wrong(self, message: str) -> None:
         """Reports *message* as an error of this value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at(self, node: Node, path: str) -> Self:
         """Returns *node*, which is inside this value, with *path*."""
-        raise NotImplementedError
 
     def expected(self, what: str) -> None:
         self.wrong(f"expected {what}, got {self.shown()}")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from runrig.cli.rendering.output import say
 from runrig.cli.rendering.tables import Column, Table, on_terminal, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
+from runrig.domain.errors import NotFound
 
 Answer = Mapping[str, Any]
 
@@ -47,6 +49,8 @@ def status(session: Session, watch: bool) -> None:
 
     Details: where a workflow runs and how long it has been running; why it is waiting; how it failed.
     """
+    if watch and session.as_json:
+        raise click.UsageError("--watch shows a screen: it cannot be used with -t json")
     client = session.client
     while True:
         answer = _asked(client)
@@ -67,7 +71,8 @@ def _asked(client: Transport) -> dict[str, Any]:
     latest = client.items(path("workflows"), {"mine": True}, most=MOST)
     ended = [each | {"cause": None} for each in latest if _today(each["end_time"])]
     for each in [each for each in ended if each["status"].startswith("FAILED")][:_MOST_CAUSES]:
-        each["cause"] = client.get(path("workflows", each["id"]))["cause"]
+        with suppress(NotFound):  # retention may have deleted it in between
+            each["cause"] = client.get(path("workflows", each["id"]))["cause"]
     names = {each["pool"] for each in alive} | ({me["default_pool"]} - {None})
     found = client.items(path("pools"), {"name": sorted(names)}) if names else ()
     pools = [each for each in found if each["name"] in names]  # a name also finds its subpools
