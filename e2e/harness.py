@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -126,11 +126,13 @@ def control_plane(*, root: Path | None = None) -> Iterator[ControlPlane]:
 def _folder(root: Path) -> Iterator[Path]:
     """A fresh one below *root*, with `state`, which goes at the end, and `logs`, which stay."""
     root.mkdir(parents=True, exist_ok=True)
-    _sweep(root)
-    folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(2)}"
-    (folder / "state").mkdir(parents=True, mode=0o700)
-    (folder / "logs").mkdir()
-    with _locked(folder):
+    with ExitStack() as held:
+        with _locked(root, wait=True):  # else another run could sweep this one before it holds its lock
+            _sweep(root)
+            folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(2)}"
+            (folder / "state").mkdir(parents=True, mode=0o700)
+            (folder / "logs").mkdir()
+            held.enter_context(_locked(folder))
         try:
             yield folder
         finally:
@@ -138,21 +140,22 @@ def _folder(root: Path) -> Iterator[Path]:
 
 
 def _sweep(root: Path) -> None:
-    """What a killed run left goes, and all but the last runs.  A run that lives holds its lock."""
-    for age, folder in enumerate(sorted(root.iterdir(), reverse=True)):
+    """Removes what a killed run left, and all but the last runs. A live run holds its lock."""
+    for age, folder in enumerate(sorted(filter(Path.is_dir, root.iterdir()), reverse=True)):
         try:
             with _locked(folder):
                 shutil.rmtree(folder / "state", ignore_errors=True)
                 if age >= _RUNS_KEPT:
                     shutil.rmtree(folder)
-        except (BlockingIOError, FileNotFoundError):
+        except OSError:  # it lives, or processes that outlived a killed run still write there
             continue
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[TextIO]:
+def _locked(folder: Path, *, wait: bool = False) -> Iterator[TextIO]:
+    """Raises BlockingIOError if it is locked, unless *wait*."""
     with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield file
 
 

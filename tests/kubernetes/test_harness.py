@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from e2e import programs
 from e2e.api import Object, path_of, until
-from e2e.harness import ControlPlane, control_plane
+from e2e.harness import _RUNS_KEPT, ControlPlane, _folder, control_plane
 from e2e.objects import namespace_object
 from e2e.processes import Died, Process
 from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
@@ -253,3 +254,15 @@ def _all_programs(folder: Path) -> Path:
         if found := programs.find(name):
             (place / name).symlink_to(found)
     return place
+
+
+def test_runs_that_begin_at_once_each_keep_their_folder(tmp_path: Path) -> None:
+    def run(_: int) -> bool:
+        with _folder(tmp_path) as folder:
+            (folder / "state/key").write_text("k")
+            time.sleep(0.01)
+            return (folder / "state/key").is_file()
+
+    with ThreadPoolExecutor(6) as several:
+        assert all(several.map(run, range(60)))
+    assert len(list(filter(Path.is_dir, tmp_path.iterdir()))) <= _RUNS_KEPT + 6
