@@ -127,7 +127,9 @@ def _folder(root: Path) -> Iterator[Path]:
     """A fresh one below *root*, with `state`, which goes at the end, and `logs`, which stay."""
     root.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        with _locked(root, wait=True):  # else another run could sweep this one before it holds its lock
+        with programs.alone(
+            root.with_suffix(".lock")
+        ):  # else another run could sweep this one before it holds its lock
             _sweep(root)
             folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(2)}"
             (folder / "state").mkdir(parents=True, mode=0o700)
@@ -141,7 +143,7 @@ def _folder(root: Path) -> Iterator[Path]:
 
 def _sweep(root: Path) -> None:
     """Removes what a killed run left, and all but the last runs. A live run holds its lock."""
-    for age, folder in enumerate(sorted(filter(Path.is_dir, root.iterdir()), reverse=True)):
+    for age, folder in enumerate(sorted(root.iterdir(), reverse=True)):
         try:
             with _locked(folder):
                 shutil.rmtree(folder / "state", ignore_errors=True)
@@ -152,10 +154,10 @@ def _sweep(root: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path, *, wait: bool = False) -> Iterator[TextIO]:
-    """Raises BlockingIOError if it is locked, unless *wait*."""
+def _locked(folder: Path) -> Iterator[TextIO]:
+    """Raises BlockingIOError if another run has it."""
     with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield file
 
 

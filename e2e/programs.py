@@ -109,7 +109,7 @@ def build(program: Program) -> float:
     place = program.place
     place.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with _alone(place.parent / ".lock"):
+    with alone(place.parent / ".lock"):
         if not place.exists():
             unfinished = place.with_suffix(".part")
             command = [
@@ -149,7 +149,7 @@ def _pins(module: str) -> str:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def alone(lock: Path) -> Iterator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
