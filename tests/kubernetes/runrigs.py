@@ -252,9 +252,13 @@ class Rig:
         self.world.api.call("PATCH", path_of(pod), {"metadata": {"annotations": dict(texts)}}, kind=_MERGE)
 
     def finish(self, id: str) -> None:
-        """All tasks of the workflow end well."""
+        """All tasks of the workflow end well, but those that runrig stops first because the lead of their gang has ended."""
         for key in [key for key, pod in self.pods(id).items() if lives(pod)]:
-            self.ends(key)
+            try:
+                self.ends(key)
+            except (KeyError, Refusal) as gone:
+                if isinstance(gone, Refusal) and gone.status != 404:
+                    raise
         self.wait(id, "COMPLETED")
 
     # ------------------------------------------------------------ others on the cluster
