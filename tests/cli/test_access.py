@@ -200,7 +200,8 @@ def test_without_a_pool_work_goes_to_the_only_one_that_takes_mine(home: Home, tm
     refused = home.run("workflow", "submit", str(file))
     assert (refused.code, refused.err) == (
         2,
-        "Error: there are 2 pools: choose one of pool1, pool2 with --pool\n",
+        "Error: there are 2 pools: choose one of pool1, pool2 with --pool, "
+        "or set a default with 'runrig pool default POOL'\n",
     )
 
 

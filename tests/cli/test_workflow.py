@@ -98,7 +98,10 @@ def test_without_pool_the_only_one_is_taken() -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["b", "a"], "there are 2 pools: choose one of a, b with --pool"),
+        (
+            ["b", "a"],
+            "there are 2 pools: choose one of a, b with --pool, or set a default with 'runrig pool default POOL'",
+        ),
         (
             [],
             "there is no pool that you may submit to. An administrator can create one with 'runrig pool create NAME --quota GPUS', "

@@ -60,6 +60,14 @@ class ServerCalls(Calls, ABC):
         return await self._get(models.Me, path("me"))
 
     @call
+    async def set_default_pool(self, pool: str | None) -> "models.Me":
+        """Sets the pool for workflows that name none; None removes it. Returns the same as `me`.
+
+        Raises NotFound, NotAllowed or Conflict if you cannot submit to *pool*.
+        """
+        return await self._ask(models.Me, Request("PATCH", path("me"), body={"default_pool": pool}))
+
+    @call
     async def version(self) -> str:
         """Returns the version of the server."""
         return (await self._get(models.Version, path("version"))).version

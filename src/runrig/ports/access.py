@@ -60,7 +60,7 @@ class AccessStore(Protocol):
     def profile(self, user: str) -> Profile:
         """Returns the profile of *user*, an empty one if none is stored."""
 
-    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
+    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> Profile:
         """Updates the fields in *changes* and returns the new profile of *user*."""
 
     def secret(self, name: str, made: str) -> str:

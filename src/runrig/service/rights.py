@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from runrig.domain.access import OF_OWNERS, Identity, Permission, allows
-from runrig.domain.errors import NotAllowed
+from runrig.domain.errors import Conflict, NotAllowed
 from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState
 from runrig.domain.settings import PROMISED
 from runrig.service.access.dev_login import BY_TOKEN
@@ -81,6 +81,20 @@ class Asker:
         there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
         names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
         return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
+
+    def check_submits(self, pool: str) -> None:
+        """Raises NotFound, NotAllowed, or Conflict if the pool accepts no workflows any more."""
+        pools = self.submits_to()
+        if pool in pools:
+            return
+        self.need(Permission.SUBMIT, About(pool))
+        self.check_there(Permission.SUBMIT, pool)
+        raise Conflict(
+            f"pool {pool} no longer accepts workflows. Use one of {', '.join(pools)}"
+            if pools
+            else f"pool {pool} no longer accepts workflows, and you can submit to no other pool",
+            {"pool": pool},
+        )
 
     def check_there(self, permission: Permission, pool: str) -> None:
         """Raises NotFound.  The error of the command itself would list all pools."""

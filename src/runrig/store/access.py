@@ -96,7 +96,7 @@ class AccessTables:
         with self._transactions.reading() as connection:
             return _profile(connection, user)
 
-    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> Profile:
+    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> Profile:
         with self._transactions.writing() as connection:
             profile = replace(_profile(connection, user), **dict(changes))  # type: ignore[arg-type]
             put_rows(connection, schema.profiles, [(user, *astuple(profile))])

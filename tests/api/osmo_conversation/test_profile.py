@@ -115,4 +115,35 @@ def test_a_default_pool_that_is_gone_is_none(world: TwoTeams) -> None:
     said(world, "ada", "DELETE", "api/configs/pool/team--a", None)
     assert listed(world, "tom")["pool"] == "team"
     status, message = refused(world, "tom", "POST", "api/profile/settings", {"pool": "team--a"})
-    assert (status, message) == (409, "pool team--a takes no work any more: choose one of team")
+    assert (status, message) == (409, "pool team--a no longer accepts workflows. Use one of team")
+
+
+def test_both_apis_show_the_same_default_pool(world: TwoTeams) -> None:
+    set_to(world, "tom", pool="team--a")
+    assert world.get("tom", "/api/v1/me")["default_pool"] == "team--a"
+    set_to(world, "tom", email_notification=True)
+    changed = world.send("tom", "PATCH", "/api/v1/me", {"default_pool": None})
+    assert (changed.status_code, changed.json()) == (200, world.get("tom", "/api/v1/me"))
+    assert (listed(world, "tom")["pool"], listed(world, "tom")["email_notification"]) == ("team", True)
+    world.send("ada", "PATCH", "/api/v1/me", {"default_pool": "team2"})
+    assert (listed(world, "ada")["pool"], listed(world, "tess")["pool"]) == ("team2", "team")
+
+
+@pytest.mark.parametrize(
+    ("actor", "body", "status", "says"),
+    [
+        ("tom", {"default_pool": "team2"}, 404, "unknown pool 'team2'"),
+        ("tom", {"default_pool": ""}, 404, "unknown pool ''"),
+        ("vera", {"default_pool": "team"}, 403, "vera may not submit to pool team"),
+        ("tom", {}, 422, "default_pool"),
+        ("tom", {"default_pool": 1}, 422, "default_pool"),
+        ("tom", {"default_pool": "team", "user": "ada"}, 422, "user"),
+    ],
+)
+def test_an_invalid_default_pool_changes_nothing(
+    world: TwoTeams, actor: str, body: dict[str, Any], status: int, says: str
+) -> None:
+    before = world.portrait()
+    answer = world.send(actor, "PATCH", "/api/v1/me", body)
+    assert (answer.status_code, says in answer.text) == (status, True), answer.text
+    assert world.portrait() == before

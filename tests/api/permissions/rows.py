@@ -126,6 +126,7 @@ ROWS: Mapping[str, Row] = {
     "GET /api/v1/cluster-file": Row("/api/v1/cluster-file"),
     "GET /api/v1/events": Row("/api/v1/events"),
     "GET /api/v1/me": Row("/api/v1/me"),
+    "PATCH /api/v1/me": Row("/api/v1/me", {"default_pool": None}),
     "GET /api/v1/nodes": Row("/api/v1/nodes"),
     "GET /api/v1/nodes/{name}": Row("/api/v1/nodes/n0"),
     "GET /api/v1/roles": Row("/api/v1/roles"),

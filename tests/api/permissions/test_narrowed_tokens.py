@@ -58,6 +58,7 @@ OWNED: Mapping[str, Row | str] = {
     "DELETE /api/credentials/{name}": Row("/api/credentials/own"),
     "DELETE /api/v1/credentials/{name}": Row("/api/v1/credentials/own"),
     "DELETE /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}"),
+    "PATCH /api/v1/me": Row("/api/v1/me", {"default_pool": "pool1"}),
     "PATCH /api/v1/tokens/{name}": Row("/api/v1/tokens/{name}", {"roles": ["pool1-user"], "description": "mine now"}),
     "POST /api/auth/access_token/{name}": BOUNDED,
     "POST /api/auth/jwt/access_token": BOUNDED,

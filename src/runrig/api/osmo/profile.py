@@ -8,9 +8,8 @@ from runrig.api.osmo.answers.accounts import name_of
 from runrig.api.permissions import Asking, needs
 from runrig.api.routing import Route, Serving, User, answers
 from runrig.domain.access import Permission
-from runrig.domain.errors import Conflict, InvalidInput
-from runrig.domain.pools import PoolState
-from runrig.service.rights import About, Asker
+from runrig.domain.errors import InvalidInput
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire.base import utc
 
@@ -45,31 +44,13 @@ def set_profile(service: Serving, user: User, asker: Asking, body: wire.ProfileR
     if not changes:
         raise InvalidInput.one("no setting given. Send pool, email_notification or slack_notification", "pool")
     if body.pool is not None:
-        _check_pool(service, asker, body.pool)
+        asker.check_submits(body.pool)
     service.access.set_profile(user, changes)
     return _answer(service, user, asker)
 
 
-def _check_pool(service: Service, asker: Asker, pool: str) -> None:
-    """Raises NotFound, NotAllowed, or Conflict, if the one who asks may not submit to *pool*."""
-    pools = _pools(service, asker)
-    if pool in pools:
-        return
-    asker.need(Permission.SUBMIT, About(pool))
-    asker.check_there(Permission.SUBMIT, pool)
-    raise Conflict(
-        f"pool {pool} takes no work any more: choose one of {', '.join(pools) or 'none that is left'}", {"pool": pool}
-    )
-
-
-def _pools(service: Service, asker: Asker) -> list[str]:
-    """The names of the pools to which the one who asks may submit, sorted."""
-    there = [view.pool.name for view in service.queries.pools() if view.pool.state is PoolState.ACTIVE]
-    return sorted(name for name in there if asker.may(Permission.SUBMIT, About(name)))
-
-
 def _answer(service: Service, user: str, asker: Asker) -> wire.ProfileAnswer:
-    pools, own = _pools(service, asker), service.access.profile(user)
+    pools, own = asker.submits_to(), service.access.profile(user)
     token = service.access.tokens.get(asker.identity.token)
     ends = None if token is None else utc(token.expires_at)
     return wire.ProfileAnswer(

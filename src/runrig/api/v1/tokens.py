@@ -15,6 +15,7 @@ from runrig.domain.keep import KEEP
 from runrig.domain.shown.access import Me, MyToken, Token, TokenMade, TokenPage
 from runrig.domain.tags import Expected
 from runrig.domain.value import at
+from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import TokenCreateRequest, v1
 
@@ -25,6 +26,8 @@ _ACCESS = [needs(Permission.ACCESS)]
 
 _TAKEN: Said = ("alice already has a token 'laptop'. Choose another name, or delete that token first", {})
 _NONE: Said = ("unknown token 'lap' of alice (tokens: laptop)", {})
+_NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})
+_CLOSED: Said = ("pool vision no longer accepts workflows. Use one of batch", {"pool": "vision"})
 _TWICE = "For ten minutes, the same request with the same Idempotency-Key returns the same token again."
 
 Ended = Annotated[bool, Query(description="Include expired and revoked tokens")]
@@ -37,6 +40,23 @@ Ended = Annotated[bool, Query(description="Include expired and revoked tokens")]
     responses=shows(Me),
 )
 def get_me(service: Serving, who: Who, asker: Asking) -> Me:
+    return _me(service, who, asker)
+
+
+@router.patch(
+    "/api/v1/me",
+    summary="Set your default pool, or remove it",
+    dependencies=[needs(Permission.CHANGE_OWN)],
+    responses=shows(Me, 404, 409, said={404: _NO_POOL, 409: _CLOSED}),
+)
+def update_me(service: Serving, who: Who, asker: Asking, body: v1.MeEdit) -> Me:
+    if body.default_pool is not None:
+        asker.check_submits(body.default_pool)
+    service.access.set_profile(who.user, {"pool": body.default_pool})
+    return _me(service, who, asker)
+
+
+def _me(service: Service, who: Identity, asker: Asker) -> Me:
     pools = asker.submits_to()
     default = service.access.profile(who.user).default_of(pools)
     return Me(who.user, tuple(map(str, who.grants)), tuple(pools), default, _of_request(service, who))

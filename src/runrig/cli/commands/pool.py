@@ -1,4 +1,4 @@
-"""`runrig pool`: list, show, history, create, update, close, open, delete. `runrig pool subpool` is in subpool."""
+"""`runrig pool`: list, show, history, default, create, update, close, open, delete. `runrig pool subpool` is in subpool."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ import click
 
 from runrig.cli import completing, options
 from runrig.cli.commands import history, pool_changes, pool_warnings
+from runrig.cli.commands.default_pool import default
 from runrig.cli.commands.subpool import subpool
 from runrig.cli.confirm import confirmed
 from runrig.cli.lazy import examples
@@ -81,6 +82,7 @@ def show_pool(session: Session, name: str, at: str | None) -> None:
 
 
 pool.add_command(history.history)
+pool.add_command(default)
 
 
 @pool.command(

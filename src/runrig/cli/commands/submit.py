@@ -128,16 +128,21 @@ def default_pool(client: Transport) -> str:
     )
     me = client.get(path("me"))
     default: str | None = me["default_pool"]
-    return default or only_pool(me["pools"], none)
+    return default or only_pool(me["pools"], none, ", or set a default with 'runrig pool default POOL'")
 
 
-def only_pool(names: Iterable[str], none: str) -> str:
-    """Returns the only one of *names*. Raises InvalidInput with the names if there are several, with *none* if there are none."""
+def only_pool(names: Iterable[str], none: str, default: str = "") -> str:
+    """Returns the only one of *names*. Raises InvalidInput with the names if there are several, with *none* if there are none.
+
+    *default*: how to set a default, after the names.
+    """
     in_order = sorted(names)
     if len(in_order) == 1:
         return in_order[0]
     if in_order:
-        raise InvalidInput.one(f"there are {len(in_order)} pools: choose one of {', '.join(in_order)} with --pool")
+        raise InvalidInput.one(
+            f"there are {len(in_order)} pools: choose one of {', '.join(in_order)} with --pool{default}"
+        )
     raise InvalidInput.one(none)
 
 

@@ -38,7 +38,7 @@ class WorkflowCalls(Calls):
     ) -> "models.WorkflowSubmitted":
         """Submits a workflow. Returns its id, and warnings about parts of its file that have no effect.
 
-        *file*: a Path to a workflow file, or its text. *pool* None: the only top-level pool to which you can submit.
+        *file*: a Path to a workflow file, or its text. *pool* None: your default pool, or the only top-level pool to which you can submit.
         *variables*: of the template. *key*: a UUID; repeating a submission with the same key returns the first answer.
         By default each call has a new one, so that it can be retried while a server is replaced.
 

@@ -76,7 +76,7 @@ class Access:
         """Returns the settings of *user*."""
         return self._store.profile(user)
 
-    def set_profile(self, user: str, changes: Mapping[str, str | bool]) -> None:
+    def set_profile(self, user: str, changes: Mapping[str, str | bool | None]) -> None:
         """Stores *changes* by field. The caller checks whether *user* can use the pool; it is checked again at each use."""
         self._store.set_profile(user, changes)
 

@@ -1,6 +1,6 @@
 """Requests and answers of our own door, `/api/v1`, each with an example that the OpenAPI document shows."""
 
-from runrig.wire.v1.access import TokenEdit
+from runrig.wire.v1.access import MeEdit, TokenEdit
 from runrig.wire.v1.base import Page, Shown, at
 from runrig.wire.v1.credentials import CredentialRequest
 from runrig.wire.v1.nodes import (

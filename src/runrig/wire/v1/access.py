@@ -1,4 +1,4 @@
-"""Edits of tokens."""
+"""Edits of tokens and of your own settings."""
 
 from runrig.wire.base import Request, example
 
@@ -10,3 +10,11 @@ class TokenEdit(Request):
 
     description: str = ""
     roles: list[str] | None = None
+
+
+class MeEdit(Request):
+    """*default_pool*: the pool for workflows that name none; null: removed."""
+
+    model_config = example({"default_pool": "vision"})
+
+    default_pool: str | None
