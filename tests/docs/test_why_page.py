@@ -12,7 +12,7 @@ from runrig.cli.commands.why import told, told_of_pool
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import would_start
 from runrig.cli.rendering.tables import plain
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Node
 from runrig.ports.store import WorkflowQuery
@@ -21,7 +21,7 @@ from tests.worlds.service import Desk, desk
 
 PAGE = Path(__file__).parents[2] / "docs/why.md"
 LOW = Priority.LOW
-ADMIN = Identity("ann", (Grant(Kind.ADMIN),))
+ADMIN = Identity("ann", (Grant(RoleKind.ADMIN),))
 STRICT = """
 pools:
 - {name: pool1, quota: 2, queueing: STRICT_FIFO}

@@ -8,9 +8,9 @@ from runrig.domain.access import (
     OF_A_POOL,
     Grant,
     Identity,
-    Kind,
     Permission,
     Profile,
+    RoleKind,
     allows,
     role_named,
     role_on,
@@ -32,8 +32,8 @@ names = st.from_regex(r"[a-z]([a-z0-9]|-(?!-)){0,8}[a-z0-9]", fullmatch=True).fi
     lambda name: name_problem("pool", name) is None
 )
 grants = st.one_of(
-    st.sampled_from([Grant(Kind.ADMIN), Grant(Kind.VIEWER), Grant(Kind.POOL_USER)]),
-    st.builds(role_on, st.sampled_from([Kind.VIEWER, Kind.POOL_ADMIN, Kind.POOL_USER]), names),
+    st.sampled_from([Grant(RoleKind.ADMIN), Grant(RoleKind.VIEWER), Grant(RoleKind.POOL_USER)]),
+    st.builds(role_on, st.sampled_from([RoleKind.VIEWER, RoleKind.POOL_ADMIN, RoleKind.POOL_USER]), names),
 )
 
 
@@ -100,7 +100,7 @@ def test_a_role_of_one_pool_opens_that_pool_and_its_subpools_alone(grant: Grant,
 def test_more_roles_never_allow_less_and_admin_allows_all(roles: list[Grant], pool: str) -> None:
     fewer, more = Identity("ann", tuple(roles[1:])), Identity("ann", tuple(roles))
     assert may(fewer, pool) <= may(more, pool)
-    everything = Identity("ann", (*roles, Grant(Kind.ADMIN)))
+    everything = Identity("ann", (*roles, Grant(RoleKind.ADMIN)))
     assert all(allows(everything, each, pool=pool) for each in Permission)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runrig.domain.access import Grant, Kind
+from runrig.domain.access import Grant, RoleKind
 from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Taint
 from runrig.domain.pools import (
@@ -122,11 +122,11 @@ def test_what_is_deleted_is_not_exported_and_neither_are_roles_on_it() -> None:
     team = Pool("team", {FlavorResource("default", GPU): Quota(4)})
     going = subpool_of(team, "a", {"default": 1}, PoolState.DELETING)
     grants = (
-        ("ada", Grant(Kind.ADMIN)),
-        ("kim", Grant(Kind.POOL_ADMIN, "team")),
-        ("tom", Grant(Kind.POOL_USER, "team")),
-        ("tom", Grant(Kind.POOL_USER, "gone")),
-        ("vera", Grant(Kind.VIEWER)),
+        ("ada", Grant(RoleKind.ADMIN)),
+        ("kim", Grant(RoleKind.POOL_ADMIN, "team")),
+        ("tom", Grant(RoleKind.POOL_USER, "team")),
+        ("tom", Grant(RoleKind.POOL_USER, "gone")),
+        ("vera", Grant(RoleKind.VIEWER)),
     )
     text = cluster_text((Flavor("default"),), (), (gone, team, going), grants)
     assert text == (

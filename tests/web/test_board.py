@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.gangs import Assignment, Gang, GangState, NodeShare, PodSet, Priority
 from runrig.domain.nodes import Node
 from runrig.domain.quantities import GPU
@@ -25,7 +25,7 @@ NODES = tuple(
 SIGHTS = (
     ALL,
     *(
-        Visibility(Identity("u", tuple(Grant(Kind.POOL_USER, pool) for pool in pools)))
+        Visibility(Identity("u", tuple(Grant(RoleKind.POOL_USER, pool) for pool in pools)))
         for pools in ((), ("alpha",), ("beta",), ("alpha", "gamma"))
     ),
 )

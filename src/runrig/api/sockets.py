@@ -23,7 +23,7 @@ from runrig.api.http.upgrade import SOCKETS
 from runrig.domain import statuses
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError, Unavailable
 from runrig.ports.backend import ERR, Passage, Size
-from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.runtime import logs
 from runrig.service.runtime.session_metrics import NO_KEY, NOT_REACHED
 from runrig.service.service import Service
@@ -146,7 +146,7 @@ class Session:
     # ------------------------------------------------------------ the parts of a session, each until it is over
 
     async def _outward(self, passage: Passage) -> Over:
-        framed, files = self._ticket.framed, self._ticket.kind is Kind.RSYNC
+        framed, files = self._ticket.framed, self._ticket.kind is SessionKind.RSYNC
         while (found := await passage.read()) is not None:
             channel, data = found
             self._active_at = time.monotonic()
@@ -221,7 +221,7 @@ class Session:
     async def _sized(self) -> Ticket:
         """The ticket, with the size that the reference client sends before anything else.  Raises InvalidInput, WebSocketDisconnect."""
         ticket = self._ticket
-        if ticket.kind is not Kind.EXEC or ticket.framed or ticket.program is None:
+        if ticket.kind is not SessionKind.EXEC or ticket.framed or ticket.program is None:
             return ticket
         try:
             async with asyncio.timeout(FIRST_MESSAGE_S):
@@ -235,7 +235,7 @@ class Session:
         message = end.message if isinstance(end, RunrigError) else end[1]
         if self._ticket.framed:
             await self._socket.send_bytes(bytes((END,)) + json.dumps(_told(end)).encode())
-        elif self._ticket.kind is Kind.EXEC and message:
+        elif self._ticket.kind is SessionKind.EXEC and message:
             await self._socket.send_bytes(f"{message}\r\n".encode())
 
 

@@ -16,7 +16,7 @@ LONGEST_USER_NAME = 128
 LONGEST_TOKEN_NAME = 64
 
 
-class Kind(enum.Enum):
+class RoleKind(enum.Enum):
     """ADMIN can do everything, VIEWER read everything, POOL_ADMIN manage a pool and its subpools, POOL_USER submit to them."""
 
     ADMIN = "admin"
@@ -56,12 +56,12 @@ class Permission(enum.Enum):
 class Grant:
     """A role. *pool* None: all pools. ADMIN always covers all pools, POOL_ADMIN always one."""
 
-    kind: Kind
+    kind: RoleKind
     pool: str | None = None
 
     def __post_init__(self) -> None:
-        assert self.kind is not Kind.ADMIN or self.pool is None, "an admin of one pool is POOL_ADMIN"
-        assert self.kind is not Kind.POOL_ADMIN or self.pool is not None, "an admin of all pools is ADMIN"
+        assert self.kind is not RoleKind.ADMIN or self.pool is None, "an admin of one pool is POOL_ADMIN"
+        assert self.kind is not RoleKind.POOL_ADMIN or self.pool is not None, "an admin of all pools is ADMIN"
 
     def covers(self, pool: str | None) -> bool:
         """True if the role covers *pool*; None means anything that does not belong to a pool."""
@@ -80,11 +80,11 @@ class Grant:
         return _WORDS[self.kind]
 
 
-_WORDS: Mapping[Kind, str] = {
-    Kind.ADMIN: "admin",
-    Kind.VIEWER: "viewer",
-    Kind.POOL_ADMIN: "admin",
-    Kind.POOL_USER: "user",
+_WORDS: Mapping[RoleKind, str] = {
+    RoleKind.ADMIN: "admin",
+    RoleKind.VIEWER: "viewer",
+    RoleKind.POOL_ADMIN: "admin",
+    RoleKind.POOL_USER: "user",
 }
 
 
@@ -223,7 +223,7 @@ class Identity:
 
     @property
     def admin(self) -> bool:
-        return any(grant.kind is Kind.ADMIN for grant in self.grants)
+        return any(grant.kind is RoleKind.ADMIN for grant in self.grants)
 
     @property
     def keeps_tokens(self) -> bool:
@@ -237,12 +237,12 @@ class Identity:
 
 # ---------------------------------------------------------------- the rule
 
-_READERS = frozenset(Kind)
-_WORKERS = frozenset({Kind.ADMIN, Kind.POOL_ADMIN, Kind.POOL_USER})
-_MANAGERS = frozenset({Kind.ADMIN, Kind.POOL_ADMIN})
-_ADMINS = frozenset({Kind.ADMIN})
+_READERS = frozenset(RoleKind)
+_WORKERS = frozenset({RoleKind.ADMIN, RoleKind.POOL_ADMIN, RoleKind.POOL_USER})
+_MANAGERS = frozenset({RoleKind.ADMIN, RoleKind.POOL_ADMIN})
+_ADMINS = frozenset({RoleKind.ADMIN})
 
-_ENOUGH: Mapping[Permission, frozenset[Kind]] = {
+_ENOUGH: Mapping[Permission, frozenset[RoleKind]] = {
     Permission.READ_POOL: _READERS,
     Permission.SUBMIT: _WORKERS,
     Permission.READ_WORKFLOW: _READERS,
@@ -251,7 +251,7 @@ _ENOUGH: Mapping[Permission, frozenset[Kind]] = {
     Permission.CHANGE_SUBPOOLS: _MANAGERS,
     Permission.CHANGE_POOL: _MANAGERS,
     Permission.READ_CLUSTER: _READERS,
-    Permission.READ_EVERYTHING: frozenset({Kind.ADMIN, Kind.VIEWER}),
+    Permission.READ_EVERYTHING: frozenset({RoleKind.ADMIN, RoleKind.VIEWER}),
     Permission.CHANGE_CLUSTER: _ADMINS,
     Permission.ACCESS: _ADMINS,
 }
@@ -308,15 +308,15 @@ def allows(
 
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*")
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_SUFFIXES: tuple[tuple[str, Kind], ...] = (
-    ("-admin", Kind.POOL_ADMIN),
-    ("-user", Kind.POOL_USER),
-    ("-viewer", Kind.VIEWER),
+_SUFFIXES: tuple[tuple[str, RoleKind], ...] = (
+    ("-admin", RoleKind.POOL_ADMIN),
+    ("-user", RoleKind.POOL_USER),
+    ("-viewer", RoleKind.VIEWER),
 )
 _GLOBAL: Mapping[str, Grant] = {
-    "admin": Grant(Kind.ADMIN),
-    "viewer": Grant(Kind.VIEWER),
-    "user": Grant(Kind.POOL_USER),
+    "admin": Grant(RoleKind.ADMIN),
+    "viewer": Grant(RoleKind.VIEWER),
+    "user": Grant(RoleKind.POOL_USER),
 }
 
 
@@ -334,12 +334,12 @@ def role_named(text: str) -> Grant:
     )
 
 
-def role_on(kind: Kind, pool: str | None) -> Grant:
+def role_on(kind: RoleKind, pool: str | None) -> Grant:
     """The role *kind* on *pool*; ADMIN on one pool becomes POOL_ADMIN. Raises InvalidInput unless *pool* can be the name of a
     top-level pool (rule S5).
     """
     if pool is None:
-        return Grant(Kind.ADMIN if kind is Kind.POOL_ADMIN else kind)
+        return Grant(RoleKind.ADMIN if kind is RoleKind.POOL_ADMIN else kind)
     parent, delimiter, _ = pool.partition(SUBPOOL_DELIMITER)
     if delimiter:
         raise InvalidInput.one(
@@ -348,7 +348,7 @@ def role_on(kind: Kind, pool: str | None) -> Grant:
     problem = name_problem("pool", pool)
     if problem is not None:
         raise InvalidInput.one(problem, "role")
-    return Grant(Kind.POOL_ADMIN if kind is Kind.ADMIN else kind, pool)
+    return Grant(RoleKind.POOL_ADMIN if kind is RoleKind.ADMIN else kind, pool)
 
 
 def user_problem(name: str) -> str | None:

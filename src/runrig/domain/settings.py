@@ -19,7 +19,7 @@ PARTS: Mapping[str, str] = {"nominal": "quota", "borrowing_limit": "borrowing_li
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SettingKind:
     """How a value is written: *plain*, as in files and requests, and as one line of text; `spec.settings` reads it.
 
     *takes*: the type in requests.  *repeats*: on the command line, one option for each item.
@@ -53,7 +53,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Kind):
+class Text(SettingKind):
     """One line."""
 
     def problem(self, value: Any) -> str | None:
@@ -63,7 +63,7 @@ class Text(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Kind):
+class Number(SettingKind):
     """A whole number, or with *takes* float any number, from *least* to *most*."""
 
     least: float = 0
@@ -87,7 +87,7 @@ class Number(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Duration(Kind):
+class Duration(SettingKind):
     """Seconds; in files and requests ``90m``, ``2h``."""
 
     def plain(self, shown: Any) -> Any:
@@ -95,12 +95,12 @@ class Duration(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class CohortName(Kind):
+class CohortName(SettingKind):
     """A cohort, which need not exist yet in a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Kind):
+class Choice(SettingKind):
     """One of the words *of*; the case of the letters does not matter."""
 
     of: type[Word] = Word
@@ -110,7 +110,7 @@ class Choice(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(Kind):
+class Names(SettingKind):
     """A list of names."""
 
     def text(self, plain: Any) -> str:
@@ -121,7 +121,7 @@ class Names(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys(Kind):
+class Keys(SettingKind):
     """A list of ``{key, label}``; as text ``rack=topology.kubernetes.io/rack``."""
 
     def plain(self, shown: Any) -> Any:
@@ -135,7 +135,7 @@ class Keys(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Codes(Kind):
+class Codes(SettingKind):
     """Exit action → exit codes; as text ``RESCHEDULE=75,100-110``."""
 
     def shown(self, value: Any) -> Any:
@@ -169,7 +169,7 @@ class Setting:
     """
 
     name: str
-    kind: Kind
+    kind: SettingKind
     what: str
     as_asked: str = ""
     reference: str = ""
@@ -248,7 +248,9 @@ SETTINGS: tuple[Setting, ...] = (
         "Topology levels that workflows can name, coarse to fine. Not available on the local backend",
         see="topology.md",
     ),
-    Setting("default_platform", Kind("flavor", "NAME"), "Flavor for resources without a platform", removable=True),
+    Setting(
+        "default_platform", SettingKind("flavor", "NAME"), "Flavor for resources without a platform", removable=True
+    ),
     Setting(
         "default_exit_actions",
         Codes("action → codes", "ACTION=CODES", dict[str, str], repeats=True),

@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RowKind:
     """How one class of records is stored. The primary key of *table* is the key of a change, in the same order.
 
     *of_columns*: creates records from the values of their fields, by column.
@@ -42,13 +42,13 @@ class Kind:
         return tuple(f"key_{column.name}" for column in self.table.primary_key)
 
 
-def same_fields(record: type, table: Table) -> Kind:
+def same_fields(record: type, table: Table) -> RowKind:
     """The kind of a record whose fields are the columns of *table*."""
     fields = dataclasses.fields(record)
     names = tuple(field.name for field in fields)
     by_name = any(field.kw_only for field in fields)
     make: Callable[..., Any] = (lambda *values: record(**dict(zip(names, values, strict=True)))) if by_name else record
-    return Kind(
+    return RowKind(
         table,
         attrgetter(*table.columns.keys()),
         lambda row: record(**{name: row[name] for name in names}),
@@ -69,7 +69,7 @@ def _to_gangs(columns: Mapping[str, Iterable[Any]]) -> Iterable[GangRow]:
     return map(GangRow, map(Gang, *(columns[name] for name in _GANG)), *(columns[name] for name in _GANG_ROW))
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, RowKind] = {
     "Flavor": same_fields(Flavor, schema.flavors),
     "Node": same_fields(Node, schema.nodes),
     "Cohort": same_fields(Cohort, schema.cohorts),
@@ -77,7 +77,7 @@ KINDS: Mapping[str, Kind] = {
     "Workflow": same_fields(Workflow, schema.workflows),
     "Group": same_fields(Group, schema.groups),
     "Task": same_fields(Task, schema.tasks),
-    "GangRow": Kind(schema.gangs, _of_gang, _to_gang, _to_gangs),
+    "GangRow": RowKind(schema.gangs, _of_gang, _to_gang, _to_gangs),
     "Note": same_fields(Note, schema.notes),
 }
 """Kinds by the name of the record's class, each after those it refers to."""

@@ -35,7 +35,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PlanSection:
     """*more*: number of gangs not listed."""
 
     label: str
@@ -70,7 +70,7 @@ class Told:
     settings: tuple[tuple[str, str, Turn], ...]
     sentences: tuple[str, ...]
     rows: tuple[Row, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PlanSection, ...]
     rests: bool
 
 
@@ -168,7 +168,7 @@ def _flat(settings: Mapping[str, Any] | None) -> dict[str, str]:
 # ---------------------------------------------------------------- by name
 
 
-def _kinds(plan: Plan) -> Iterator[Kind]:
+def _kinds(plan: Plan) -> Iterator[PlanSection]:
     yield from _kind(plan, "starts", "Starts", [Item(each.gang, _start(each)) for each in plan.starts])
     yield from _kind(plan, "waits", "Waits", [Item(each.gang, _who(each)) for each in plan.waits])
     yield from _kind(plan, "preempted", "Preempted", list(map(_preempted, plan.preempted)))
@@ -184,13 +184,13 @@ def _kinds(plan: Plan) -> Iterator[Kind]:
     yield from _kind(plan, "drains", "Drains", list(map(_drain, plan.drains)))
 
 
-def _kind(plan: Plan, name: str, label: str, items: list[Item]) -> Iterator[Kind]:
+def _kind(plan: Plan, name: str, label: str, items: list[Item]) -> Iterator[PlanSection]:
     unseen = plan.others.get(name)
     shown = items[:MOST_NAMED]
     if unseen is not None:
         shown.append(Item("", f"{many(unseen.gangs, 'group')} in other pools ({many(unseen.gpus, 'GPU')})"))
     if shown:
-        yield Kind(label, tuple(shown), max(0, len(items) - MOST_NAMED))
+        yield PlanSection(label, tuple(shown), max(0, len(items) - MOST_NAMED))
 
 
 def _who(each: PlanGang) -> str:

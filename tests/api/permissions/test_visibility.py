@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.domain.access import Grant, Identity, RoleKind, role_named
 from runrig.domain.blockers import Blocker, Tier
 from runrig.domain.gangs import Law, Priority
 from runrig.domain.plan import Action, MoveTask, Nominate, Preempt, Submit
@@ -33,7 +33,7 @@ from tests.patience import until
 from tests.worlds.service import desk, one_task
 
 LOW = Priority.LOW
-TEAM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "team"),)))
+TEAM = Visibility(Identity("tom", (Grant(RoleKind.POOL_USER, "team"),)))
 
 
 def _answers(it: TwoTeams, actor: str, pool: str) -> dict[str, str]:
@@ -274,7 +274,7 @@ def test_an_id_that_is_not_there_is_answered_with_those_that_were_meant_and_are_
 
 NAMES = st.sampled_from(["t", "team", "team2", "team_", "te%m", "x"])
 SOME_GRANTS = st.lists(
-    st.builds(Grant, st.sampled_from([Kind.VIEWER, Kind.POOL_USER, Kind.POOL_ADMIN]), NAMES), max_size=3
+    st.builds(Grant, st.sampled_from([RoleKind.VIEWER, RoleKind.POOL_USER, RoleKind.POOL_ADMIN]), NAMES), max_size=3
 )
 
 

@@ -14,7 +14,7 @@ from runrig.domain.reasons import Concerned, Part, Reason
 from runrig.engine.explain.quota_reasons import MOST_CONCERNED, MOST_HOLDERS, quota_left, quota_reasons
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import nodes_under
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, headroom
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, headroom
 from runrig.engine.scheduling.admission import decide
 
 MORE_THAN_THERE_IS = 1_000
@@ -55,13 +55,13 @@ def test_holders_and_keepers_are_those_that_a_walk_over_the_tree_finds(seed: int
     for leaf in (*ledger.tree.firm.values(), *ledger.tree.low.values()):
         told = list(quota_reasons(ledger, leaf, index, MORE_THAN_THERE_IS))
         promises = [each for each in told if each.law == "P2"]
-        pools = (leaf, *leaf.pools_above) if leaf.kind is Kind.FIRM else ()
+        pools = (leaf, *leaf.pools_above) if leaf.kind is NodeKind.FIRM else ()
         assert [each.holders for each in promises] == [walked_gangs(ledger, pool, index) for pool in pools]
         for reason in told[len(promises) :]:
             assert reason.concerned == tuple(walked(leaf, reason, index)), reason
         assert told[-1].where == "the cluster"
         *_, least = quota_left(ledger, leaf, index)
-        assert leaf.kind is Kind.FIRM or least.have == headroom(leaf, index), least
+        assert leaf.kind is NodeKind.FIRM or least.have == headroom(leaf, index), least
 
 
 def walked(leaf: QuotaLeaf, reason: Reason, index: int) -> Iterator[Concerned]:
@@ -82,7 +82,7 @@ def walked(leaf: QuotaLeaf, reason: Reason, index: int) -> Iterator[Concerned]:
 
 
 def where(node: QuotaNode) -> str:
-    return {Kind.ROOT: "the cluster", Kind.COHORT: f"cohort {node.name}"}.get(node.kind, f"pool {node.name}")
+    return {NodeKind.ROOT: "the cluster", NodeKind.COHORT: f"cohort {node.name}"}.get(node.kind, f"pool {node.name}")
 
 
 def walked_gangs(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]:
@@ -99,4 +99,4 @@ def draws_beside(leaf: QuotaLeaf, pool: QuotaNode, index: int) -> bool:
     if leaf.twin is None or pool.guarantee is None or not leaf.drawn(index, CHARGED):
         return False
     both = set(leaf.twin.path) & set(pool.guarantee.path)
-    return any(node.kind is Kind.COHORT and node.local[index] for node in both)
+    return any(node.kind is NodeKind.COHORT and node.local[index] for node in both)

@@ -12,7 +12,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.quota.quota_node import Kind, Request, headroom
+from runrig.engine.quota.quota_node import NodeKind, Request, headroom
 from tests.engine.scheduling.test_sleeping import History, cycle
 from tests.exploring import tries
 
@@ -34,11 +34,13 @@ def from_scratch(ledger: Ledger, entry: Entry, flavors: set[str], request: Reque
         common = next(node for node in leaf.path if node in path)
         below = path[: path.index(common)]
         # What a pool does not give to subpools counts as a pool beside them.
-        pools = [node for node in below if node.kind is Kind.POOL] or [node for node in below if node.kind is Kind.OWN]
+        pools = [node for node in below if node.kind is NodeKind.POOL] or [
+            node for node in below if node.kind is NodeKind.OWN
+        ]
         over = [pool.over_nominal(contested) for pool in pools]
         if not _in_the_way(ledger, candidate, flavors, contested) or (over and not over[-1]):
             continue
-        turn = 3 if common.kind is Kind.OWN else 1 if all(over) else 2
+        turn = 3 if common.kind is NodeKind.OWN else 1 if all(over) else 2
         found.append(((turn, leaf.path.index(common), candidate.preemption_key), name))
     return [name for _, name in sorted(found)]
 

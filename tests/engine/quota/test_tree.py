@@ -17,7 +17,7 @@ from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
     REAL,
-    Kind,
+    NodeKind,
     QuotaLeaf,
     Request,
     add,
@@ -164,9 +164,11 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
     within = all(amount <= headroom(leaf, index) for index, amount in asked)
-    caps = leaf.kind is Kind.LOW or all(amount <= left for index, amount in asked for _, left in promises(leaf, index))
+    caps = leaf.kind is NodeKind.LOW or all(
+        amount <= left for index, amount in asked for _, left in promises(leaf, index)
+    )
     assert fits(leaf, asked) == (within and caps)
-    assert leaf.kind is Kind.LOW or within_promise(leaf, asked) == caps
+    assert leaf.kind is NodeKind.LOW or within_promise(leaf, asked) == caps
 
 
 @several
@@ -177,7 +179,7 @@ def test_all_that_is_left_fits_and_one_unit_more_does_not(grown_tree: Trees, loa
     loaded(tree, leaves, load)
     for leaf in leaves:
         most = headroom(leaf, index)
-        if leaf.kind is not Kind.LOW:
+        if leaf.kind is not NodeKind.LOW:
             most = min(most, *(left for _, left in promises(leaf, index)))
         assert fits(leaf, ((index, most),)), (leaf, most)
         assert not fits(leaf, ((index, most + 1),)), (leaf, most)

@@ -18,7 +18,7 @@ from runrig.engine.quota.pool_tree import QuotaTree
 from runrig.engine.quota.quota_node import (
     CHARGED,
     REAL,
-    Kind,
+    NodeKind,
     QuotaLeaf,
     QuotaNode,
     add,
@@ -306,7 +306,7 @@ def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_sc
                 model.available(place, index, both.above),
                 model.available(place, index, both.above, empty=True),
             )
-            if node.kind is not Kind.OWN:
+            if node.kind is not NodeKind.OWN:
                 assert found == known, (place, index)
 
 
@@ -392,5 +392,5 @@ def test_what_is_lent_covers_what_is_borrowed_at_every_node(model: Model, load: 
                 gets = sum(lent_everywhere.get(child, (0, 0))[index] for child in node.children) + max(
                     0, -node.balance(index)
                 )
-                own = 0 if node.kind is Kind.POOL else node.nominal[index]
+                own = 0 if node.kind is NodeKind.POOL else node.nominal[index]
                 assert 0 <= owes - gets <= own

@@ -20,7 +20,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry
 from runrig.engine.preemption.candidates import Candidates
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaNode
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.scheduling.queue_order import ahead_of, head_of, waiting_in_order, would_borrow
 from tests.properties.oracle import Oracle, Place
@@ -227,7 +227,7 @@ class Scene:
 
 
 def borrowed(oracle: Oracle, node: QuotaNode) -> int:
-    if node.kind is Kind.OWN:
+    if node.kind is NodeKind.OWN:
         drawn = _asked_above(oracle, ("firm", node.name))
         return max(0, -sum(oracle.balance((kind, node.name), GPUS) for kind in ("firm", "low")) - drawn)
     place = (node.kind.value, node.name)
@@ -248,7 +248,7 @@ Items = Mapping[str, list[tuple[Any, T]]]
 
 def winner(scene: Scene, top: QuotaNode, items: Items[T], *, largest: bool) -> tuple[Any, T] | None:
     """The item of the low leaf that a tournament from scratch arrives at.  *items*: by pool, (key, item), in any order."""
-    if top.kind is Kind.LOW:
+    if top.kind is NodeKind.LOW:
         return min(items.get(top.name, []), key=lambda item: item[0], default=None)
     sign = -1 if largest else 1
     heads = [
@@ -306,7 +306,7 @@ def check_kept(scene: Scene) -> None:
     tree = scene.ledger.tree
     oracle = scene.oracle()
     for node in tree.nodes():
-        if node.kind not in (Kind.ROOT, Kind.FIRM, Kind.LOW):
+        if node.kind not in (NodeKind.ROOT, NodeKind.FIRM, NodeKind.LOW):
             assert node.borrowed == (borrowed(oracle, node) if tree.weighted else 0), node
 
 
@@ -405,7 +405,7 @@ def first_to_give(scene: Scene, ancestor: QuotaNode, leaf: QuotaNode, left: Iter
     for inner_too in (False, True):
         items: dict[str, list[tuple[Any, Entry]]] = {}
         for entry in mine:
-            between = [node for node in ledger.leaf(entry).path if node.kind is Kind.POOL and node not in leaf.path]
+            between = [node for node in ledger.leaf(entry).path if node.kind is NodeKind.POOL and node not in leaf.path]
             asked = between[-1:] if inner_too else between
             if all(node.usage[CHARGED][0] > node.subtree[0] for node in asked):
                 items.setdefault(entry.gang.pool, []).append((entry.preemption_key, entry))

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runrig.domain.access import Grant, Identity, Kind, role_named
+from runrig.domain.access import Grant, Identity, RoleKind, role_named
 from runrig.service.access.access import Access
 from runrig.store import SqlStore
 from tests.stores import with_tables
@@ -13,8 +13,8 @@ from tests.worlds.service import T0
 
 ELSEWHERE = "192.0.2.7"
 
-ADMIN = Grant(Kind.ADMIN)
-VIEWER = Grant(Kind.VIEWER)
+ADMIN = Grant(RoleKind.ADMIN)
+VIEWER = Grant(RoleKind.VIEWER)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.access import Grant, Kind, role_named
+from runrig.domain.access import Grant, RoleKind, role_named
 from runrig.domain.cluster import RoleGrant
 from runrig.domain.errors import Conflict, InvalidInput, NotFound
 from runrig.service.access import roles
@@ -13,7 +13,7 @@ from runrig.service.access.roles import RoleChanges
 from tests.service.access.people import ADMIN, VIEWER, people
 from tests.worlds.service import TWO_POOLS, desk
 
-USER1 = Grant(Kind.POOL_USER, "pool1")
+USER1 = Grant(RoleKind.POOL_USER, "pool1")
 
 
 def test_the_first_admin_gets_in_once(any_store: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind
+from runrig.domain.access import DEV_LOGIN, Grant, Identity, RoleKind
 from runrig.domain.errors import NotAllowed, NotLoggedIn, TooMany
 from runrig.service.access import browser_sessions
 from runrig.service.access.access import Access
@@ -85,7 +85,7 @@ def test_a_role_that_is_withdrawn_is_withdrawn_from_the_session(any_store: str) 
     with people(any_store) as it:
         it.token("root", "admin")
         _, cookie = begun(it, "bob", "viewer")
-        it.access.users.withdraw("bob", Grant(Kind.VIEWER), actor="root")
+        it.access.users.withdraw("bob", Grant(RoleKind.VIEWER), actor="root")
         assert it.access.browsers.visiting(cookie, None).grants == ()
 
 
@@ -116,7 +116,7 @@ def test_what_is_good_for_minutes_does_not_become_good_for_days(any_store: str) 
         with pytest.raises(NotLoggedIn, match="too short-lived"):
             it.access.browsers.enter(jwt, HERE)
         with pytest.raises(NotAllowed, match="without a token"):
-            it.access.browsers.make_code(Identity("dev", (Grant(Kind.POOL_USER),), DEV_LOGIN))
+            it.access.browsers.make_code(Identity("dev", (Grant(RoleKind.POOL_USER),), DEV_LOGIN))
 
 
 def test_the_owner_of_up_keeps_a_session_over_a_restart_but_not_over_another_token(any_store: str) -> None:

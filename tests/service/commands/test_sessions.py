@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.errors import Conflict, NotFound, TooMany, Unavailable
 from runrig.ports.backend import Program
 from runrig.service.commands import sessions
 from runrig.service.commands.sessions import Sessions, Ticket
 from tests.worlds.service import Desk, desk, do
 
-ANN = Identity("ann", (Grant(Kind.ADMIN),))
-BOB = Identity("bob", (Grant(Kind.ADMIN),))
-EXEC = sessions.Kind.EXEC
+ANN = Identity("ann", (Grant(RoleKind.ADMIN),))
+BOB = Identity("bob", (Grant(RoleKind.ADMIN),))
+EXEC = sessions.SessionKind.EXEC
 
 
 class World:

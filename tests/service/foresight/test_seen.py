@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.gangs import Priority
 from runrig.domain.shown.plans import PlanUnseen
 from runrig.service.commands.edits import PoolEdit
@@ -14,7 +14,7 @@ from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import ALL, Visibility
 from tests.worlds.service import desk, one_task
 
-TOM = Visibility(Identity("tom", (Grant(Kind.POOL_USER, "pool2"),)))
+TOM = Visibility(Identity("tom", (Grant(RoleKind.POOL_USER, "pool2"),)))
 
 
 def test_a_submission_that_preempts_others_says_how_many_and_not_who(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.errors import Unavailable
 from runrig.domain.gangs import Priority
 from runrig.domain.reasons import Reason
@@ -28,7 +28,7 @@ from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.visibility import ALL
 from tests.worlds.service import Desk, desk, one_task
 
-ADMIN = Identity("ann", (Grant(Kind.ADMIN),))
+ADMIN = Identity("ann", (Grant(RoleKind.ADMIN),))
 
 
 @pytest.fixture

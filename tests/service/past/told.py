@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from runrig.domain.access import Grant, Identity, Kind
+from runrig.domain.access import Grant, Identity, RoleKind
 from runrig.domain.errors import NotFound
 from runrig.domain.shown.workflows import WorkflowHead
 from runrig.domain.workflow_status import WorkflowStatus
@@ -15,7 +15,7 @@ from runrig.service.service import Service
 SIGHTS = (
     ALL,
     *(
-        Visibility(Identity("u", tuple(Grant(Kind.POOL_USER, pool) for pool in pools)))
+        Visibility(Identity("u", tuple(Grant(RoleKind.POOL_USER, pool) for pool in pools)))
         for pools in ((), ("vision",), ("speech", "maps"))
     ),
 )

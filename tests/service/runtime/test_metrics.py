@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runrig.domain.access import Grant, Kind
+from runrig.domain.access import Grant, RoleKind
 from runrig.domain.gangs import Gang, PodSet, Priority
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.plan import PutCohort, PutNode, PutPool, Queue, SetFlavors
@@ -122,9 +122,9 @@ def test_only_roles_on_all_pools_read_it(tmp_path: Path) -> None:
     with api(tmp_path) as it:
         access = it.desk.service.access
         for name, grants, status in (
-            ("viewer", [Grant(Kind.VIEWER)], 200),
-            ("admin", [Grant(Kind.ADMIN)], 200),
-            ("user", [Grant(Kind.POOL_USER, "pool1")], 403),
+            ("viewer", [Grant(RoleKind.VIEWER)], 200),
+            ("admin", [Grant(RoleKind.ADMIN)], 200),
+            ("user", [Grant(RoleKind.POOL_USER, "pool1")], 403),
             ("nobody", [], 403),
         ):
             access.users.create(name, grants, actor="ann")

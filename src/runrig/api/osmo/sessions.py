@@ -14,7 +14,7 @@ from runrig.domain.access import Permission
 from runrig.domain.errors import InvalidInput
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON, ROOT_MODULE
-from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.commands.sessions import SessionKind, Ticket
 
 router = APIRouter(route_class=Route, tags=["sessions"])
 
@@ -37,7 +37,9 @@ def exec_task(
     service: Serving, asker: Asking, user: User, base: Base, id: str, task: str, entry_command: EntryCommand
 ) -> wire.RouterAnswer:
     found = service.sessions.running(id, task)
-    ticket = Ticket(Kind.EXEC, found, asker.place(id), asker.identity, program=_program(entry_command), names=(id,))
+    ticket = Ticket(
+        SessionKind.EXEC, found, asker.place(id), asker.identity, program=_program(entry_command), names=(id,)
+    )
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 
@@ -55,7 +57,7 @@ def exec_group(
         {
             task.name: _json(
                 service.sessions.open(
-                    Ticket(Kind.EXEC, task, place, asker.identity, program=program, names=(id,)), user=user
+                    Ticket(SessionKind.EXEC, task, place, asker.identity, program=program, names=(id,)), user=user
                 ),
                 base,
             )
@@ -84,7 +86,7 @@ def port_forward(
     use_udp: Annotated[bool, Query(description="The connection with the key carries datagrams")] = False,
 ) -> Response:
     asked = Ticket(
-        Kind.PORT_FORWARD,
+        SessionKind.PORT_FORWARD,
         service.sessions.running(id, task),
         asker.place(id),
         asker.identity,
@@ -106,7 +108,9 @@ def port_forward(
 )
 def rsync(service: Serving, asker: Asking, user: User, base: Base, id: str, task: str) -> wire.RouterAnswer:
     found = service.sessions.running(id, task)
-    ticket = Ticket(Kind.RSYNC, found, asker.place(id), asker.identity, program=DAEMON, names=(id,), is_control=True)
+    ticket = Ticket(
+        SessionKind.RSYNC, found, asker.place(id), asker.identity, program=DAEMON, names=(id,), is_control=True
+    )
     return router_answer(service.sessions.open(ticket, user=user), base)
 
 

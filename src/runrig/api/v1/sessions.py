@@ -11,7 +11,7 @@ from runrig.domain.access import Permission
 from runrig.domain.shown.server import Session
 from runrig.ports.backend import Program, Size
 from runrig.service.commands.rsync import DAEMON
-from runrig.service.commands.sessions import Kind, Ticket
+from runrig.service.commands.sessions import SessionKind, Ticket
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.wire import v1
@@ -35,7 +35,7 @@ _SHOWN = creates(Session, 404, 409, 413)
 def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.ExecStart) -> Response:
     size = None if body.terminal is None else Size(body.terminal.rows, body.terminal.columns)
     program = Program(tuple(body.command), size)
-    return _begun(service, asker, user, id, task, kind=Kind.EXEC, program=program, framed=True)
+    return _begun(service, asker, user, id, task, kind=SessionKind.EXEC, program=program, framed=True)
 
 
 @router.post(
@@ -53,7 +53,7 @@ def start_port_forward(
     service: Serving, asker: Asking, user: User, id: str, task: str, body: v1.PortForwardStart
 ) -> Response:
     way = {"port": body.port, "udp": body.udp, "is_control": not body.udp}
-    return _begun(service, asker, user, id, task, kind=Kind.PORT_FORWARD, **way)
+    return _begun(service, asker, user, id, task, kind=SessionKind.PORT_FORWARD, **way)
 
 
 @router.post(
@@ -66,7 +66,7 @@ def start_port_forward(
     responses=_SHOWN,
 )
 def start_rsync(service: Serving, asker: Asking, user: User, id: str, task: str) -> Response:
-    return _begun(service, asker, user, id, task, kind=Kind.RSYNC, program=DAEMON, is_control=True)
+    return _begun(service, asker, user, id, task, kind=SessionKind.RSYNC, program=DAEMON, is_control=True)
 
 
 def _begun(service: Service, asker: Asker, user: str, id: str, task: str, **what: Any) -> Response:

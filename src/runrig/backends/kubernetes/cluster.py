@@ -24,7 +24,7 @@ from runrig.domain.errors import InvalidInput, Unavailable
 
 __all__ = [
     "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
-    "Cluster", "Event", "Kind", "Listing", "Object", "Refusal", "Stream", "Timeouts", "connect",
+    "Cluster", "Event", "Listing", "Object", "ObjectKind", "Refusal", "Stream", "Timeouts", "connect",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -36,24 +36,24 @@ _CONNECTIONS = 32
 _APPLY, _MERGE, _PATCH = (f"application/{form}" for form in ("apply-patch+yaml", "merge-patch+json", "json-patch+json"))
 
 
-class Kind(NamedTuple):
+class ObjectKind(NamedTuple):
     api_version: str
     name: str
     plural: str
     namespaced: bool = True
 
 
-POD = Kind("v1", "Pod", "pods")
-SERVICE = Kind("v1", "Service", "services")
-SECRET = Kind("v1", "Secret", "secrets")
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
-EVENT = Kind("v1", "Event", "events")
-NODE = Kind("v1", "Node", "nodes", namespaced=False)
-NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
-PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-QUEUE = Kind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
-POD_GROUP = Kind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
-TOPOLOGY = Kind("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=False)
+POD = ObjectKind("v1", "Pod", "pods")
+SERVICE = ObjectKind("v1", "Service", "services")
+SECRET = ObjectKind("v1", "Secret", "secrets")
+CONFIG_MAP = ObjectKind("v1", "ConfigMap", "configmaps")
+EVENT = ObjectKind("v1", "Event", "events")
+NODE = ObjectKind("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = ObjectKind("v1", "Namespace", "namespaces", namespaced=False)
+PRIORITY_CLASS = ObjectKind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+QUEUE = ObjectKind("scheduling.run.ai/v2", "Queue", "queues", namespaced=False)
+POD_GROUP = ObjectKind("scheduling.run.ai/v2alpha2", "PodGroup", "podgroups")
+TOPOLOGY = ObjectKind("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=False)
 
 _KAI = (QUEUE, POD_GROUP, TOPOLOGY)
 _KINDS = {
@@ -117,7 +117,7 @@ class Cluster:
 
     def list(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -135,7 +135,7 @@ class Cluster:
 
     def watch(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -238,7 +238,7 @@ class Cluster:
             return
         yield from (each["kind"] for each in said["resources"])
 
-    def _pages(self, kind: Kind, path: str, query: Mapping[str, str]) -> Listing:
+    def _pages(self, kind: ObjectKind, path: str, query: Mapping[str, str]) -> Listing:
         found: list[Object] = []
         rest = ""
         while True:
@@ -317,7 +317,7 @@ def _path(each: Object, *, named: bool = True) -> str:
     return f"{collection}/{_part(metadata['name'])}" if named else collection
 
 
-def _collection(kind: Kind, namespace: str | None) -> str:
+def _collection(kind: ObjectKind, namespace: str | None) -> str:
     """Returns the path of a collection; without *namespace*, across all namespaces."""
     inside = f"/namespaces/{_part(namespace)}" if kind.namespaced and namespace else ""
     return f"{_root(kind.api_version)}{inside}/{kind.plural}"

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from runrig.backends.kubernetes.answers import Batch, Object, Refusal, Stream
-from runrig.backends.kubernetes.cluster import Cluster, Kind
+from runrig.backends.kubernetes.cluster import Cluster, ObjectKind
 from runrig.domain.errors import RunrigError
 
 Place = tuple[str, str]
@@ -31,7 +31,7 @@ class Watch:
     def __init__(
         self,
         cluster: Cluster,
-        kind: Kind,
+        kind: ObjectKind,
         *,
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from runrig.domain.value import Shown, shown_as
 
 Action = Literal["create", "update", "delete", "keep", "unchanged"]
-Kind = Literal["pool", "cohort", "flavor", "role"]
+DeclaredKind = Literal["pool", "cohort", "flavor", "role"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class DeclaredChange(Shown):
     """
 
     action: Action
-    kind: Kind
+    kind: DeclaredKind
     name: str
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None

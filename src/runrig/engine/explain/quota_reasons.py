@@ -12,7 +12,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.limits import ceilings, promises
 from runrig.engine.quota.pool_tree import has_subpools
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, left_of_promise, potential, promise
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, left_of_promise, potential, promise
 
 MOST_HOLDERS = 5
 """Maximum number of gangs that a reason names as users of a quota."""
@@ -23,11 +23,11 @@ MOST_CONCERNED = 3
 
 def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Iterator[Reason]:
     """Yields every quota and limit above *leaf* that *amount* exceeds, each judged as if it were the only one; the own pool's first."""
-    if leaf.kind is Kind.FIRM:
+    if leaf.kind is NodeKind.FIRM:
         yield from promise_reasons(ledger, leaf, index, amount)
     key = str(ledger.tree.keys[index])
     for node, have in ceilings(leaf, index):
-        if node.kind is Kind.FIRM or amount <= have:
+        if node.kind is NodeKind.FIRM or amount <= have:
             continue
         code = Code.NO_IDLE_TO_BORROW if node is leaf.path[-1] else Code.BORROWING_LIMIT
         concerned = (*_holders(ledger, node, index), *_keepers(ledger, node, leaf, index))
@@ -37,9 +37,9 @@ def quota_reasons(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> I
 def quota_left(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[QuotaLeft]:
     """Yields what is left of the own pool's guarantee, for guaranteed work, then the node above with the least left."""
     key = str(ledger.tree.keys[index])
-    if leaf.kind is Kind.FIRM:
+    if leaf.kind is NodeKind.FIRM:
         yield QuotaLeft(f"pool {leaf.name}", key, left_of_promise(leaf, index), promise(leaf, index))
-    above = [each for each in ceilings(leaf, index) if each[0].kind is not Kind.FIRM]
+    above = [each for each in ceilings(leaf, index) if each[0].kind is not NodeKind.FIRM]
     tightest, left = min(above, key=itemgetter(1))
     yield QuotaLeft(name_of(tightest), key, left)
 
@@ -77,22 +77,22 @@ def _older(ledger: Ledger, pool: QuotaNode, index: int) -> Iterator[Older]:
 
 def never_allowed(ledger: Ledger, leaf: QuotaLeaf, index: int, amount: int) -> Reason | None:
     """The reason if quotas allow less than *amount* even in an idle cluster, because they were cut after submission (rule P3)."""
-    most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
+    most = promise(leaf, index) if leaf.kind is NodeKind.FIRM else potential(leaf, index)
     if amount <= most:
         return None
     return Reason(Code.EXCEEDS_POTENTIAL, "P3", f"pool {leaf.name}", str(ledger.tree.keys[index]), most, amount)
 
 
 def name_of(node: QuotaNode) -> str:
-    if node.kind is Kind.ROOT:
+    if node.kind is NodeKind.ROOT:
         return "the cluster"
-    return f"{'cohort' if node.kind is Kind.COHORT else 'pool'} {node.name}"
+    return f"{'cohort' if node.kind is NodeKind.COHORT else 'pool'} {node.name}"
 
 
 def _holders(ledger: Ledger, node: QuotaNode, index: int) -> tuple[Concerned, ...]:
     """The pools below *node* whose own work uses the most. O(pools and cohorts below it)."""
     tree = ledger.tree
-    below = [each.name for each in _pools_and_cohorts(ledger, node) if each.kind is Kind.POOL]
+    below = [each.name for each in _pools_and_cohorts(ledger, node) if each.kind is NodeKind.POOL]
     held = [
         (name, tree.firm[name].usage[CHARGED][index] + tree.low[name].usage[CHARGED][index])
         for name in below
@@ -120,14 +120,14 @@ def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
         return [*ledger.tree.cohorts.values(), *ledger.tree.pools.values()]
     found = [node]
     for each in found:  # grows
-        found += [child for child in each.children if child.kind is Kind.POOL or child.kind is Kind.COHORT]
+        found += [child for child in each.children if child.kind is NodeKind.POOL or child.kind is NodeKind.COHORT]
     return found
 
 
 def _draining(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Concerned]:
     """Yields the DELETING subpools of the pool of *leaf*: it gets their quota back once they have drained (rule S3)."""
     for child in ledger.tree.pools[leaf.name].children:
-        if child.kind is Kind.POOL and child.pool is not None and child.pool.state is PoolState.DELETING:
+        if child.kind is NodeKind.POOL and child.pool is not None and child.pool.state is PoolState.DELETING:
             yield Concerned(Part.DRAINS, child.name, child.nominal[index])
 
 
@@ -159,5 +159,5 @@ def _draws_beside(leaf: QuotaLeaf, other: QuotaNode, index: int) -> bool:
     if leaf.twin is None or other.guarantee is None or not leaf.drawn(index, CHARGED):
         return False
     return any(
-        node.kind is Kind.COHORT and node.local[index] and node in other.guarantee.path for node in leaf.twin.path
+        node.kind is NodeKind.COHORT and node.local[index] and node in other.guarantee.path for node in leaf.twin.path
     )

@@ -12,7 +12,7 @@ from runrig.domain.shown.pools import Balance, Balances, Cohort, quotas_of
 from runrig.engine.quota.guarantees import nodes_under, overdrawn
 from runrig.engine.quota.numbers import balance_of, held_below, lent, lent_by_all
 from runrig.engine.quota.pool_tree import QuotaTree
-from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode
+from runrig.engine.quota.quota_node import NodeKind, QuotaLeaf, QuotaNode
 from runrig.engine.state.state import State
 
 
@@ -81,20 +81,20 @@ class _Sums:
     def of_node(cls, node: QuotaNode) -> "_Sums":
         leaves = [each for each in nodes_under(node) if isinstance(each, QuotaLeaf)]
         lends = [lent(node, index) for index in range(len(node.nominal))]
-        return cls(held_below(leaf for leaf in leaves if leaf.kind is Kind.FIRM), held_below(leaves), {node: lends})
+        return cls(held_below(leaf for leaf in leaves if leaf.kind is NodeKind.FIRM), held_below(leaves), {node: lends})
 
 
 def _row(state: State, node: QuotaNode, balances: Balances) -> Cohort:
-    above = node.parent if node.parent is not None and node.parent.kind is not Kind.ROOT else None
-    pool = state.pools[node.name] if node.kind is Kind.POOL else None
-    declared = state.cohorts.get(node.name) if node.kind is Kind.COHORT else pool
+    above = node.parent if node.parent is not None and node.parent.kind is not NodeKind.ROOT else None
+    pool = state.pools[node.name] if node.kind is NodeKind.POOL else None
+    declared = state.cohorts.get(node.name) if node.kind is NodeKind.COHORT else pool
     return Cohort(
         name=node.name,
         kind=node.kind.value,
         parent=None if above is None else above.name,
         parent_kind=None if above is None else above.kind.value,
         children=(),
-        declared=declared is not None or node.kind is Kind.ROOT,
+        declared=declared is not None or node.kind is NodeKind.ROOT,
         active=node.active,
         weight=1 if declared is None else declared.weight,
         quotas={} if declared is None else quotas_of(declared.quotas),
@@ -136,15 +136,15 @@ def _balance(node: QuotaNode, index: int, sums: _Sums) -> Balance:
 
 def _over(node: QuotaNode, index: int, used: int) -> int:
     """The largest excess over a rule of the node itself; 0: no rule is exceeded."""
-    limit = 0 if node.kind is Kind.ROOT else node.borrowing[index]
+    limit = 0 if node.kind is NodeKind.ROOT else node.borrowing[index]
     over = 0 if limit is None else max(0, -node.balance(index) - limit)
     if node.guarantee is not None:
         return max(over, overdrawn(node, index))
-    if node.kind is Kind.POOL:  # rule P2: guaranteed work in the pool's own share, and with its subpools in all of it
+    if node.kind is NodeKind.POOL:  # rule P2: guaranteed work in the pool's own share; with its subpools, in all of it
         over = max(over, used - node.nominal[index])
         for own in node.children:
-            if own.kind is Kind.OWN:
+            if own.kind is NodeKind.OWN:
                 for leaf in own.children:
-                    if leaf.kind is Kind.FIRM:
+                    if leaf.kind is NodeKind.FIRM:
                         over = max(over, -leaf.balance(index))
     return over

@@ -19,7 +19,7 @@ from runrig.engine.nodes.gpu_counts import GpusByState
 from runrig.engine.quota.guarantees import shared_by
 from runrig.engine.quota.numbers import borrowed, lent
 from runrig.engine.quota.pool_tree import has_subpools
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, left_of_promise
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode, left_of_promise
 from runrig.engine.state.state import State
 
 
@@ -124,7 +124,7 @@ def _shared_left(firm: QuotaLeaf, index: int) -> int:
 
 
 def _firm_below(node: QuotaNode, index: int) -> int:
-    if node.kind is Kind.FIRM:
+    if node.kind is NodeKind.FIRM:
         return node.usage[REAL][index]
     found = 0
     for child in node.children:
@@ -167,7 +167,9 @@ def hold(state: State, workflow: str) -> Hold | None:
     amounts = [(index, amount) for entry in admitted for index, amount in entry.request]
     indices = sorted({index for index, _ in amounts})
     over = [
-        (node.name, excess) for node in leaf.path if node.kind is Kind.POOL and (excess := _over_nominal(node, indices))
+        (node.name, excess)
+        for node in leaf.path
+        if node.kind is NodeKind.POOL and (excess := _over_nominal(node, indices))
     ]
     borrower, excess_of = over[-1] if over else (None, {})
     return Hold(

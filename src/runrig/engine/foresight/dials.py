@@ -38,7 +38,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import flavors_of, options
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Ints
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaNode
 
 GangsOf = Callable[[str], Iterable[str]]
 """The ids of the gangs of a workflow; some may have ended."""
@@ -157,7 +157,7 @@ def _asked(ledger: Ledger, entry: Entry) -> dict[int, int]:
 
 def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
     pool, asked = ledger.pools[entry.gang.pool], _asked(ledger, entry)
-    nodes = [node for node in ledger.leaf(entry).path if node.kind in (Kind.POOL, Kind.COHORT)]
+    nodes = [node for node in ledger.leaf(entry).path if node.kind in (NodeKind.POOL, NodeKind.COHORT)]
     keys = ledger.tree.keys
     for node in nodes:
         for index, amount in asked.items():
@@ -168,7 +168,7 @@ def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
                 yield _ladder(MoreBorrowing, node, key, limit, more, endless=True)
     for parent in nodes:
         for sibling in parent.children:
-            if sibling not in nodes and sibling.kind in (Kind.POOL, Kind.COHORT):
+            if sibling not in nodes and sibling.kind in (NodeKind.POOL, NodeKind.COHORT):
                 for index, amount in asked.items():
                     lends = sibling.lending[index]
                     if lends is not None:
@@ -179,7 +179,7 @@ def _quota_dials(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
 
 def _unallocated(ledger: Ledger, node: QuotaNode, index: int) -> int:
     """The most that the quota of *node* can grow: a subpool can get what its parent has not given to others (rule S1)."""
-    pool = ledger.pools[node.name] if node.kind is Kind.POOL else None
+    pool = ledger.pools[node.name] if node.kind is NodeKind.POOL else None
     if pool is None or pool.parent is None:
         return LARGEST
     key = ledger.tree.keys[index]
@@ -245,7 +245,7 @@ def holders(ledger: Ledger, entry: Entry, reach: Reach) -> Ints:
 
 
 def _drains(ledger: Ledger, entry: Entry) -> Iterator[Dial]:
-    above = {node.name for node in ledger.leaf(entry).path if node.kind is Kind.POOL}
+    above = {node.name for node in ledger.leaf(entry).path if node.kind is NodeKind.POOL}
     draining = [
         DrainDone(pool.name)
         for pool in sorted(ledger.pools.values(), key=lambda pool: pool.name)

@@ -24,7 +24,7 @@ from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, needs_in_domains
 from runrig.engine.quota.guarantees import nodes_under
 from runrig.engine.quota.limits import ceilings, promises
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, Request
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode, Request
 
 Chosen = NDArray[np.bool_]
 """One value per workflow."""
@@ -139,7 +139,7 @@ class EndedWork:
     def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request, ahead: "Ahead") -> "_Way | None":
         """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang requests."""
         asked = ahead.and_then(request)
-        lacks = list(self._headroom(leaf, asked) if leaf.kind is Kind.LOW else self._promise(leaf, asked))
+        lacks = list(self._headroom(leaf, asked) if leaf.kind is NodeKind.LOW else self._promise(leaf, asked))
         if not self._ledger.place:
             return _Way(lacks, [])
         constraints = self._ledger.constraints(self._entry, tuple(each.count for each in choice))
@@ -161,7 +161,7 @@ class EndedWork:
         if node.parent is None:
             return np.ones(len(self._slots), dtype=np.bool_)
         columns, leaves = self._columns, list(nodes_under(node))
-        low, firm = ({each.name: 1 for each in leaves if each.kind is kind} for kind in (Kind.LOW, Kind.FIRM))
+        low, firm = ({each.name: 1 for each in leaves if each.kind is kind} for kind in (NodeKind.LOW, NodeKind.FIRM))
         pools, is_firm = columns.pool[self._slots], columns.firm[self._slots]
         found: Chosen = np.where(is_firm, columns.by_pool(firm)[pools], columns.by_pool(low)[pools]) > 0
         return found

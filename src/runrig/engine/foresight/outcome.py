@@ -15,7 +15,7 @@ from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Entry
 from runrig.engine.lifecycle.submission_gate import refusal
 from runrig.engine.placement.partial import least_counts
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaLeaf, QuotaNode, potential, promise
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaLeaf, QuotaNode, potential, promise
 from runrig.engine.state.state import State
 
 
@@ -124,7 +124,7 @@ class _Allowed:
     def _of(self, leaf: QuotaLeaf, index: int) -> int:
         most = self._most.get((leaf, index))
         if most is None:
-            most = promise(leaf, index) if leaf.kind is Kind.FIRM else potential(leaf, index)
+            most = promise(leaf, index) if leaf.kind is NodeKind.FIRM else potential(leaf, index)
             self._most[leaf, index] = most
         return most
 

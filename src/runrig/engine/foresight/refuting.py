@@ -14,7 +14,7 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.node_capacity import EMPTY
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.quota.limits import promises
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, Request, headroom
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, Request, headroom
 
 NEVER = LARGEST
 """No amount of quota would be enough."""
@@ -42,7 +42,7 @@ def counts_asked(ledger: Ledger, entry: Entry) -> Steps[None]:
 
 
 def _short(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> int:
-    if leaf.kind is Kind.LOW:
+    if leaf.kind is NodeKind.LOW:
         return max(0, *(amount - headroom(leaf, index, REAL) for index, amount in request), 0)
     if ledger.nominated or ledger.stopping:
         return 0  # a nomination may be dropped, or a stopping gang may be counted on

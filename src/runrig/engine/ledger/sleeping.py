@@ -13,7 +13,7 @@ from runrig.engine.ledger.queue import AWAKE, Barrier, Bucket, Entry, Pass
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.quota.declared_tree import Followed
 from runrig.engine.quota.guarantees import nodes_under
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, Kind, QuotaLeaf, QuotaNode, Request
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, NodeKind, QuotaLeaf, QuotaNode, Request
 
 ANYTHING = "anything"
 CANDIDATES = "candidates"
@@ -201,7 +201,7 @@ class Sleepers:
             self.wake_all()
         if followed.more:
             below = (node for top in followed.more for node in nodes_under(top))
-            for pool in sorted({node.name for node in below if node.kind is Kind.POOL}):
+            for pool in sorted({node.name for node in below if node.kind is NodeKind.POOL}):
                 if self.notes is None:
                     self._wake_in(pool)
                 else:
@@ -233,7 +233,7 @@ class Sleepers:
             self._eased(node)
 
     def _eased(self, node: QuotaNode) -> None:
-        if node.kind is Kind.POOL:
+        if node.kind is NodeKind.POOL:
             self.eased[node.name] = None
 
     def holds_more(self, entry: Entry, before: list[bool]) -> None:
@@ -332,6 +332,6 @@ def above_nominal(leaf: QuotaLeaf, request: Request) -> list[bool]:
     return [
         node.usage[CHARGED][index] > node.subtree[index]
         for node in leaf.path
-        if node.kind in (Kind.POOL, Kind.OWN)
+        if node.kind in (NodeKind.POOL, NodeKind.OWN)
         for index, _ in request
     ]

@@ -32,7 +32,7 @@ from runrig.engine.placement.constraint_tree import check_requirements
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import may_hold, pods_that_fit
 from runrig.engine.quota.guarantees import shared_by
-from runrig.engine.quota.quota_node import Kind, potential, promise
+from runrig.engine.quota.quota_node import NodeKind, potential, promise
 from runrig.engine.state.state import State
 
 
@@ -256,7 +256,7 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
     shared = dict(shared_by(leaf, index))
     details |= {"shared": shared} if shared else {}
     own = max(0, leaf.nominal[index])
-    subpools = {child.name: child.nominal[index] for child in node.children if child.kind is Kind.POOL}
+    subpools = {child.name: child.nominal[index] for child in node.children if child.kind is NodeKind.POOL}
     ways = _ways_out(state, entry, index, amount)
     if not subpools:
         parts = f" ({own_and_shared(own, shared, str(key))})" if shared else ""

@@ -13,7 +13,7 @@ from runrig.engine.ledger.candidate_columns import CandidateColumns
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Ints
-from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, headroom
+from runrig.engine.quota.quota_node import NodeKind, QuotaLeaf, QuotaNode, Request, headroom
 from runrig.engine.quota.tournament import Tournament, largest_share
 
 LowLeaf = tuple[QuotaLeaf, tuple[QuotaNode, ...]]
@@ -23,7 +23,8 @@ There is no pool between the work of a pool and the pool's own subpool. There `o
 unallocated.
 """
 
-COHORT, POOL, OWN = Kind.COHORT, Kind.POOL, Kind.OWN  # local names, because they are looked up for each node of a tree
+# Local names, because they are looked up for each node of a tree.
+COHORT, POOL, OWN = NodeKind.COHORT, NodeKind.POOL, NodeKind.OWN
 
 MOST_SPARED = 8
 """Maximum number of lower-cost candidates that a preemption lists (rule R6)."""
@@ -219,7 +220,7 @@ class Candidates:
         found: list[tuple[QuotaNode, list[LowLeaf]]] = []
         for ancestor in self._leaf.path[1:]:
             if ancestor.kind is not OWN:
-                tops = ancestor.children if ancestor.kind is Kind.POOL else ancestor.over
+                tops = ancestor.children if ancestor.kind is NodeKind.POOL else ancestor.over
                 leaves = self._low_leaves([top for top in tops if top is not below])
                 if leaves:
                     found.append((ancestor, leaves))

@@ -15,7 +15,7 @@ from runrig.engine.ledger.queue import Entry
 from runrig.engine.nodes.topology import Ints
 from runrig.engine.quota.guarantees import nodes_under
 from runrig.engine.quota.limits import ceilings
-from runrig.engine.quota.quota_node import Kind, QuotaNode, Request
+from runrig.engine.quota.quota_node import NodeKind, QuotaNode, Request
 
 Limit = tuple[int, QuotaNode]
 """An index of the quota tree, and an ancestor that limits it."""
@@ -75,7 +75,7 @@ def _most_given(columns: CandidateColumns, candidates: Ints, limits: Sequence[Li
         amounts = np.array([min(dict(each).get(index, 0), LARGEST) for each in columns.requests], dtype=np.int64)
         given[:, at] = amounts[request]
         if node.parent is not None:
-            below = {each.name for each in nodes_under(node) if each.kind is Kind.LOW}
+            below = {each.name for each in nodes_under(node) if each.kind is NodeKind.LOW}
             given[:, at] *= np.array([name in below for name in columns.pools], dtype=np.bool_)[pool]
     return given
 

@@ -9,7 +9,7 @@ second tree.
 from collections.abc import Iterator, Mapping
 
 from runrig.domain.pools import Quota
-from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, QuotaNode, add_on_trial, headroom, potential
+from runrig.engine.quota.quota_node import LAYERS, NodeKind, QuotaLeaf, QuotaNode, add_on_trial, headroom, potential
 from runrig.engine.quota.tree import follow_path, given, hang, prepare, receive, renumber, sum_up_all
 
 _NONE: Mapping[QuotaNode, QuotaNode] = {}
@@ -24,7 +24,7 @@ def guarantees(
     no twin. *known*: node → twin object to reuse. Guaranteed leaves lose their own borrowing limit for shared indices: their
     twins enforce it. O(nodes × flavors × resources).
     """
-    if top.kind is Kind.LOW:
+    if top.kind is NodeKind.LOW:
         return
     shared |= shares(top)
     if shared:
@@ -36,7 +36,7 @@ def guarantees(
 
 def shares(node: QuotaNode) -> frozenset[int]:
     """The indices for which *node* is a cohort with quota for all pools below it."""
-    if node.kind is not Kind.COHORT:
+    if node.kind is not NodeKind.COHORT:
         return frozenset()
     return frozenset(index for index, nominal in enumerate(node.nominal) if nominal)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from operator import add, gt
 
 from runrig.domain.balances import Balance
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode, headroom, potential
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode, headroom, potential
 
 
 def balance_of(node: QuotaNode, index: int) -> Balance:
@@ -81,7 +81,7 @@ def _debt_by_child(parent: QuotaNode, index: int, owed: int) -> Iterator[tuple[Q
     assigned to the idle children in the order of their names, up to their lending limits.
     """
     balances = [(child, child.balance(index)) for child in parent.children]
-    own = 0 if parent.kind is Kind.POOL else parent.nominal[index]
+    own = 0 if parent.kind is NodeKind.POOL else parent.nominal[index]
     debt = max(0, owed + sum(-balance for _, balance in balances if balance < 0) - own)
     for child, balance in sorted(balances, key=lambda pair: (pair[0].name, pair[0].kind.value)):
         limit = child.lending[index]

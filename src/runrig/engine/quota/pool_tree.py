@@ -10,7 +10,7 @@ from functools import cached_property
 from runrig.domain.pools import MOST_WEIGHT, Cohort, Pool, PoolState, Quota
 from runrig.domain.quantities import GPU, FlavorResource, Requests
 from runrig.engine.quota.guarantees import guarantees
-from runrig.engine.quota.quota_node import Kind, QuotaLeaf, QuotaNode, Request, note_borrowed
+from runrig.engine.quota.quota_node import NodeKind, QuotaLeaf, QuotaNode, Request, note_borrowed
 from runrig.engine.quota.tree import TreeBuilder, hang
 
 
@@ -35,7 +35,7 @@ class QuotaTree:
         builder = TreeBuilder(keys_of(self.uses, capacity))
         self.keys = builder.keys
         self.index_of = builder.index_of
-        self.root, self.firm_root = builder.node(Kind.ROOT, "", {}), builder.node(Kind.ROOT, "", {})
+        self.root, self.firm_root = builder.node(NodeKind.ROOT, "", {}), builder.node(NodeKind.ROOT, "", {})
         self.cohorts: dict[str, QuotaNode] = {}
         self.pools: dict[str, QuotaNode] = {}
         self.firm: dict[str, QuotaLeaf] = {}
@@ -65,10 +65,10 @@ class QuotaTree:
 
     def _add_cohorts(self, builder: TreeBuilder, declared: list[Cohort], pools: list[Pool]) -> None:
         for cohort in declared:
-            self.cohorts[cohort.name] = builder.node(Kind.COHORT, cohort.name, cohort.quotas, weight_of(cohort))
+            self.cohorts[cohort.name] = builder.node(NodeKind.COHORT, cohort.name, cohort.quotas, weight_of(cohort))
         named = {cohort.parent for cohort in declared} | {pool.cohort for pool in pools if pool.parent is None}
         for name in sorted(name for name in named if name is not None and name not in self.cohorts):
-            self.cohorts[name] = builder.node(Kind.COHORT, name, {})  # rule Q6: named but not declared
+            self.cohorts[name] = builder.node(NodeKind.COHORT, name, {})  # rule Q6: named but not declared
         for cohort in declared:
             hang(self.cohorts[cohort.name], self.cohorts[cohort.parent] if cohort.parent else self.root)
         for node in self.cohorts.values():
@@ -80,12 +80,12 @@ class QuotaTree:
 
         `own` has the pool's weight, as do its subpools (rule S5), so they are equals.
         """
-        node = builder.node(Kind.POOL, pool.name, pool.quotas, weight_of(pool))
+        node = builder.node(NodeKind.POOL, pool.name, pool.quotas, weight_of(pool))
         node.pool = pool
-        own = builder.node(Kind.OWN, pool.name, {}, weight_of(pool))
-        firm = builder.leaf(Kind.FIRM, pool.name, {key: Quota(quota.nominal) for key, quota in pool.quotas.items()})
+        own = builder.node(NodeKind.OWN, pool.name, {}, weight_of(pool))
+        firm = builder.leaf(NodeKind.FIRM, pool.name, {key: Quota(quota.nominal) for key, quota in pool.quotas.items()})
         firm.borrowing = [0] * len(self.keys)
-        low = builder.leaf(Kind.LOW, pool.name, {})
+        low = builder.leaf(NodeKind.LOW, pool.name, {})
         hang(own, node)
         hang(firm, own)
         hang(low, own)
@@ -101,7 +101,7 @@ class QuotaTree:
     def finish_leaves(self, name: str) -> None:
         """Sets what the leaves of a pool keep about the pools and quotas above them."""
         firm, low = self.firm[name], self.low[name]
-        pools = [node for node in firm.path if node.kind is Kind.POOL]
+        pools = [node for node in firm.path if node.kind is NodeKind.POOL]
         firm.outermost_pool = low.outermost_pool = pools[-1]
         firm.pools_above = tuple(pool for pool in pools if has_subpools(pool))
         firm.guarded = bool(firm.pools_above) or firm.twin is not None
@@ -113,7 +113,7 @@ class QuotaTree:
         above = {
             self.keys[index].resource
             for node in pool.path
-            if node.kind is Kind.COHORT
+            if node.kind is NodeKind.COHORT
             for index in range(len(self.keys))
             if node.nominal[index] or node.borrowing[index] is not None or node.lending[index] is not None
         }
@@ -173,12 +173,12 @@ def keys_of(uses: Mapping[FlavorResource, int], capacity: Mapping[FlavorResource
 
 def draws_on_nodes(node: QuotaNode) -> bool:
     """True if the nominal quota of *node* comes from the capacity of the cluster: a cohort or a top-level pool."""
-    return node.kind is Kind.COHORT or (node.pool is not None and node.pool.parent is None)
+    return node.kind is NodeKind.COHORT or (node.pool is not None and node.pool.parent is None)
 
 
 def left_to_firm(pool: QuotaNode, index: int) -> int:
     """The nominal quota of the pool's firm leaf: what its subpools leave; negative if they got more than the pool has."""
-    return pool.nominal[index] - sum(child.nominal[index] for child in pool.children if child.kind is Kind.POOL)
+    return pool.nominal[index] - sum(child.nominal[index] for child in pool.children if child.kind is NodeKind.POOL)
 
 
 def weight_of(declared: Pool | Cohort) -> int:
@@ -187,4 +187,4 @@ def weight_of(declared: Pool | Cohort) -> int:
 
 
 def has_subpools(pool: QuotaNode) -> bool:
-    return any(child.kind is Kind.POOL for child in pool.children)
+    return any(child.kind is NodeKind.POOL for child in pool.children)

@@ -30,7 +30,7 @@ Weight = int | Fraction
 NO_QUOTA = Quota()
 
 
-class Kind(enum.Enum):
+class NodeKind(enum.Enum):
     ROOT = "root"
     COHORT = "cohort"
     POOL = "pool"
@@ -81,7 +81,7 @@ class QuotaNode:
         "weight",
     )
 
-    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
+    def __init__(self, kind: NodeKind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         self.kind = kind
         self.name = name
         self.weight = weight
@@ -153,7 +153,7 @@ class QuotaLeaf(QuotaNode):
 
     __slots__ = ("counted", "guarded", "holding", "keeps", "limits", "outermost_pool", "pools_above", "twin", "weighed")
 
-    def __init__(self, kind: Kind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
+    def __init__(self, kind: NodeKind, name: str, quotas: Mapping[int, Quota], width: int, weight: Weight) -> None:
         super().__init__(kind, name, quotas, width, weight)
         self.counted: frozenset[str] = frozenset()
         self.pools_above: tuple[QuotaNode, ...] = ()

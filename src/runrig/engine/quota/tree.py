@@ -12,7 +12,7 @@ from runrig.engine.quota.quota_node import (
     CHARGED,
     LAYERS,
     REAL,
-    Kind,
+    NodeKind,
     QuotaLeaf,
     QuotaNode,
     Weight,
@@ -32,13 +32,13 @@ class TreeBuilder:
         self._nodes: list[QuotaNode] = []
         self._leaves: list[QuotaLeaf] = []
 
-    def node(self, kind: Kind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaNode:
+    def node(self, kind: NodeKind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaNode:
         """Creates an inner node, not attached yet."""
         node = QuotaNode(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
         self._nodes.append(node)
         return node
 
-    def leaf(self, kind: Kind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaLeaf:
+    def leaf(self, kind: NodeKind, name: str, quotas: Quotas, weight: Weight = 1) -> QuotaLeaf:
         """Creates a leaf, not attached yet."""
         leaf = QuotaLeaf(kind, name, {self.index_of[key]: quotas[key] for key in quotas}, len(self.keys), weight)
         self._nodes.append(leaf)
@@ -160,7 +160,7 @@ def _sum_up(node: QuotaNode, index: int) -> None:
 
     The quota of a pool is counted in its leaves (rule Q1). Limits of a root are ignored.
     """
-    total = min(node.below[index] + (0 if node.kind is Kind.POOL else node.nominal[index]), LARGEST)
+    total = min(node.below[index] + (0 if node.kind is NodeKind.POOL else node.nominal[index]), LARGEST)
     lends, borrows = (None, None) if node.parent is None else (node.lending[index], node.borrowing[index])
     node.subtree[index] = total
     node.local[index] = 0 if lends is None else max(0, total - lends)

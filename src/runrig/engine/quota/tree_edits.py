@@ -20,7 +20,7 @@ from runrig.engine.quota.guarantees import (
     take_down,
 )
 from runrig.engine.quota.pool_tree import QuotaTree, draws_on_nodes, has_subpools, keys_of, left_to_firm, weight_of
-from runrig.engine.quota.quota_node import LAYERS, NO_QUOTA, Kind, QuotaLeaf, QuotaNode, note_borrowed
+from runrig.engine.quota.quota_node import LAYERS, NO_QUOTA, NodeKind, QuotaLeaf, QuotaNode, note_borrowed
 from runrig.engine.quota.tree import (
     TreeBuilder,
     follow_path,
@@ -100,7 +100,7 @@ class TreeEdit:
         declared = self._cohorts.get(name, Cohort(name))
         node = self._tree.cohorts.get(name)
         if node is None:
-            node = self._tree.cohorts[name] = self._builder.node(Kind.COHORT, name, {})
+            node = self._tree.cohorts[name] = self._builder.node(NodeKind.COHORT, name, {})
             self._hang(node, self._cohort_named(declared.parent))
             sum_up_all([node])
         elif node.parent is not (parent := self._cohort_named(declared.parent)):
@@ -154,7 +154,7 @@ class TreeEdit:
         self._know(pool.quotas)
         unit = self._tree.add_pool(self._builder, pool)
         parent = self._tree.parent_of(pool)
-        first = parent.kind is Kind.POOL and not has_subpools(parent)
+        first = parent.kind is NodeKind.POOL and not has_subpools(parent)
         self._hang(unit[0], parent)
         sum_up_all(unit[::-1])
         self._tree.uses.update(pool.quotas.keys())
@@ -177,7 +177,7 @@ class TreeEdit:
         self._promise(node, -1)
         self._take_down(node)
         self._leave_to_firm(parent)
-        if parent.kind is Kind.POOL and not has_subpools(parent):
+        if parent.kind is NodeKind.POOL and not has_subpools(parent):
             self._count_used(parent)
 
     def _count_used(self, pool: QuotaNode) -> None:
@@ -189,7 +189,7 @@ class TreeEdit:
         self._reshaped[firm.parent] = True
 
     def _leave_to_firm(self, pool: QuotaNode) -> None:
-        if pool.kind is Kind.POOL:
+        if pool.kind is NodeKind.POOL:
             firm = self._tree.firm[pool.name]
             for index, limit in enumerate(firm.borrowing):
                 self._renumber(firm, index, Quota(left_to_firm(pool, index), limit))
@@ -222,7 +222,7 @@ class TreeEdit:
 
     def _offers(self, node: QuotaNode) -> object:
         """The part of the shape that determines more than limits: the flavors of a pool, what is withheld and what is shared."""
-        flavors = node.declared if node.kind is Kind.POOL else None
+        flavors = node.declared if node.kind is NodeKind.POOL else None
         return flavors, [lent is None for lent in node.lending], shares(node)
 
     def _renumber(self, node: QuotaNode, index: int, quota: Quota) -> None:
@@ -268,7 +268,7 @@ class TreeEdit:
         if not node.active or node.parent is None:
             raise BuildAnew
         self._changed[node.parent], self.same_nodes = None, False
-        if node.parent.kind is Kind.COHORT:
+        if node.parent.kind is NodeKind.COHORT:
             self._left[node.parent.name] = None
         self._reshaped.pop(node, None)
         drop_guarantees(node)

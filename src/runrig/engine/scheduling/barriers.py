@@ -18,7 +18,7 @@ from runrig.engine.ledger.queue import Barrier, Entry, Pass
 from runrig.engine.ledger.sleeping import ANYTHING, CANDIDATES
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.placement.place import DomainNeed, most_in_one_domain, unmet_need
-from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Kind, QuotaLeaf, QuotaNode, Request, left_for_firm
+from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, NodeKind, QuotaLeaf, QuotaNode, Request, left_for_firm
 
 MOST_CHOICES = 16
 """With more choices of flavors, a bucket sleeps until anything is released."""
@@ -70,7 +70,7 @@ def _whatever(ledger: Ledger, leaf: QuotaLeaf, choice: Placement, request: Reque
     """A release of anything in *request*, anywhere in the tree or on nodes of the flavors; for guaranteed work also new candidates."""
     quota = ((leaf.path[-1], index, layer) for index, _ in request for layer in LAYERS)
     flavors = sorted({each.flavor for each in choice})
-    return _anything(ledger, (*quota, *flavors, *([CANDIDATES] if leaf.kind is Kind.FIRM else [])))
+    return _anything(ledger, (*quota, *flavors, *([CANDIDATES] if leaf.kind is NodeKind.FIRM else [])))
 
 
 def _anything(ledger: Ledger, sources: tuple[Hashable, ...]) -> Short:

@@ -14,7 +14,7 @@ from runrig.engine.ledger.options import options
 from runrig.engine.ledger.queue import Bucket, Option
 from runrig.engine.placement.partial import least_counts
 from runrig.engine.quota.limits import promises
-from runrig.engine.quota.quota_node import LAYERS, Kind, QuotaLeaf, headroom
+from runrig.engine.quota.quota_node import LAYERS, NodeKind, QuotaLeaf, headroom
 from runrig.engine.scheduling.barriers import MOST_CHOICES
 
 
@@ -84,7 +84,7 @@ class _MayStart:
 
 def _left(leaf: QuotaLeaf, index: int) -> int:
     """The most of *index* that a gang of *leaf* can request: what is left of its guarantee or, for LOW, of headroom in both layers."""
-    if leaf.kind is Kind.LOW:
+    if leaf.kind is NodeKind.LOW:
         return min(headroom(leaf, index, layer) for layer in LAYERS)
     return min(left for _, left in promises(leaf, index))
 

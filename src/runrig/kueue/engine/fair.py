@@ -13,7 +13,7 @@ from itertools import chain
 
 from runrig.domain.kueue import Strategy
 from runrig.engine.preemption.fill_back import take_until_fits
-from runrig.engine.quota.quota_node import CHARGED, Kind, QuotaNode, add_on_trial, take_on_trial
+from runrig.engine.quota.quota_node import CHARGED, NodeKind, QuotaNode, add_on_trial, take_on_trial
 from runrig.engine.quota.share import Amount
 from runrig.kueue.decisions import PreemptionReason
 from runrig.kueue.declared import Policy
@@ -197,7 +197,7 @@ class _Order:
 
     def next_queue(self) -> QueueState | None:
         """The next queue; None if none has candidates left."""
-        if self._top.kind is Kind.QUEUE:
+        if self._top.kind is NodeKind.QUEUE:
             return self._search.queue if self.has(self._search.queue) else None
         while self._top not in self._out:
             found = self._next_under(self._top)
@@ -246,7 +246,7 @@ class _Order:
         if node in self._out or (node not in self._mine and not _borrows(node)):
             return
         infinite, amount = self._search.share(node)
-        if node.kind is Kind.COHORT:
+        if node.kind is NodeKind.COHORT:
             position = node.parent.children.index(node)
             heappush(self._cohorts[node.parent], (((-infinite, -amount), -position), stamp, node))
             return

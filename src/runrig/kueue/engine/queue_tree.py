@@ -6,7 +6,7 @@ from runrig.domain.balances import Balance
 from runrig.domain.kueue import Inactive
 from runrig.domain.quantities import FlavorResource
 from runrig.engine.quota.numbers import balance_of
-from runrig.engine.quota.quota_node import REAL, Kind, QuotaLeaf, QuotaNode
+from runrig.engine.quota.quota_node import REAL, NodeKind, QuotaLeaf, QuotaNode
 from runrig.engine.quota.tree import TreeBuilder, hang
 from runrig.kueue.declared import ClusterQueue, QueueCohort, Workload
 
@@ -31,12 +31,12 @@ class QueueTree:
         for name in sorted(declared.keys() | {name for name in parents if name}):
             known = declared.get(name)
             self.cohorts[name] = (
-                builder.node(Kind.COHORT, name, known.quotas, known.weight)
+                builder.node(NodeKind.COHORT, name, known.quotas, known.weight)
                 if known
-                else builder.node(Kind.COHORT, name, {})
+                else builder.node(NodeKind.COHORT, name, {})
             )
         self.queues: dict[str, QuotaLeaf] = {
-            name: builder.leaf(Kind.QUEUE, name, queue.quotas, queue.weight) for name, queue in listed.items()
+            name: builder.leaf(NodeKind.QUEUE, name, queue.quotas, queue.weight) for name, queue in listed.items()
         }
         for name, cohort in declared.items():
             if cohort.parent:
@@ -54,7 +54,7 @@ class QueueTree:
 
     def label(self, node: QuotaNode) -> str:
         """The name of *node* in lists of queues and cohorts."""
-        return f"cohort/{node.name}" if node.kind is Kind.COHORT and node.name in self.queues else node.name
+        return f"cohort/{node.name}" if node.kind is NodeKind.COHORT and node.name in self.queues else node.name
 
     def leave_out(self, queues: Iterable[str]) -> None:
         """Computes heights without *queues*; what these have and use still counts."""
@@ -64,7 +64,7 @@ class QueueTree:
 
     def inactive(self) -> tuple[Inactive, ...]:
         """Queues and cohorts in or below a cycle of cohorts (rule Q5), sorted by name."""
-        kinds = {Kind.COHORT: "Cohort", Kind.QUEUE: "ClusterQueue"}
+        kinds = {NodeKind.COHORT: "Cohort", NodeKind.QUEUE: "ClusterQueue"}
         found = [
             Inactive(node.name, kinds[node.kind], COHORT_CYCLE, self._held(node))
             for node in self.nodes()

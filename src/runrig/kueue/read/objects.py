@@ -14,7 +14,7 @@ _V1 = ("v1",)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ManifestKind:
     """*named* False: there is one of it, and it has no name."""
 
     versions: tuple[str, ...]
@@ -23,26 +23,26 @@ class Kind:
 
 
 KINDS = {
-    (KUEUE, "ClusterQueue"): Kind(_BETAS),
-    (KUEUE, "Cohort"): Kind(_ALPHA),
-    (KUEUE, "LocalQueue"): Kind(_BETAS, namespaced=True),
-    (KUEUE, "ResourceFlavor"): Kind(_BETAS),
-    (KUEUE, "Topology"): Kind(_ALPHA),
-    (KUEUE, "Workload"): Kind(_BETAS, namespaced=True),
-    (KUEUE, "WorkloadPriorityClass"): Kind(_BETAS),
-    ("", "Node"): Kind(_V1),
-    ("", "Pod"): Kind(_V1, namespaced=True),
-    ("", "Namespace"): Kind(_V1),
-    ("", "LimitRange"): Kind(_V1, namespaced=True),
-    ("", "ConfigMap"): Kind(_V1, namespaced=True),
-    (CONFIGURATION, "Configuration"): Kind(_BETAS, named=False),
-    ("node.k8s.io", "RuntimeClass"): Kind(_V1),
-    (TRAINER, CLUSTER_RUNTIME): Kind(("v1alpha1",)),
-    (TRAINER, RUNTIME): Kind(("v1alpha1",), namespaced=True),
-    **{(kind.group, name): Kind(kind.versions, namespaced=True) for name, kind in JOB_KINDS.items()},
-    ("batch", "Job"): Kind(_V1, namespaced=True),
-    ("kubeflow.org", "MPIJob"): Kind(("v2beta1",), namespaced=True),
-    ("scheduling.k8s.io", "PriorityClass"): Kind(_V1),
+    (KUEUE, "ClusterQueue"): ManifestKind(_BETAS),
+    (KUEUE, "Cohort"): ManifestKind(_ALPHA),
+    (KUEUE, "LocalQueue"): ManifestKind(_BETAS, namespaced=True),
+    (KUEUE, "ResourceFlavor"): ManifestKind(_BETAS),
+    (KUEUE, "Topology"): ManifestKind(_ALPHA),
+    (KUEUE, "Workload"): ManifestKind(_BETAS, namespaced=True),
+    (KUEUE, "WorkloadPriorityClass"): ManifestKind(_BETAS),
+    ("", "Node"): ManifestKind(_V1),
+    ("", "Pod"): ManifestKind(_V1, namespaced=True),
+    ("", "Namespace"): ManifestKind(_V1),
+    ("", "LimitRange"): ManifestKind(_V1, namespaced=True),
+    ("", "ConfigMap"): ManifestKind(_V1, namespaced=True),
+    (CONFIGURATION, "Configuration"): ManifestKind(_BETAS, named=False),
+    ("node.k8s.io", "RuntimeClass"): ManifestKind(_V1),
+    (TRAINER, CLUSTER_RUNTIME): ManifestKind(("v1alpha1",)),
+    (TRAINER, RUNTIME): ManifestKind(("v1alpha1",), namespaced=True),
+    **{(kind.group, name): ManifestKind(kind.versions, namespaced=True) for name, kind in JOB_KINDS.items()},
+    ("batch", "Job"): ManifestKind(_V1, namespaced=True),
+    ("kubeflow.org", "MPIJob"): ManifestKind(("v2beta1",), namespaced=True),
+    ("scheduling.k8s.io", "PriorityClass"): ManifestKind(_V1),
 }
 _OUT_OF_SCOPE = {
     "AdmissionCheck": "admission checks are out of scope: not read, and never ready",

@@ -14,7 +14,7 @@ from runrig.domain.access import (
     Grant,
     GrantRow,
     Identity,
-    Kind,
+    RoleKind,
     TokenRow,
     User,
     user_problem,
@@ -85,7 +85,7 @@ class AccountRows:
         return {
             user.name
             for user in self.users.values()
-            if not user.disabled and any(grant.kind is Kind.ADMIN for grant in user.grants)
+            if not user.disabled and any(grant.kind is RoleKind.ADMIN for grant in user.grants)
         }
 
 

@@ -13,7 +13,7 @@ from runrig.domain.access import (
     BrowserSession,
     Grant,
     Identity,
-    Kind,
+    RoleKind,
     SignIn,
     TokenRow,
     role_named,
@@ -94,7 +94,7 @@ class Authentication:
 
     def let_in(self, token: str, user: str) -> None:
         """Accepts *token* as that of *user*, who started this server with `up` and may do everything."""
-        identity = Identity(user, (Grant(Kind.ADMIN),), speaks_for_others=True)
+        identity = Identity(user, (Grant(RoleKind.ADMIN),), speaks_for_others=True)
         self._accounts.owner = Owner(hash_of(token), identity)
 
     @property

@@ -2,7 +2,7 @@
 
 import logging
 
-from runrig.domain.access import DEV_LOGIN, Grant, Identity, Kind, User
+from runrig.domain.access import DEV_LOGIN, Grant, Identity, RoleKind, User
 from runrig.domain.errors import Conflict, NotLoggedIn
 from runrig.service.access.accounts import Accounts
 from runrig.service.access.users import Users
@@ -10,7 +10,7 @@ from runrig.service.runtime import logs
 
 BY_TOKEN = "log in with a token: `login URL --method token --token-file FILE`"  # noqa: S105 - not a token
 _NOT_HERE = f"the request has no token, and `login --method dev` is not enabled on this server. Instead, {BY_TOKEN}"
-_ADMINS = (Kind.ADMIN, Kind.POOL_ADMIN)
+_ADMINS = (RoleKind.ADMIN, RoleKind.POOL_ADMIN)
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class DevLogin:
     def allow(self, user: str, *, actor: str) -> None:
         """Allows dev login for *user*, who is created with the role `user` if missing. Raises Conflict, InvalidInput."""
         if user not in self._accounts.rows.users and user != self._owner:
-            self._users.create(user, [Grant(Kind.POOL_USER)], actor=actor)
+            self._users.create(user, [Grant(RoleKind.POOL_USER)], actor=actor)
         if (problem := self._problem(user)) is not None:
             raise Conflict(f"dev login is not allowed for {user}: {problem}. Use another user")
         self._user = user

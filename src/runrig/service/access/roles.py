@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runrig.domain.access import Grant, GrantRow, Kind, role_on
+from runrig.domain.access import Grant, GrantRow, RoleKind, role_on
 from runrig.domain.cluster import RoleGrant
 from runrig.domain.errors import Conflict
 from runrig.service.access.access import Access
 
-_KINDS = {"admin": Kind.ADMIN, "viewer": Kind.VIEWER, "user": Kind.POOL_USER}
+_KINDS = {"admin": RoleKind.ADMIN, "viewer": RoleKind.VIEWER, "user": RoleKind.POOL_USER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ def changes(access: Access, declared: Sequence[RoleGrant], *, prune: str | None)
         row for key, row in granted_rows.items() if key not in wanted and prune and row.granted_by.startswith(prune)
     ]
     granted = tuple(key for key in wanted if key not in granted_rows)
-    losing = {row.user for row in gone if row.grant.kind is Kind.ADMIN}
-    if losing and not any(grant.kind is Kind.ADMIN for _, grant in granted) and not access.users.admins() - losing:
+    losing = {row.user for row in gone if row.grant.kind is RoleKind.ADMIN}
+    if losing and not any(grant.kind is RoleKind.ADMIN for _, grant in granted) and not access.users.admins() - losing:
         raise Conflict(
             f"{', '.join(sorted(losing))} would lose the role admin, and no other administrator is left. Keep it in the file, or "
             "grant it to someone else first: `runrig role grant USER admin`"

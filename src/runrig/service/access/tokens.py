@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from runrig.domain.access import Grant, Identity, Kind, TokenRow, User, token_name_problem
+from runrig.domain.access import Grant, Identity, RoleKind, TokenRow, User, token_name_problem
 from runrig.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.tags import Expected, check_unchanged
@@ -87,7 +87,7 @@ class Tokens:
             if user == actor == owner and user not in self._accounts.rows.users:
                 check_user(user)
                 change.user(User(user, (), change.now), AccessEventKind.USER_CREATED)
-                change.grant(user, Grant(Kind.ADMIN))
+                change.grant(user, Grant(RoleKind.ADMIN))
             elif self._users.get(user).disabled:
                 raise Conflict(f"user {user} is disabled. Enable it first: `runrig user enable {user}`")
             elif self._users.get(user).account is not None:
@@ -146,7 +146,7 @@ class Tokens:
     def _check_given(self, user: str, roles: Collection[Grant], by: str) -> None:
         """Raises InvalidInput for a role that *user*, or the caller's token, does not have."""
         there, narrow = self._accounts.rows.users.get(user), self._narrow(user, by)
-        grants = (Grant(Kind.ADMIN),) if there is None else there.grants  # The owner of `up` becomes a user now.
+        grants = (Grant(RoleKind.ADMIN),) if there is None else there.grants  # The owner of `up` becomes a user now.
         has = [str(each) for each in grants if narrow is None or str(each) in narrow]
         if missing := sorted({str(each) for each in roles} - {*has}):
             raise InvalidInput.one(
@@ -215,8 +215,8 @@ class Tokens:
                 change.user(User(name, (), change.now), AccessEventKind.USER_CREATED)
             elif user.disabled:
                 change.user(replace(user, disabled=False), AccessEventKind.USER_ENABLED)
-            if user is None or Grant(Kind.ADMIN) not in user.grants:
-                change.grant(name, Grant(Kind.ADMIN))
+            if user is None or Grant(RoleKind.ADMIN) not in user.grants:
+                change.grant(name, Grant(RoleKind.ADMIN))
             made = change.token(name, f"first-{change.now:.0f}", DEFAULT_EXPIRY_S)
             self._accounts.write(change)
             return made.text

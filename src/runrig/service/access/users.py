@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from runrig.domain.access import Grant, GrantRow, Kind, User
+from runrig.domain.access import Grant, GrantRow, RoleKind, User
 from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
@@ -113,7 +113,7 @@ class Users:
                 has = listed([str(each) for each in self._accounts.rows.users[name].grants])
                 raise NotFound(f"user {name} does not have the role {grant} (roles: {has or 'none'})")
             check_unchanged(expected, row, f"role {grant} of {name}")
-            if grant.kind is Kind.ADMIN:
+            if grant.kind is RoleKind.ADMIN:
                 self._check_admin_left(without=name)
             change = self._accounts.draft(actor)
             change.withdraw(row)

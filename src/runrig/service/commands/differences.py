@@ -8,7 +8,7 @@ from runrig.domain.cluster import ClusterSpec
 from runrig.domain.nodes import Flavor
 from runrig.domain.plan import DropCohort, Plan, PutCohort, PutPool, SetFlavors
 from runrig.domain.pools import Cohort, Pool, PoolState
-from runrig.domain.shown.declared import Action, Kind
+from runrig.domain.shown.declared import Action, DeclaredKind
 from runrig.engine.state.state import State
 from runrig.service.access.roles import RoleChanges
 
@@ -23,7 +23,7 @@ class Difference:
     """
 
     action: Action
-    kind: Kind
+    kind: DeclaredKind
     name: str
     before: Pool | Cohort | Flavor | Grant | None
     after: Pool | Cohort | Flavor | Grant | None
@@ -38,7 +38,10 @@ def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -
         yield difference
     for name in sorted(name for name in state.cohorts if f"cohort/{name}" in prune and ("cohort", name) not in touched):
         yield Difference("keep", "cohort", name, state.cohorts[name], state.cohorts[name])
-    declared: tuple[tuple[Kind, Sequence[Cohort | Pool]], ...] = (("cohort", spec.cohorts), ("pool", spec.pools))
+    declared: tuple[tuple[DeclaredKind, Sequence[Cohort | Pool]], ...] = (
+        ("cohort", spec.cohorts),
+        ("pool", spec.pools),
+    )
     for kind, several in declared:
         for each in several:
             if (kind, each.name) not in touched:

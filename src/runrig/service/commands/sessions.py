@@ -30,7 +30,7 @@ LONGEST_KEY = 128
 CLOSED = "this server is stopping or is no longer the leader"
 
 
-class Kind(enum.Enum):
+class SessionKind(enum.Enum):
     """The last part of the path under which the reference client asks for it."""
 
     EXEC = "exec"
@@ -39,9 +39,9 @@ class Kind(enum.Enum):
 
 
 _IN_THE_TRAIL = {
-    Kind.EXEC: AccessEventKind.EXEC,
-    Kind.PORT_FORWARD: AccessEventKind.PORT_FORWARD,
-    Kind.RSYNC: AccessEventKind.RSYNC,
+    SessionKind.EXEC: AccessEventKind.EXEC,
+    SessionKind.PORT_FORWARD: AccessEventKind.PORT_FORWARD,
+    SessionKind.RSYNC: AccessEventKind.RSYNC,
 }
 
 
@@ -54,7 +54,7 @@ class Ticket:
     client wants them.  *until*: by `time.monotonic`, None once it is used.
     """
 
-    kind: Kind
+    kind: SessionKind
     task: Task
     place: Place
     identity: Identity

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Table
 
-from runrig.domain.access import Kind
+from runrig.domain.access import RoleKind
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.trail import AccessEventKind
 from runrig.store.columns import WHOLE, Encoded, OneOf, Prose, UtcDateTime, Words
@@ -23,7 +23,7 @@ grants = Table(
     "grants",
     metadata,
     Column("user", Words, ForeignKey("users.name"), primary_key=True),
-    Column("kind", OneOf(Kind), primary_key=True),
+    Column("kind", OneOf(RoleKind), primary_key=True),
     Column("pool", Words, primary_key=True),
     Column("granted_at", UtcDateTime, nullable=False),
     Column("granted_by", Words, nullable=False),

@@ -6,17 +6,17 @@ from typing import Any
 from runrig import wire
 from runrig.api.osmo.answers.accounts import name_of
 from runrig.api.osmo.shaped import settings_then
-from runrig.domain.access import Grant, Kind
+from runrig.domain.access import Grant, RoleKind
 from runrig.domain.nodes import Flavor
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool
 from runrig.service.queries.pool_revisions import PoolRevision
 
 _READ = ["workflow:List", "workflow:Read", "pool:List", "resources:Read", "profile:*"]
-_ACTIONS: Mapping[Kind, tuple[list[str], str]] = {
-    Kind.ADMIN: (["*:*"], "do everything"),
-    Kind.VIEWER: (_READ, "read"),
-    Kind.POOL_ADMIN: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "manage"),
-    Kind.POOL_USER: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "submit to"),
+_ACTIONS: Mapping[RoleKind, tuple[list[str], str]] = {
+    RoleKind.ADMIN: (["*:*"], "do everything"),
+    RoleKind.VIEWER: (_READ, "read"),
+    RoleKind.POOL_ADMIN: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "manage"),
+    RoleKind.POOL_USER: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "submit to"),
 }
 """Actions in the reference's words, and what they come to in ours."""
 
@@ -55,16 +55,16 @@ def pools(then: Mapping[str, Pool], flavors: Collection[Flavor], backend: str) -
 
 def roles(tops: Iterable[str]) -> Iterator[wire.RoleConfigAnswer]:
     """Yields the roles on all pools, then the roles on each of *tops*."""
-    yield from map(_role, (Grant(Kind.ADMIN), Grant(Kind.POOL_USER), Grant(Kind.VIEWER)))
+    yield from map(_role, (Grant(RoleKind.ADMIN), Grant(RoleKind.POOL_USER), Grant(RoleKind.VIEWER)))
     for pool in tops:
-        yield from (_role(Grant(kind, pool)) for kind in (Kind.POOL_ADMIN, Kind.POOL_USER, Kind.VIEWER))
+        yield from (_role(Grant(kind, pool)) for kind in (RoleKind.POOL_ADMIN, RoleKind.POOL_USER, RoleKind.VIEWER))
 
 
 def _role(grant: Grant) -> wire.RoleConfigAnswer:
     actions, doing = _ACTIONS[grant.kind]
     where = "all pools" if grant.pool is None else f"pool {grant.pool} and its subpools"
     on = ["*"] if grant.pool is None else [f"pool/{grant.pool}", f"pool/{grant.pool}{SUBPOOL_DELIMITER}*"]
-    description = doing if grant.kind is Kind.ADMIN else f"{doing} {where}"
+    description = doing if grant.kind is RoleKind.ADMIN else f"{doing} {where}"
     policies = [wire.RolePolicyAnswer(actions=actions, resources=on)]
     return wire.RoleConfigAnswer(name=name_of(grant), description=description, policies=policies)
 
