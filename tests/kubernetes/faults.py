@@ -43,13 +43,18 @@ def submit(here: Rig, file: Mapping[str, Any], pool: str = "team", priority: str
 
 
 def begin_again(plane: ControlPlane, name: str, *, meanwhile: Callable[[], object] = lambda: None) -> None:
-    """The program dies, and is started again."""
-    process = plane.processes[name]
-    process.kill()
+    """The program dies, and is started again.
+
+    A kubelet repeats what the API server could not take.  KWOK repeats it only where nothing listens or the server asks for it:
+    a connection that breaks, or an API server without etcd, leaves a pod as it was for good.  So KWOK looks at all pods anew.
+    """
+    plane.processes[name].kill()
     meanwhile()
-    process.start()
-    if name == "kube-apiserver":
+    plane.processes[name].start()
+    if name in ("kube-apiserver", "etcd"):
         plane.until(plane.ready, "the API server is ready again", timeout_s=60)
+        plane.processes["kwok"].kill()
+        plane.processes["kwok"].start()
 
 
 def compact(plane: ControlPlane) -> None:

@@ -155,7 +155,6 @@ def test_a_program_of_the_cluster_dies_while_gangs_start_and_end(world: World, t
             load.steps(8)
             submit(here, gang("more", 4))
             begin_again(world.plane, program)
-            world.plane.until(world.plane.ready, "the API server is ready", timeout_s=60)
         load.steps(8)
         agree(here)
         all_ends(here, load)
