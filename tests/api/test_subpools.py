@@ -150,7 +150,7 @@ QUOTAS: list[tuple[Any, int, str]] = [
     ("nan%", 422, "'nan%' is not a percentage"),
     ("٥%", 422, "'٥%' is not a percentage"),
     ("9%", 422, "9% of 10 GPUs, rounded down, is 0 GPUs"),
-    ("h100=1", 422, "unknown flavor 'h100': there is default"),
+    ("h100=1", 422, "unknown flavor 'h100'. Use default"),
     ("default=1,default=2", 422, "names default twice"),
     ("٣", 422, "expected a whole number, got text '٣'"),
     ("", 422, "'' is not a number of GPUs"),

@@ -135,7 +135,7 @@ def test_why_it_waits_is_seen_and_a_larger_pool_lets_it_start(mine: Lab, chromiu
         box.get_by_label("Quota of default/gpu").fill("4")
         press(page, "Preview")
         expect(box).to_contain_text("1 group (waits-1) would start on 2 GPUs", timeout=PATIENCE_MS)
-        expect(box).to_contain_text("Cost: spare 1 GPU (1 group preempted).", timeout=PATIENCE_MS)
+        expect(box).to_contain_text("Cost: 1 GPU in spare (1 group preempted).", timeout=PATIENCE_MS)
         assert mine.server.json("pool", "show", "mine")["quota"] == 2
         press(page, "Change mine")
         expect(page.locator("#figures")).to_contain_text("Quota4", timeout=PATIENCE_MS)
@@ -158,7 +158,7 @@ def test_the_slider_is_asked_by_keyboard_and_the_last_question_counts(mine: Lab,
             page.keyboard.press("ArrowRight")
         answer = page.locator("#what-answer")
         expect(answer).to_contain_text("would start on 2 GPUs.", timeout=PATIENCE_MS)
-        expect(answer).to_contain_text("Cost: spare 1 GPU (1 group preempted).", timeout=PATIENCE_MS)
+        expect(answer).to_contain_text("Cost: 1 GPU in spare (1 group preempted).", timeout=PATIENCE_MS)
         expect(page.locator("form output")).to_have_text("4", timeout=PATIENCE_MS)
         page.keyboard.press("Home")
         expect(answer).to_contain_text("2 → 0", timeout=PATIENCE_MS)

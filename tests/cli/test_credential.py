@@ -89,6 +89,6 @@ def test_a_key_file_is_made_once_and_not_taken_from_something_else(tmp_path: Pat
     other = Path(written(tmp_path, "important\n", "notes"))
     done = runrig("admin", "credential-key", str(other))
     assert (done.code, other.read_text()) == (2, "important\n")
-    assert "is not a key file: line 1 is no key" in done.err
+    assert "is not a key file: line 1 is not a key" in done.err
     assert runrig("admin", "credential-key", str(tmp_path / "none"), "--drop-old").code == 2
     assert not (tmp_path / "none").exists()

@@ -395,7 +395,7 @@ def test_a_run_as_the_peer_says_that_it_goes_on_for_ever() -> None:
     ("args", "says"),
     [
         (["--fair-sharing=Most"], "unknown strategy 'Most' (strategies: LessThanOrEqualToFinalShare, LessThan"),
-        (["--feature-gates", "Nope=true"], "there is no gate 'Nope'"),
+        (["--feature-gates", "Nope=true"], "unknown gate 'Nope'"),
         (
             ["--feature-gates", "PartialAdmission=true", "--feature-gates", "PartialAdmission=1"],
             "invalid 'PartialAdmission=1'",

@@ -58,7 +58,7 @@ def test_gates_are_sorted_and_may_be_left_out() -> None:
     [
         (
             "PartialAdmision=true",
-            "--feature-gates: there is no gate 'PartialAdmision': did you mean 'PartialAdmission'?",
+            "--feature-gates: unknown gate 'PartialAdmision'. Did you mean 'PartialAdmission'?",
         ),
         ("PartialAdmission", "--feature-gates: invalid 'PartialAdmission'. Use PartialAdmission=true or"),
         ("PartialAdmission=yes", "--feature-gates: invalid 'PartialAdmission=yes'. Use"),

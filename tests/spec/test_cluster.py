@@ -153,13 +153,13 @@ def test_with_several_flavors_each_is_named() -> None:
         (True, "quota: expected a whole number, got true"),
         (None, "quota: expected a whole number, got nothing"),
         ("many", "quota: 'many' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
-        ("b200=4", "quota: unknown flavor 'b200': there is h100"),
+        ("b200=4", "quota: unknown flavor 'b200'. Use h100"),
         ("h100=4,h100=5", "quota: 'h100=4,h100=5' names h100 twice"),
-        ({"gpus": 8}, "gpus: 'gpus' is neither a resource nor a flavor: did you mean 'gpu'?"),
-        ({"h10": {"gpu": 8}}, "h10: unknown flavor 'h10': did you mean 'h100'?"),
+        ({"gpus": 8}, "gpus: 'gpus' is neither a resource nor a flavor. Did you mean 'gpu'?"),
+        ({"h10": {"gpu": 8}}, "h10: unknown flavor 'h10'. Did you mean 'h100'?"),
         ({"gpu": {"nominal": -1}}, "nominal: '-1' is negative: amounts of gpu start at 0"),
         ({"gpu": 0.5}, "gpu: '0.5' is not a whole number of GPUs"),
-        ({"gpu": {"max": 1}}, "a quota has no field 'max': there is nominal, borrowing_limit, lending_limit"),
+        ({"gpu": {"max": 1}}, "a quota has no field 'max'. Use one of nominal, borrowing_limit, lending_limit"),
     ],
 )
 def test_a_wrong_quota_is_refused_with_what_to_write(value: Any, message: str) -> None:
@@ -177,8 +177,8 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("xpu=8", "unknown flavor 'xpu': there is h100, b200"),
-        ("h100/disk=8", "'disk' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, h100, b200"),
+        ("xpu=8", "unknown flavor 'xpu'. Use one of h100, b200"),
+        ("h100/disk=8", "'disk' is neither a resource nor a flavor. Use one of gpu, cpu, memory, storage, h100, b200"),
         ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
         ("cpu=8", "there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
         ("h100/cpu=-1", "'-1' is negative: amounts of cpu start at 0"),

@@ -13,7 +13,7 @@ from tests.spec.files import problems
 FLAVORS = "\nflavors: [{name: h100, node_labels: {gpu: h100}}, {name: all}]"
 
 CASES = [
-    ("pol: []", (1, 1, "a cluster file has no field 'pol': did you mean 'pools'?")),
+    ("pol: []", (1, 1, "a cluster file has no field 'pol'. Did you mean 'pools'?")),
     ("workflow: {}", (1, 1, "a cluster file has no field 'workflow': this is a workflow file. Submit it with `runrig workflow submit`.")),
     ("backend: {type: slurm}", (1, 17, f"type: expected one of {', '.join(BACKENDS)}, got text 'slurm'")),
     ("backend: {speed: 0}", (1, 18, "speed: 0 is out of range: at least 0.001, at most 1,000,000")),
@@ -49,20 +49,20 @@ CASES = [
     ("pools: [{name: a, quota: -1}]", (1, 26, "quota: -1 is negative: at least 0")),
     ("pools: [{name: a, quota: 1}]" + FLAVORS, (1, 26, "quota: there are 2 flavors, h100, all: say it for each: h100=8,all=8, or in full {h100: {gpu: 8}, all: {gpu: 8}}")),
     ("pools: [{name: a, flavors: [h100], quota: {all: 1}}]" + FLAVORS, (1, 49, "all: flavor 'all' is not one of its flavors, h100: add it there")),
-    ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: unknown flavor 'h10': did you mean 'h100'?")),
-    ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: unknown flavor 'h10': did you mean 'h100'?")),
+    ("pools: [{name: a, flavors: [h10]}]" + FLAVORS, (1, 29, "flavors[0]: unknown flavor 'h10'. Did you mean 'h100'?")),
+    ("pools: [{name: a, quota: {h10: {gpu: 1}}}]" + FLAVORS, (1, 32, "h10: unknown flavor 'h10'. Did you mean 'h100'?")),
     ("pools: [{name: a, borrowing_limit: 1}]", (1, 19, "a pool has no field 'borrowing_limit': set it in the quota, as in quota: {gpu: {nominal: 8, borrowing_limit: 4}}")),
-    ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit': there is nominal, borrowing_limit, lending_limit")),
-    ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor: there is gpu, cpu, memory, storage, default")),
+    ("pools: [{name: a, quota: {gpu: {nominal: 1, limit: 2}}}]", (1, 45, "a quota has no field 'limit'. Use one of nominal, borrowing_limit, lending_limit")),
+    ("pools: [{name: a, quota: {fpga: 1}}]", (1, 33, "fpga: 'fpga' is neither a resource nor a flavor. Use one of gpu, cpu, memory, storage, default")),
     ("pools: [{name: a, weight: 0}]", (1, 27, "weight: 0 is too small: at least 1")),
     (
         "pools: [{name: a, default_run_time: 2h, max_run_time: 1h}]",
         (1, 37, "default_run_time: a default of 2h is beyond the maximum of 1h: lower it, or raise the maximum"),
     ),
-    ("pools: [{name: a, max_run_time: 0}]", (1, 33, "max_run_time: a run time of 0 would end everything at once: leave it out for no limit")),
+    ("pools: [{name: a, max_run_time: 0}]", (1, 33, "max_run_time: a run time must be greater than 0. Omit it for no limit")),
     ("pools: [{name: a, grace_s: -1}]", (1, 28, "grace_s: -1 is out of range: at least 0, at most 86,400")),
     ("pools: [{name: a, queueing: FIFO}]", (1, 29, "queueing: expected one of BEST_EFFORT_FIFO, STRICT_FIFO, got text 'FIFO'")),
-    ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors: there is default")),
+    ("pools: [{name: a, default_platform: h100}]", (1, 37, "default_platform: 'h100' is not one of the pool's flavors. Use default")),
     ("pools: [{name: a, topology_keys: [{key: r, label: x}, {key: r, label: y}]}]", (1, 61, "key: the key 'r' is defined twice; first on line 1")),
     ("pools: [{name: a, topology_keys: [{key: n, label: kubernetes.io/hostname}, {key: r, label: x}]}]", (1, 34, "topology_keys: kubernetes.io/hostname is the finest label: its topology key must come last")),
     ("pools: [{name: a, topology_keys: [{key: r, label: a b}]}]", (1, 34, "topology_keys: 'a b' is not a node label: write one such as topology.kubernetes.io/rack")),
@@ -86,7 +86,7 @@ CASES = [
             "user: user name 'a b' must be letters, digits and '.', '_', '@', '+', '-', and start with a letter or digit",
         ),
     ),
-    ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: unknown pool 'p' in this file: there is none")),
+    ("roles: [{user: a, role: user, pool: p}]", (1, 37, "pool: unknown pool 'p' in this file. None is defined")),
     ("resource_names: {gpu: a b}", (1, 23, "gpu: 'a b' is not a Kubernetes resource name. Use for example nvidia.com/gpu.")),
 ]  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
         (3, "name"),
         (3, "quota"),
         (4, "a pool needs name"),
-        (4, "a pool has no field 'nam'"),
+        (4, "a pool has no field 'nam'. Did you mean 'name'?"),
         (5, "roles"),
     ]
 

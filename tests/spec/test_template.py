@@ -37,18 +37,18 @@ def test_a_setting_is_a_number_if_it_can_be_one(setting: str, value: str) -> Non
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("default-values: {gpus: 8, name: a}\nworkflow: [{{ gpus }}]\n", "did you mean 'gpus'?"),
-        ("workflow: [{{ gpus }}]\n", "did you mean 'gpus'?"),
-        ("default-values: {a: 1, b: 2}\nworkflow: [{{ a }}]\n", "there is a, b"),
-        ("default-values: {gpus: 8}\nworkflow: [8]\n", "did you mean 'gpus'?"),
-        ("workflow: [8]\n", "there is none"),
+        ("default-values: {gpus: 8, name: a}\nworkflow: [{{ gpus }}]\n", "Did you mean 'gpus'?"),
+        ("workflow: [{{ gpus }}]\n", "Did you mean 'gpus'?"),
+        ("default-values: {a: 1, b: 2}\nworkflow: [{{ a }}]\n", "Use one of a, b"),
+        ("default-values: {gpus: 8}\nworkflow: [8]\n", "Did you mean 'gpus'?"),
+        ("workflow: [8]\n", "None is defined"),
     ],
 )
 def test_a_setting_for_which_the_file_has_no_use_is_refused(text: str, advice: str) -> None:
     given = ["gpus=4"] if "{{ gpus" in text else []
     with pytest.raises(InvalidInput) as raised:
         render(text, [*given, "gpsu=1"])
-    assert raised.value.message == f"this file has no variable 'gpsu' to set: {advice}"
+    assert raised.value.message == f"this file has no variable 'gpsu'. {advice}"
 
 
 def test_a_setting_may_be_for_a_default_or_a_test_alone() -> None:

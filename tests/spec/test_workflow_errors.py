@@ -27,7 +27,7 @@ OF_THE_FILE = [
         HEAD + "  groups: [{name: g, tasks: [{name: b, image: i, command: [x]}]}]\n" + TAIL,
         (3, 11, "groups: a workflow has tasks or groups, not both. Move the tasks into groups."),
     ),
-    ("a typo", f"{HEAD}  prioritty: LOW\n{TAIL}", (3, 3, "a workflow has no field 'prioritty': did you mean 'priority'?")),
+    ("a typo", f"{HEAD}  prioritty: LOW\n{TAIL}", (3, 3, "a workflow has no field 'prioritty'. Did you mean 'priority'?")),
     ("priority", f"{HEAD}  priority: 5\n{TAIL}", (3, 13, "priority: expected one of HIGH, NORMAL, LOW, got 5")),
     (
         "a name",
@@ -57,11 +57,11 @@ OF_RESOURCES = [
     ("gpu: two", (4, 20, "gpu: expected a whole number, got text 'two'")),
     ("gpu: true", (4, 20, "gpu: expected a whole number, got true")),
     ("memory: 4Q", (4, 23, "memory: '4Q' is not a size. Use a number and a unit, such as 512Mi, 64Gi or 1.5Ti.")),
-    ("gpus: 1", (4, 15, "a resource has no field 'gpus': did you mean 'gpu'?")),
-    ("xyz: 1", (4, 15, "a resource has no field 'xyz': there is cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
+    ("gpus: 1", (4, 15, "a resource has no field 'gpus'. Did you mean 'gpu'?")),
+    ("xyz: 1", (4, 15, "a resource has no field 'xyz'. Use one of cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
     ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: excluding nodes is not supported yet. Use a platform instead.")),
     ("topology: [{group: g}]", (4, 26, "a topology requirement needs key: write key: rack")),
-    ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind': there is key, group, requirementType, sliceSize")),
+    ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind'. Use one of key, group, requirementType, sliceSize")),
     ("topology: [{key: rack, requirementType: hard}]", (4, 55, "requirementType: expected one of required, preferred, got text 'hard'")),
     ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
     ("topology: [{key: rack, group: x}, {key: rack, group: y}]", (4, 55, "key: the topology key 'rack' is defined twice; first on line 4")),
@@ -72,10 +72,10 @@ OF_RESOURCES = [
 ]  # fmt: skip
 
 OF_A_TASK = [
-    ("comand: x", (4, 5, "a task has no field 'comand': did you mean 'command'?")),
+    ("comand: x", (4, 5, "a task has no field 'comand'. Did you mean 'command'?")),
     ("image: j", (4, 5, "the key 'image' is defined twice; first on line 3")),
     ("resources: big", (4, 5, "a task has no field 'resources': it belongs under workflow. Use resource: NAME here.")),
-    ("resource: big", (4, 15, "resource: 'big' is not under resources: there is default")),
+    ("resource: big", (4, 15, "resource: 'big' is not in resources. Use default")),
     ("args: [true]", (4, 12, "args[0]: expected text, got true. Put it in quotes.")),
     ("args: run", (4, 11, "args: expected a list, each item behind '- ', got text 'run'")),
     ("environment: {A: null}", (4, 22, 'A: expected text, got nothing. Use "" for an empty value.')),
@@ -86,7 +86,7 @@ OF_A_TASK = [
     ("minCount: 2", (4, 15, "minCount: requires count: count is the number of pods, minCount the minimum to start with")),
     ("count: 2, minCount: 3", (4, 25, "minCount: 3 is more than count, which is 2")),
     ("duration: 1h5m", (4, 15, "duration: '1h5m' is not a duration. Use one number with a unit of d, h, m, s, ms, us (90m, not 1h30m), or PT1H30M.")),
-    ("exitActions: {STOP: 1}", (4, 25, "STOP: 'STOP' is no exit action: there is COMPLETE, FAIL, RESCHEDULE")),
+    ("exitActions: {STOP: 1}", (4, 25, "STOP: unknown exit action 'STOP'. Use one of COMPLETE, FAIL, RESCHEDULE")),
     ("exitActions: {FAIL: x}", (4, 25, "FAIL: 'x' is not a list of exit codes. Use for example 1,3-5,137.")),
     ("lead: maybe", (4, 11, "lead: expected true or false, got text 'maybe'")),
     ("credentials: {a: b}", (4, 22, "a: 'b' is not a folder for a credential. Use an absolute path without '..' and ':', such as /etc/keys.")),
@@ -106,7 +106,7 @@ OF_A_TASK = [
     ("outputs: [{url: x}]", (4, 5, "outputs: outputs to a URL are not supported yet. Write to {{output}}, and read it in another task with inputs.")),
     ("inputs: [{url: x}]", (4, 15, "url: inputs from a URL are not supported yet. Name a task of this workflow.")),
     ("inputs: [{task: old-1:b}]", (4, 21, "task: text 'old-1:b': inputs from another workflow are not supported yet")),
-    ("inputs: [{task: b}]", (4, 21, "task: unknown task 'b': there is a")),
+    ("inputs: [{task: b}]", (4, 21, "task: unknown task 'b'. Use a")),
     ("inputs: [{task: a}]", (4, 21, "task: 'a' reads its own output. Omit it.")),
     ("inputs: [{}]", (4, 14, "an input needs task: write task: NAME")),
     ("args: ['{{input:0}}']", (3, 11, "tasks[0]: {{input:0}} is not an input of task 'a': it has no inputs")),
@@ -164,7 +164,7 @@ def test_a_command_is_a_list_with_a_program() -> None:
 def test_without_a_default_each_task_names_its_resource() -> None:
     text = f"{HEAD}  resources: {{big: {{gpu: 8}}}}\n{TAIL}"
     assert problems(read_workflow, text) == [
-        (4, 11, "tasks[0]: has no resource, and resources has no 'default': there is big")
+        (4, 11, "tasks[0]: sets no resource, and resources has no 'default'. Use big")
     ]
 
 

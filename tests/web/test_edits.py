@@ -69,7 +69,7 @@ def test_a_quota_is_changed_after_its_plan_was_shown(tmp_path: Path) -> None:
         for said in (
             "quota of default/gpu 2 → 4",
             "1 group (b-1) would start on 2 GPUs.",
-            "Cost: pool2 2 GPUs (1 group preempted).",
+            "Cost: 2 GPUs in pool2 (1 group preempted).",
             "low-1 (pool2, LOW, 2 GPUs, by b-1) R",
             "Nothing has changed yet.",
         ):
@@ -341,7 +341,7 @@ def test_what_if_says_who_gains_and_who_pays_and_changes_nothing(tmp_path: Path)
         before = it.desk.revision
         words = words_of(visitor.page("/pool/pool1/what-if?quota=4"))
         assert "1 group (b-1) would start on 2 GPUs." in words
-        assert "Cost: pool2 2 GPUs (1 group preempted)." in words
+        assert "Cost: 2 GPUs in pool2 (1 group preempted)." in words
         assert "pool1 2 → 4" in words
         assert "No workflow is affected." in words_of(visitor.page("/pool/pool2/what-if?quota=1"))
         assert "No changes." in words_of(visitor.page("/pool/pool1/what-if?quota=2"))
@@ -368,7 +368,7 @@ def test_of_pools_that_are_not_seen_there_are_only_amounts(tmp_path: Path) -> No
         it.desk.submit("second", "mine--s")
         it.desk.service.settle()
         text = it.person("lead", "mine-admin").page("/pool/mine--s/what-if?quota=2")
-        assert "Cost: other pools 3 GPUs (1 group preempted)." in words_of(text)
+        assert "Cost: 3 GPUs in other pools (1 group preempted)." in words_of(text)
         assert "zebra" not in text
 
 
@@ -431,5 +431,5 @@ def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
     assert (len(kind.items), kind.more) == (9, 4)
     assert kind.items[0].text.endswith("restarts elsewhere")
     assert shown.sentences[1] == (
-        "Cost: nlp 176 GPUs (11 groups preempted) and other pools 16 GPUs (2 groups preempted)."
+        "Cost: 176 GPUs in nlp (11 groups preempted) and 16 GPUs in other pools (2 groups preempted)."
     )

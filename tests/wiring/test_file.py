@@ -112,7 +112,7 @@ def test_kubernetes_is_reached_as_usual_or_as_it_is_said(folder: Path, written: 
             "{type: kubernetes, kubeconfig: none}",
             "kubeconfig: none cannot be read (No such file or directory). Correct the path or its permissions.",
         ),
-        ("{type: kubernetes, url: x}", "a backend has no field 'url': there is type, namespace, kubeconfig, context"),
+        ("{type: kubernetes, url: x}", "a backend has no field 'url'. Use one of type, namespace, kubeconfig, context"),
     ],
 )
 def test_what_is_wrong_with_kubernetes_is_said(folder: Path, written: str, message: str) -> None:
@@ -264,7 +264,7 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
             "backend: local is not for `serve`: its tasks would run as the server's user. Use `runrig up` for one person on one machine.",
         ),
         (3, "cluster: bad.yaml:1:29: quota: -4 is negative: at least 0"),
-        (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol': did you mean 'pools'?"),
+        (3, "cluster: bad.yaml:2:1: a cluster file has no field 'pol'. Did you mean 'pools'?"),
         (
             4,
             "listen: 10.0.0.7 is reached from other machines, and tokens would go there in clear text: add tls: {cert: FILE, key: FILE}, or behind_proxy: true if a proxy in front does TLS, or listen on 127.0.0.1",
@@ -272,6 +272,6 @@ def test_all_problems_are_told_at_once_those_of_the_cluster_file_too(folder: Pat
         (5, "database: mongodb://… is not supported. Use postgresql://USER:PASSWORD@HOST/DATABASE or sqlite:///PATH."),
         (
             6,
-            "a server file has no field 'foo': there is database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, oidc, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s, credential_key",
+            "a server file has no field 'foo'. Use one of database, data, listen, tls, behind_proxy, hosts, backend, cluster, auth, oidc, drain_sweep_s, bind_timeout_s, start_timeout_s, retention_days, log_store, log_file, connections, read_timeout_s, credential_key",
         ),
     ]

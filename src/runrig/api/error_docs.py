@@ -52,12 +52,12 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     413: ("Too large", "the request is larger than 2 MiB. Send less", InvalidInput.code, {}),
     422: (
         "Invalid input, with all problems",
-        "unknown field 'imge': did you mean 'image'?",
+        "unknown field 'imge'. Did you mean 'image'?",
         InvalidInput.code,
         {
             "problems": [
                 {
-                    "message": "unknown field 'imge': did you mean 'image'?",
+                    "message": "unknown field 'imge'. Did you mean 'image'?",
                     "path": "workflow.tasks[0].imge",
                     "line": 4,
                     "column": 5,

@@ -145,7 +145,7 @@ def read_keys(text: str) -> tuple[bytes, ...]:
         except (binascii.Error, ValueError):
             key = b""
         if len(key) != KEY_BYTES:
-            raise ValueError(f"line {number} is no key: {KEY_BYTES} bytes in base64")
+            raise ValueError(f"line {number} is not a key ({KEY_BYTES} bytes in base64)")
         keys.append(key)
     if not keys:
         raise ValueError("it is empty")

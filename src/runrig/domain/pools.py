@@ -155,7 +155,7 @@ def run_time_problem(default_s: float | None, most_s: float | None) -> str | Non
     """Why these are not a valid default and maximum run time of a pool; None if they are (rule P6)."""
     for seconds in (default_s, most_s):
         if seconds is not None and seconds <= 0:
-            return "a run time of 0 would end everything at once: leave it out for no limit"
+            return "a run time must be greater than 0. Omit it for no limit"
     if default_s is not None and most_s is not None and default_s > most_s:
         return (
             f"a default of {format_duration(default_s)} is beyond the maximum of {format_duration(most_s)}: "

@@ -79,8 +79,8 @@ def parse_gates(text: str) -> Mapping[str, bool]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (part.strip() for part in item.partition("="))
         if name not in GATES:
-            hint = closest(name, GATES) if name else "write NAME=true"
-            raise InvalidInput.one(f"--feature-gates: there is no gate {name!r}: {hint}", "feature-gates")
+            hint = closest(name, GATES) if name else "Use NAME=true"
+            raise InvalidInput.one(f"--feature-gates: unknown gate {name!r}. {hint}", "feature-gates")
         if value.lower() not in _FLAGS:
             raise InvalidInput.one(
                 f"--feature-gates: invalid {item!r}. Use {name}=true or {name}=false", "feature-gates"

@@ -151,5 +151,5 @@ def _known_pool(field: Field, pools: Sequence[Pool]) -> str | None:
     if parent is not None:
         field.wrong(f"{name!r} is a subpool, and roles on a pool include its subpools. Grant it on {parent!r}")
     elif name is not None and name not in known:
-        field.wrong(f"unknown pool {name!r} in this file: {closest(name, known)}")
+        field.wrong(f"unknown pool {name!r} in this file. {closest(name, known)}")
     return name

@@ -184,9 +184,10 @@ class Field(TreeValue):
             return None
         for key, entry in self.node.value.items():
             if key not in known:
-                advice = (hints or {}).get(key) or closest(key, known)
+                hint = (hints or {}).get(key)
+                advice = f": {hint}" if hint else f". {closest(key, known)}"
                 path = self._child(key, entry).path
-                self.problems.add(f"{what} has no field {key!r}: {advice}", path, entry.place)
+                self.problems.add(f"{what} has no field {key!r}{advice}", path, entry.place)
         return Fields(self, what, self.node.value)
 
     def _child(self, key: str, entry: Entry) -> "Field":
@@ -269,11 +270,13 @@ def likely(word: str, known: Collection[str]) -> str | None:
 
 
 def closest(word: str, known: Collection[str]) -> str:
-    """Returns the end of a message: a suggestion if a name is similar to *word*, else all names."""
+    """Returns the last sentence of a message: a suggestion if a name is similar to *word*, else all names."""
     meant = likely(word, known)
     if meant is not None:
-        return f"did you mean {meant!r}?"
-    return "there is " + listed(known) if known else "there is none"
+        return f"Did you mean {meant!r}?"
+    if not known:
+        return "None is defined"
+    return f"Use {listed(known)}" if len(known) == 1 else f"Use one of {listed(known)}"
 
 
 def listed(names: Collection[str], most: int = 20) -> str:

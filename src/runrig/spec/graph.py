@@ -123,7 +123,7 @@ def _check_inputs(group: DraftGroup, task: DraftTask, home: Mapping[str, int]) -
         elif name in companions:
             field.wrong(f"{name!r} is in the same group, whose tasks start together. Move it to an earlier group.")
         elif name not in home:
-            field.wrong(f"unknown task {name!r}: {closest(name, home)}")
+            field.wrong(f"unknown task {name!r}. {closest(name, home)}")
 
 
 def _check_cycles(groups: Sequence[DraftGroup], home: Mapping[str, int]) -> None:

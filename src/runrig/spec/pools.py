@@ -107,7 +107,7 @@ def _pool(fields: Fields, name: str, kinds: Kinds) -> tuple[Pool, Kinds]:
     platform, quota = fields.get("default_platform"), fields.get("quota")
     wanted = settings.get("default_platform")
     if platform is not None and wanted is not None and wanted not in own.flavors:
-        platform.wrong(f"{wanted!r} is not one of the pool's flavors: {closest(wanted, own.flavors)}")
+        platform.wrong(f"{wanted!r} is not one of the pool's flavors. {closest(wanted, own.flavors)}")
     pool = Pool(name, read_quota(quota, own) if quota else {}, **settings)
     limit = fields.get("default_run_time") or fields.get("max_run_time")
     if limit is not None and (problem := run_time_problem(pool.default_run_time_s, pool.max_run_time_s)):

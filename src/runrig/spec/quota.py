@@ -94,7 +94,7 @@ def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
             if flavor is not None:
                 quotas[FlavorResource(flavor, key)] = _amount(key, item)
         else:
-            item.wrong(f"unknown flavor {key!r}: {closest(key, kinds.declared)}")
+            item.wrong(f"unknown flavor {key!r}. {closest(key, kinds.declared)}")
     return quotas
 
 
@@ -119,7 +119,7 @@ def _of_flavor(flavor: str, field: Field, kinds: Kinds) -> dict[FlavorResource, 
 def _is_resource(name: str, field: Field, kinds: Kinds) -> bool:
     if name in kinds.resources:
         return True
-    field.wrong(f"{name!r} is neither a resource nor a flavor: {closest(name, (*kinds.resources, *kinds.declared))}")
+    field.wrong(f"{name!r} is neither a resource nor a flavor. {closest(name, (*kinds.resources, *kinds.declared))}")
     return False
 
 
@@ -173,7 +173,7 @@ def _key(field: Field, name: str, kinds: Kinds) -> FlavorResource | None:
         only = _only_flavor(field, kinds)
         return None if only is None else FlavorResource(only, name)
     if flavor not in kinds.flavors:
-        field.wrong(f"unknown flavor {flavor!r}: {closest(flavor, kinds.flavors)}")
+        field.wrong(f"unknown flavor {flavor!r}. {closest(flavor, kinds.flavors)}")
         return None
     if slash and not _is_resource(resource, field, kinds):
         return None

@@ -69,7 +69,7 @@ def _flavors(field: Field, kinds: Kinds) -> tuple[str, ...]:
     found = [(name, item) for item in field.items() if (name := item.text()) is not None]
     for name, item in found:
         if name not in kinds.declared:
-            item.wrong(f"unknown flavor {name!r}: {closest(name, kinds.declared)}")
+            item.wrong(f"unknown flavor {name!r}. {closest(name, kinds.declared)}")
     repeated(found, "flavor")
     return tuple(dict.fromkeys(name for name, _ in found if name in kinds.declared))
 

@@ -129,9 +129,9 @@ def _resource(fields: Fields, resources: Mapping[str, Resource]) -> Resource:
     if name is None or name in resources:
         return resources.get(name or "", Resource())
     if field is not None:
-        field.wrong(f"{name!r} is not under resources: {closest(name, resources)}")
+        field.wrong(f"{name!r} is not in resources. {closest(name, resources)}")
     else:
-        fields.field.wrong(f"has no resource, and resources has no {DEFAULT_RESOURCE!r}: {closest('', resources)}")
+        fields.field.wrong(f"sets no resource, and resources has no {DEFAULT_RESOURCE!r}. {closest('', resources)}")
     return Resource()
 
 
@@ -217,7 +217,7 @@ def exit_rules(field: Field) -> tuple[ExitRule, ...]:
     for key, item in field.entries():
         action = _EXIT_ACTIONS.get(key.upper())
         if action is None:
-            item.wrong(f"{key!r} is no exit action: {closest(key.upper(), _EXIT_ACTIONS)}")
+            item.wrong(f"unknown exit action {key!r}. {closest(key.upper(), _EXIT_ACTIONS)}")
             continue
         rules.extend(ExitRule(action, first, last) for first, last in item.parsed(parse_exit_codes) or ())
     return tuple(rules)

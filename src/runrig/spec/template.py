@@ -97,7 +97,7 @@ def _check_used(settings: Iterable[str], known: Collection[str]) -> None:
     """Refuses an unknown name, because the workflow would run with the default instead."""
     unknown = [name for name in settings if name not in known]
     if unknown:
-        why = "this file has no variable {!r} to set: {}"
+        why = "this file has no variable {!r}. {}"
         raise InvalidInput(tuple(Problem(why.format(name, closest(name, sorted(known)))) for name in unknown))
 
 

@@ -120,14 +120,14 @@ def _costs(plan: Plan) -> Iterator[str]:
 
 
 def _cost(found: Sequence[PlanGang], verb: str, unseen: PlanUnseen | None) -> Iterator[str]:
-    """Yields ``nlp 16 GPUs (2 groups preempted)``, pool by pool."""
+    """Yields ``16 GPUs in nlp (2 groups preempted)``, pool by pool."""
     by_pool: dict[str, list[int]] = {}
     for each in found:
         by_pool.setdefault(each.pool, []).append(each.gpus)
     for pool, amounts in sorted(by_pool.items()):
-        yield f"{pool} {many(sum(amounts), 'GPU')} ({many(len(amounts), 'group')} {verb})"
+        yield f"{many(sum(amounts), 'GPU')} in {pool} ({many(len(amounts), 'group')} {verb})"
     if unseen is not None:
-        yield f"other pools {many(unseen.gpus, 'GPU')} ({many(unseen.gangs, 'group')} {verb})"
+        yield f"{many(unseen.gpus, 'GPU')} in other pools ({many(unseen.gangs, 'group')} {verb})"
 
 
 # ---------------------------------------------------------------- tables

@@ -11,7 +11,7 @@ from runrig.wire.base import Answer, Request, example, example_of
 class ProblemAnswer(Answer):
     """One thing wrong with an input.  Line and column count from 1; null if they are not known."""
 
-    model_config = example({"message": "unknown field 'imge': did you mean 'image'?", "path": "workflow.tasks[0].imge"})
+    model_config = example({"message": "unknown field 'imge'. Did you mean 'image'?", "path": "workflow.tasks[0].imge"})
 
     message: str
     path: str = ""

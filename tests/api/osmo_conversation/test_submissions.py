@@ -99,7 +99,7 @@ def test_a_template_is_validated_with_its_settings(world: TwoTeams) -> None:
 
 
 def test_a_setting_that_the_template_does_not_have_is_refused_each_time(world: TwoTeams) -> None:
-    words = "this file has no variable 'gpsu' to set: did you mean 'gpus'?"
+    words = "this file has no variable 'gpsu'. Did you mean 'gpus'?"
     sent = body(TEMPLATE, ["gpsu=2"], [])
     assert refused(world, "tom", "POST", "api/pool/team/workflow", sent, dry_run=True) == (422, words)
     sent = body(rendered(world, TEMPLATE, [], []), [], ["gpsu=2"], TEMPLATE)
@@ -118,7 +118,7 @@ def test_our_own_door_takes_settings_with_what_was_rendered(world: TwoTeams) -> 
     answer = world.send("tom", "POST", "/api/v1/workflows", sent)
     assert answer.status_code == 201, answer.text
     wrong = world.send("tom", "POST", "/api/v1/workflows", sent | {"variables": ["gpsu=2"]})
-    assert (wrong.status_code, "did you mean 'gpus'?" in wrong.text) == (422, True)
+    assert (wrong.status_code, "Did you mean 'gpus'?" in wrong.text) == (422, True)
 
 
 # ---------------------------------------------------------------- workflow query

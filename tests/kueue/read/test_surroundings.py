@@ -221,7 +221,7 @@ def test_settings_that_are_not_honoured_are_warned_of() -> None:
     assert [(path, message) for _, path, message in warnings(found)] == [
         (
             "x",
-            "not a field that is known here, and not read: there is " + warnings(found)[0][2].partition("there is ")[2],
+            "unknown field, ignored. Use one of " + warnings(found)[0][2].partition("Use one of ")[2],
         ),
         ("integrations", "all kinds of jobs are read, whether they are switched on there or not"),
         ("admissionFairSharing", "fair sharing by usage between local queues is not supported: not read"),

@@ -99,9 +99,7 @@ def test_several_files_are_one_cluster() -> None:
 def test_warnings_and_errors_of_several_files_name_the_file() -> None:
     odd = File("odd.yaml", yaml.safe_dump({**workload("x"), "sepc": 1}))
     found = read_all([File("home.json", json.dumps(LIST)), odd])
-    assert found.warnings == (
-        Warned(1, "sepc", "not a field that is known here, and not read: did you mean 'spec'?", "odd.yaml"),
-    )
+    assert found.warnings == (Warned(1, "sepc", "unknown field, ignored. Did you mean 'spec'?", "odd.yaml"),)
     twice = File("more.yaml", yaml.safe_dump(workload("w")))
     broken = File("broken.yaml", "a: [")
     for files, message in (

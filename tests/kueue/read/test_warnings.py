@@ -28,8 +28,8 @@ RESOURCE = "spec.resourceGroups[0].flavors[0].resources[0]"
 ALONE = "a ClusterQueue without a cohort has no {}: there is nobody to borrow from or lend to"
 
 QUEUES = [
-    ({"x": 1}, [("spec.x", "not a field that is known here, and not read: there is " + "resourceGroups, cohort, cohortName, queueingStrategy, namespaceSelector, flavorFungibility, preemption, admissionChecks, admissionChecksStrategy, stopPolicy, fairSharing, admissionScope, concurrentAdmissionPolicy")]),
-    ({"stopPolcy": "Hold"}, [("spec.stopPolcy", "not a field that is known here, and not read: did you mean 'stopPolicy'?")]),
+    ({"x": 1}, [("spec.x", "unknown field, ignored. Use one of " + "resourceGroups, cohort, cohortName, queueingStrategy, namespaceSelector, flavorFungibility, preemption, admissionChecks, admissionChecksStrategy, stopPolicy, fairSharing, admissionScope, concurrentAdmissionPolicy")]),
+    ({"stopPolcy": "Hold"}, [("spec.stopPolcy", "unknown field, ignored. Did you mean 'stopPolicy'?")]),
     ({"stopPolicy": "Halt"}, [("spec.stopPolicy", "'Halt' is not one of None, Hold, HoldAndDrain: treated as None")]),
     ({"queueingStrategy": "LIFO"}, [("spec.queueingStrategy", "'LIFO' is not one of BestEffortFIFO, StrictFIFO: treated as BestEffortFIFO")]),
     ({"preemption": {"withinClusterQueue": "Any"}}, [("spec.preemption.withinClusterQueue", "'Any' is not one of Never, LowerPriority, LowerOrNewerEqualPriority: treated as Never")]),
@@ -48,7 +48,7 @@ QUEUES = [
     (quota(lendingLimit=1), [(f"{RESOURCE}.lendingLimit", ALONE.format("lendingLimit"))]),
     ({**quota(lendingLimit=2), "cohortName": "c"}, [(f"{RESOURCE}.lendingLimit", "more than nominalQuota: a ClusterQueue cannot lend more than it has")]),
     (quota(nominalQuota=None), [(RESOURCE, "nominalQuota is missing: counts as 0")]),
-    (quota(burst=1), [(f"{RESOURCE}.burst", "not a field that is known here, and not read: there is name, nominalQuota, borrowingLimit, lendingLimit")]),
+    (quota(burst=1), [(f"{RESOURCE}.burst", "unknown field, ignored. Use one of name, nominalQuota, borrowingLimit, lendingLimit")]),
     ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"g": {"cpu": 1}})]}, [("spec.resourceGroups[1].coveredResources", "resource 'cpu' is covered twice: a resource belongs to one group, once")]),
     ({"resourceGroups": [group({"f": {"cpu": 1}}), group({"f": {"memory": 1}})]}, [("spec.resourceGroups[1].flavors[0]", "flavor 'f' is in this ClusterQueue twice: a flavor belongs to one group, once")]),
     ({"resourceGroups": [group({"h": {"cpu": 1}})]}, [("spec.resourceGroups[0].flavors[0]", "there is no ResourceFlavor 'h' in this file: this queue is inactive, and nothing starts there: define it")]),
@@ -130,13 +130,13 @@ TEMPLATES = [
     ({"nodeName": "n"}, [("nodeName", "a named node is not honoured")]),
     ({"runtimeClassName": "kata"}, [("runtimeClassName", "there is no RuntimeClass 'kata' in this file: its overhead counts as none")]),
     ({"schedulingGates": [{"name": "x"}]}, [("schedulingGates", "scheduling gates are not honoured")]),
-    ({"nodeSelecter": {"a": "b"}}, [("nodeSelecter", "not a field that is known here, and not read: did you mean 'nodeSelector'?")]),
+    ({"nodeSelecter": {"a": "b"}}, [("nodeSelecter", "unknown field, ignored. Did you mean 'nodeSelector'?")]),
     ({"affinity": {"podAffinity": {"x": 1}}}, [("affinity.podAffinity", "affinity to other pods is not honoured")]),
     ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}}, [("affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "preferred node affinity counts only among nodes of a topology, with the gate TASRespectNodeAffinityPreferred")]),
     ({"tolerations": [{"key": "a", "operator": "Gt"}]}, [("tolerations[0].operator", "'Gt' is not one of Equal, Exists: this toleration is not read")]),
     ({"tolerations": [{"value": "a"}]}, [("tolerations[0]", "a toleration without a key needs operator Exists: this one is not read")]),
     ({"containers": [{"resources": {"requests": {"pods": 1}}}]}, [("containers[0].resources.requests.pods", "pods cannot be requested: each pod counts as one, and this is not read")]),
-    ({"containers": [{"resource": {}}]}, [("containers[0].resource", "not a field that is known here, and not read: did you mean 'resources'?")]),
+    ({"containers": [{"resource": {}}]}, [("containers[0].resource", "unknown field, ignored. Did you mean 'resources'?")]),
 ]  # fmt: skip
 
 
@@ -198,7 +198,7 @@ WORKLOADS = [
     ({}, {"requeueState": {"count": 1, "requeueAt": "2026-01-01T00:00:00Z"}}, []),
     ({}, {"unhealthyNodes": [{"name": "n"}]}, [("status.unhealthyNodes", "replacing a node that failed is not supported: it keeps the place that it has")]),
     ({}, {"clusterName": "other", "resourceRequests": [{"name": "main"}]}, [("status.clusterName", "running on other clusters is out of scope: it counts as if it ran here")]),
-    ({}, {"newField": 1}, [("status.newField", "not a field that is known here, and not read: there is conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, accumulatedPastExexcutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
+    ({}, {"newField": 1}, [("status.newField", "unknown field, ignored. Use one of conditions, admission, requeueState, reclaimablePods, admissionChecks, resourceRequests, schedulingStats, accumulatedPastExecutionTimeSeconds, accumulatedPastExexcutionTimeSeconds, unhealthyNodes, nominatedClusterNames, clusterName, preemptionGates, topologyAssignmentRecovery")]),
     ({}, {"admission": {"clusterQueue": "no", "podSetAssignments": [{}]}}, [("status.admission", "there is no ClusterQueue 'no' in this file: its quota counts nowhere")]),
     ({}, {"admission": {"clusterQueue": "cq"}}, [("status.admission", "no assignment for the pod set 'main': it holds nothing")]),
     ({}, {"admission": {"clusterQueue": "cq", "podSetAssignments": [{}, {"name": "x"}]}}, [("status.admission.podSetAssignments[1]", "there is no pod set 'x' in this workload: what it holds still counts")]),
@@ -306,7 +306,7 @@ def test_of_other_kinds(document: dict[str, Any], message: str) -> None:
 
 def test_fields_beside_the_spec_and_flavors() -> None:
     assert warnings({**manifest("Cohort", "a"), "sepc": {}}) == [
-        (1, "sepc", "not a field that is known here, and not read: did you mean 'spec'?")
+        (1, "sepc", "unknown field, ignored. Did you mean 'spec'?")
     ]
     flavor = {"nodeTaints": [{"key": "a", "effect": "Never"}, {"key": "b"}], "topologyName": "t"}
     assert warnings(manifest("ResourceFlavor", "f", flavor)) == [

@@ -241,9 +241,9 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
         ("[{pool: vision}]", "a workflow of a scenario needs file: write file: train.yaml"),
         (
             "[{file: a.yaml, pool: batch, name: x}]",
-            "a workflow of a scenario has no field 'name': there is file, pool, priority, at",
+            "a workflow of a scenario has no field 'name'. Use one of file, pool, priority, at",
         ),
-        ("[{file: a.yaml, pool: visoin}]", "pool: unknown pool 'visoin' in this file: did you mean 'vision'?"),
+        ("[{file: a.yaml, pool: visoin}]", "pool: unknown pool 'visoin' in this file. Did you mean 'vision'?"),
         ("[{file: a.yaml}]", "workflows[0]: the file has 2 pools. Set pool: to one of vision, batch"),
         ("[{file: a.yaml, pool: batch, priority: TOP}]", "priority: expected one of HIGH, NORMAL, LOW, got text 'TOP'"),
         ("[{file: a.yaml, pool: batch, at: soon}]", "at: 'soon' is not a duration. Use one number with a unit of"),

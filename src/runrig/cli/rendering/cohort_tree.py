@@ -33,7 +33,7 @@ def _overpromised(answer: Mapping[str, Any]) -> list[tuple[str, int]]:
 def _kind(node: Node) -> str:
     marks = (
         ("only named", not node["declared"]),
-        ("in a circle", not node["active"]),
+        ("in a cycle", not node["active"]),
         ("over-committed", bool(balances.over(node["balances"]))),
     )
     said = ", ".join(mark for mark, holds in marks if holds)

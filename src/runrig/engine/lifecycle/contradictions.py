@@ -49,7 +49,7 @@ class _Rows:
         groups = 0
         for workflow in self._loaded.workflows:
             if workflow.pool not in self._pools:
-                yield f"workflow {workflow.id} is in pool {workflow.pool!r:.80}, which is not there"
+                yield f"workflow {workflow.id} is in pool {workflow.pool!r:.80}, which does not exist"
             yield from _of_workflow(workflow)
             for spec in self._loaded.specs[workflow.spec_hash].groups:
                 groups += 1
@@ -59,20 +59,20 @@ class _Rows:
                 else:
                     yield from self._of_group(workflow, spec, group)
         if groups != len(self._groups):
-            yield "there are groups that are not in the specifications of their workflows"
+            yield "some groups are not in the specifications of their workflows"
 
     def _of_group(self, workflow: Workflow, spec: GroupSpec, group: Group) -> Iterator[str]:
         name, row = group.gang_id, self._gangs.get(group.gang_id)
         if (row.state if row else None) not in _GANG_OF.get(group.status, (None,)):
-            yield f"group {name} is {group.status.value}, and its gang is {row.state.value if row else 'not there'}"
+            yield f"group {name} is {group.status.value}, but its gang is {row.state.value if row else 'missing'}"
         if row is not None:
             asked = gang_of(workflow, spec, group.attempt)
             if row.gang != (replace(asked, refused=row.gang.refused) if row.gang.refused else asked):
-                yield f"gang {name} asks for something else than its workflow"
+                yield f"gang {name} does not match the specification of its workflow"
         if workflow.held_by is not None and group.status is Status.SCHEDULING:
-            yield f"group {name} is in the queue, and its workflow is held"
+            yield f"group {name} is in the queue, but its workflow is on hold"
         if group.status.finished != (group.end_time is not None):
-            yield f"group {name} is {group.status.value}, and its end_time does not say so"
+            yield f"group {name} is {group.status.value}, {_but(group.end_time)} end_time"
         pods = self._latest.get((workflow.id, group.name), {})
         named = {each.pod_name(index): (each.name, index) for each in spec.tasks for index in range(each.pods)}
         if group.status in _BEFORE_NODES and pods.keys() != named.keys():
@@ -91,7 +91,7 @@ class _Rows:
                 continue  # a lost node may already have been replaced in the gang
             held = slots.get(pod.spec, [])[pod.index : pod.index + 1]
             if held != [(pod.node, pod.gpus)]:
-                yield f"task {pod.key} is on node {pod.node} with GPUs {pod.gpus}, which its gang does not hold for it"
+                yield f"task {pod.key} is on node {pod.node} with GPUs {pod.gpus}, which its gang has not reserved for it"
 
     # ------------------------------------------------------------ what is held
 
@@ -101,45 +101,49 @@ class _Rows:
             id = row.gang.id
             group = self._groups.get((row.gang.workflow, id.partition("/")[2]))
             if group is None or group.status not in _GANG_OF:
-                yield f"gang {id} belongs to no group that waits or runs"
+                yield f"gang {id} does not belong to a waiting or running group"
             yield from self._of_placement(row)
             shares = (share for each in row.placement for share in each.shares)
             for place in (
                 ((share.node, gpu) for share in shares for gpu in share.gpus) if row.state in _ON_NODES else ()
             ):
                 if holders.setdefault(place, id) != id:
-                    yield f"GPU {place[1]} of node {place[0]} is held by {holders[place]} and by {id}"
+                    yield f"GPU {place[1]} of node {place[0]} is assigned to both {holders[place]} and {id}"
 
     def _of_placement(self, row: GangRow) -> Iterator[str]:
         id, state = row.gang.id, row.state.value
         if (row.admitted_at is not None) != (row.state in _ON_NODES):
-            yield f"gang {id} is {state}, and its admitted_at does not say so"
+            yield f"gang {id} is {state}, {_but(row.admitted_at)} admitted_at"
         if row.state is GangState.PENDING:
             if row.placement or row.waits_for:
-                yield f"gang {id} is {state}, and has a place"
+                yield f"gang {id} is {state}, but has a placement"
             return
         if [each.pod_set for each in row.placement] != [each.name for each in row.gang.pod_sets]:
-            yield f"gang {id} is {state}, and its place is not one for its tasks"
+            yield f"gang {id} is {state}, but its placement does not match its tasks"
             return
         for pod_set, each in zip(row.gang.pod_sets, row.placement, strict=True):
             least = pod_set.count if pod_set.min_count is None else pod_set.min_count
             if not least <= each.count <= pod_set.count:
-                yield f"gang {id} holds {each.count} pods of {pod_set.name}, which are not as many as it asks for"
+                yield f"gang {id} has {each.count} pods of {pod_set.name}, outside the {least} to {pod_set.count} that it requests"
             if each.shares and sum(share.count for share in each.shares) != each.count:
-                yield f"gang {id} holds {each.count} pods of {pod_set.name}, and nodes for another number"
+                yield f"gang {id} has {each.count} pods of {pod_set.name}, but nodes for another number"
 
 
 def _of_workflow(workflow: Workflow) -> Iterator[str]:
     if workflow.id != f"{workflow.name}-{workflow.number}":
         yield f"workflow {workflow.id} is number {workflow.number} of {workflow.name!r:.80}"
     if workflow.end_time is not None or (workflow.start_time is None and workflow.status is WorkflowStatus.RUNNING):
-        yield f"workflow {workflow.id} is {workflow.status.value}, and its times do not say so"
+        yield f"workflow {workflow.id} is {workflow.status.value}, but its start_time or end_time contradicts that"
     if (workflow.held_by is None) != (workflow.held_since is None):
-        yield f"workflow {workflow.id} is held by {workflow.held_by!r:.80}, and its held_since does not say so"
+        yield f"workflow {workflow.id}: held_by and held_since must be set together"
 
 
 def _of_task(task: Task, group: Group) -> Iterator[str]:
     if group.status in _BEFORE_NODES and task.status is not group.status:
-        yield f"task {task.key} is {task.status.value}, and its group is {group.status.value}"
+        yield f"task {task.key} is {task.status.value}, but its group is {group.status.value}"
     if task.status.finished != (task.end_time is not None):
-        yield f"task {task.key} is {task.status.value}, and its end_time does not say so"
+        yield f"task {task.key} is {task.status.value}, {_but(task.end_time)} end_time"
+
+
+def _but(time: float | None) -> str:
+    return "but has no" if time is None else "but has an"

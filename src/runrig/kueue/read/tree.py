@@ -251,7 +251,7 @@ class Object:
         """Warns of every field that is not *known*, if it says something."""
         for name, value in self.pairs():
             if name not in known:
-                value.warn(f"not a field that is known here, and not read: {closest(name, known)}")
+                value.warn(f"unknown field, ignored. {closest(name, known)}")
 
     def having(self, name: str, node: Node) -> "Object":
         """The same mapping, but with *node* as its field *name*."""

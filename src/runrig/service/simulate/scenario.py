@@ -96,7 +96,7 @@ def _pool(fields: Fields, pools: list[str]) -> str:
         return ""
     name = field.text() or ""
     if name and name not in pools:
-        field.wrong(f"unknown pool {name!r} in this file: {closest(name, pools)}")
+        field.wrong(f"unknown pool {name!r} in this file. {closest(name, pools)}")
     return name
 
 

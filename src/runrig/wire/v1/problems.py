@@ -13,7 +13,7 @@ class ProblemPart(Shown):
 
     model_config = example(
         {
-            "message": "unknown field 'imge': did you mean 'image'?",
+            "message": "unknown field 'imge'. Did you mean 'image'?",
             "path": "workflow.tasks[0].imge",
             "line": 4,
             "column": 5,
