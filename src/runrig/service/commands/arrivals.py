@@ -1,4 +1,6 @@
-"""Commands about workflows as they arrive in the event loop: those that come while others are stored are carried out together."""
+"""Commands about workflows, as they arrive in the event loop. Commands that arrive while others are being stored run
+together.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,9 +21,9 @@ R = TypeVar("R")
 
 
 class Arrivals:
-    """The commands of `Submissions` and `Batches`, with the same answers and errors, for one event loop.
+    """The commands of `Submissions` and `Batches`, with the same results and errors, for one event loop.
 
-    Requests with one key take turns.
+    Requests with the same key take turns.
     """
 
     def __init__(self, transactor: Transactor, submissions: Submissions, batches: Batches) -> None:
@@ -31,13 +33,13 @@ class Arrivals:
         self._keys = Keys()
 
     async def do(self, command: Command[R], key: str | None = None) -> R:
-        """Carries out *command*; returns its result and raises what it raises.  *key*: as of `Keys.turn`."""
+        """Runs *command*; returns its result or raises its exception. *key*: as in `Keys.turn`."""
         async with self._keys.turn(key):
             answer: R = await self._together.do(_marked(logs.current(), command))
             return answer
 
     async def submit(self, submission: Submission) -> WorkflowSubmitted:
-        """As `Submissions.submitting`; what takes long to read is read before."""
+        """As `Submissions.submitting`. Files that are slow to read are read first."""
         ready: Submission | ParsedSubmission = submission
         if not is_soon_read(submission):
             ready = await to_thread.run_sync(read, submission)
@@ -50,6 +52,6 @@ class Arrivals:
 
 
 def _marked(request: str, command: Command[R]) -> Command[R]:
-    """*command*: what it logs belongs to *request*, whatever it is carried out together with."""
+    """Makes *command* log under *request*, whatever else runs in the same batch."""
     logs.enter(request)
     return (yield from command)

@@ -1,4 +1,4 @@
-"""What a workflow file asks that the backend of a server does not do."""
+"""Features of workflow files that a backend does not support."""
 
 from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import WorkflowSpec
@@ -8,7 +8,7 @@ _NO_DURATIONS = "duration is ignored: it applies only to the simulated backend"
 
 
 def without_inputs(spec: WorkflowSpec, backend: str) -> None:
-    """Raises InvalidInput."""
+    """Raises InvalidInput if a task has inputs."""
     for task in (task for group in spec.groups for task in group.tasks if task.inputs):
         raise InvalidInput.one(
             f"task {task.name} has inputs from {task.inputs[0]}, but the {backend} backend does not keep outputs. "
@@ -18,7 +18,7 @@ def without_inputs(spec: WorkflowSpec, backend: str) -> None:
 
 
 def warnings_of(backend: str, spec: WorkflowSpec) -> list[str]:
-    """Warnings about parts of the file that have no effect."""
+    """Returns a warning for each part of the file that is ignored."""
     tasks = [task for group in spec.groups for task in group.tasks]
     effects = {
         NO_IMAGES: any(task.image for task in tasks),

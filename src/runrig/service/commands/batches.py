@@ -1,4 +1,4 @@
-"""Many submissions in one request: each on its own, or all or nothing."""
+"""Several submissions in one request: each by itself, or all or nothing."""
 
 import uuid
 from collections import Counter
@@ -15,9 +15,9 @@ from runrig.service.runtime.writing import Writing
 
 MOST = 1_000
 MOST_TOGETHER = 200
-"""All or nothing: they are decided under the lock without a break."""
+"""All-or-nothing batches are decided under the lock without a break."""
 PART = 25
-"""Decided and stored at once; then others have their turn."""
+"""Submissions decided and stored together before others get a turn."""
 
 Outcome = WorkflowSubmitted | RunrigError
 
@@ -29,11 +29,12 @@ class Batches:
         self._reconciler = reconciler
 
     def submit(self, batch: Sequence[Submission], *, key: str | None, together: bool) -> list[Outcome]:
-        """What became of each of *batch*, in order; all are of one user.  *together*: if one is refused, none is submitted.
+        """Submits *batch*, all by one user; returns the results in order. *together*: if one is refused, none is
+        submitted.
 
-        *key*: a UUID; the same batch sent again with it doubles nothing, and goes on where the first one was cut off.
-        Raises InvalidInput for a batch that is too long.  *together*: also Conflict if *key* belongs to something else, and what
-        storing raises; otherwise that is what became of those whom it concerns.
+        *key*: a UUID. Repeating a batch with the same key submits nothing twice, and continues an interrupted batch.
+        Raises InvalidInput if the batch is too long. With *together* it also raises Conflict if *key* is already in
+        use, and errors of the store; without, those errors are results of single submissions.
         """
         most = MOST_TOGETHER if together else MOST
         if not 0 < len(batch) <= most:
@@ -75,7 +76,7 @@ class Batches:
         ]
 
     def _commit_all(self, batch: Sequence[ParsedSubmission], writing: Writing) -> list[Plan | RunrigError]:
-        """Commits all plans as one, unless one of *batch* is refused."""
+        """Commits all plans together, unless one submission in *batch* is refused."""
         found: list[Plan | RunrigError] = []
         names: Counter[str] = Counter()
         for each in batch:
@@ -94,7 +95,7 @@ class Batches:
 
 
 def _keyed(batch: Sequence[Submission], key: str | None) -> Iterator[Submission]:
-    """Each of *batch* with a key of its own, made of *key* and its place."""
+    """Gives each submission in *batch* its own key, derived from *key* and its position."""
     for at, each in enumerate(batch):
         yield each if key is None else replace(each, uuid=str(uuid.uuid5(uuid.UUID(key), str(at))))
 
@@ -107,14 +108,14 @@ def _read(submission: Submission) -> ParsedSubmission | RunrigError:
 
 
 def _told(outcome: WorkflowSubmitted | Exception) -> Outcome:
-    """Raises what no client is told of."""
+    """Raises an error that must not be part of a response."""
     if isinstance(outcome, WorkflowSubmitted | RunrigError):
         return outcome
     raise outcome
 
 
 def _withheld(errors: Sequence[RunrigError | None]) -> list[Outcome]:
-    """*errors*, and a Conflict for each that was in order itself."""
+    """Returns *errors*, with a Conflict for each submission that was valid itself."""
     first = next(at for at, error in enumerate(errors, start=1) if error is not None)
     why = (
         f"not submitted: item {first} was refused, and the batch is all-or-nothing. Correct that item, or leave it out"

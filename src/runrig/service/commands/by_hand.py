@@ -1,4 +1,4 @@
-"""Settings that somebody changed by hand since a cluster file last declared them: a file that is applied again would undo them."""
+"""Settings changed by hand since a cluster file last declared them: applying the file again would undo the changes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,16 +15,16 @@ from runrig.service.queries.history import edits
 from runrig.service.runtime.transactor import APPLY, ENGINE
 
 MOST_TOLD = 5
-"""How many pools and cohorts a refusal names."""
+"""Maximum pools and cohorts named in a refusal."""
 
 
 def marked(log: EventLog, differences: Iterable[Difference]) -> Iterator[Difference]:
-    """Yields *differences*, those that undo something with the sentence that says what.  Reads the log of what they change."""
+    """Yields *differences*, each with a sentence if it would undo a change by hand. Reads the log of the pools and
+    cohorts concerned.
+    """
     cohorts: tuple[Event, ...] | None = None
     for each in differences:
-        if (
-            each.action != "update"
-        ):  # what was deleted by hand, and comes back, is plain to see, and nothing of it is lost
+        if each.action != "update":  # Restoring something that was deleted by hand is visible, and loses nothing.
             yield each
         elif isinstance(each.before, Pool) and isinstance(each.after, Pool):
             yield replace(each, undoes=_undone(log.events(pool=each.name), each.before, each.after))
@@ -36,7 +36,7 @@ def marked(log: EventLog, differences: Iterable[Difference]) -> Iterator[Differe
 
 
 def check(differences: Iterable[Difference]) -> None:
-    """Raises Conflict if one of *differences* undoes something."""
+    """Raises Conflict if one of *differences* would undo a change by hand."""
     told = [f"{each.kind} {each.name} {each.undoes}" for each in differences if each.undoes]
     if told:
         rest = f"; and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
@@ -46,7 +46,7 @@ def check(differences: Iterable[Difference]) -> None:
 
 
 def _undone(events: Iterable[Event], before: Pool | Cohort, after: Pool | Cohort) -> str:
-    """``was changed by root at 2026-01-31 12:00:00 UTC (quota)``; "" if *after* keeps what was changed by hand."""
+    """Returns ``was changed by root at 2026-01-31 12:00:00 UTC (quota)``; "" if *after* keeps the changes by hand."""
     applied: Pool | Cohort | None = None
     by_hand: Event | None = None
     for event in events:
@@ -62,7 +62,7 @@ def _undone(events: Iterable[Event], before: Pool | Cohort, after: Pool | Cohort
 
 
 def _places(before: Pool | Cohort, after: Pool | Cohort) -> set[tuple[str, str]]:
-    """The fields that differ, and of quotas the resources."""
+    """Returns the fields that differ; for quotas, the resources."""
     return {(each.field, str(each.resource or "")) for each in edits(_as_pool(before), _as_pool(after))}
 
 

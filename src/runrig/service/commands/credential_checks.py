@@ -1,4 +1,4 @@
-"""Whether the credentials that a workflow names are there, for the one who submits it."""
+"""Checks that a user has the credentials named in a workflow."""
 
 from runrig.domain.credentials import CredentialUse
 from runrig.domain.errors import NoCredential
@@ -7,7 +7,7 @@ from runrig.service.access.credentials import Credentials
 
 
 def check_credentials(spec: WorkflowSpec, user: str, credentials: Credentials) -> None:
-    """Raises NoCredential for the first that *user* does not have as *spec* needs it."""
+    """Raises NoCredential for the first credential that *user* does not have in the form that *spec* needs."""
     uses = _uses(spec)
     there = {each.name: each for each in credentials.of(user)} if uses else {}
     for use in uses:
@@ -27,7 +27,9 @@ def check_credentials(spec: WorkflowSpec, user: str, credentials: Credentials) -
 
 
 def check_repeated(old: Workflow, spec: WorkflowSpec, user: str) -> None:
-    """Raises NoCredential if *user* repeats work of others with credentials: it would be handed those of *user* under these names."""
+    """Raises NoCredential if *user* repeats another user's workflow that has credentials. The tasks would get the
+    credentials of *user* with the same names.
+    """
     uses = _uses(spec)
     if uses and old.submitted_by != user:
         raise NoCredential(

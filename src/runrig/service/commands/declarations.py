@@ -1,6 +1,6 @@
-"""Commands about the cluster: pools and cohorts one by one, and whole cluster files (`apply`).
+"""Commands about the cluster: single pools and cohorts, and whole cluster files (`apply`).
 
-Who made what is in the event log: the actor of what an apply made begins with `APPLY`, so that a later one may prune it.
+The actor of what a file created begins with `APPLY` in the event log, so that a later `apply --prune` may delete it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,8 +35,9 @@ from runrig.spec.quota import Kinds
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """*revision*: of the change that was made; None: nothing differed.  *draining*: pools that were not brought back, because they are
-    still DELETING.  *deleted*: pools that were not there then."""
+    """*revision*: of the rollback; None: nothing differed. *draining*: pools that were not restored because they are
+    still DELETING. *deleted*: pools that did not exist at that revision.
+    """
 
     revision: int | None
     draining: tuple[str, ...]
@@ -58,9 +59,9 @@ class Declarations:
     def create_pool(
         self, name: str, edit: PoolEdit, *, user: str, dry_run: bool = False, again: bool = False
     ) -> PoolView:
-        """The pool as this command left it, or with *dry_run* would.  *again*: as of `created`.
+        """Returns the created pool; with *dry_run*, as it would be. *again*: as in `created`.
 
-        Raises Conflict if it exists; InvalidInput, NotFound, Refused as the rules say.
+        Raises Conflict if it exists, and InvalidInput, NotFound or Refused according to the rules.
         """
         with self.editing(user) as writing:
             pool = edited_pool(Pool(name), edit, writing.state)
@@ -75,7 +76,7 @@ class Declarations:
         dry_run: bool = False,
         expected: Expected = None,
     ) -> PoolView:
-        """Raises also Changed if the pool is not as *expected*."""
+        """Also raises Changed if the pool is not as *expected*."""
         with self.editing(user) as writing:
             before = live_pool(writing.state, name)
             check_unchanged(expected, before, f"pool {name}")
@@ -83,14 +84,16 @@ class Declarations:
             return done(writing, pools.put_pool(writing.state, pool, create=False), name, dry_run=dry_run)
 
     def close_pool(self, name: str, *, user: str, reason: str, expected: Expected = None) -> PoolView:
-        """Closes the pool to submissions (law S7).  Raises NotFound, Conflict, InvalidInput, and Changed if it is not as *expected*."""
+        """Closes the pool to submissions (rule S7). Raises NotFound, Conflict, InvalidInput; Changed if the pool is not
+        as *expected*.
+        """
         with self.editing(user) as writing:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             plan = closing.close(writing.state, name, user=user, now=writing.now, reason=reason)
             return done(writing, plan, name, dry_run=False)
 
     def open_pool(self, name: str, *, user: str, expected: Expected = None) -> PoolView:
-        """Opens the pool again.  Raises NotFound, Conflict, and Changed if it is not as *expected*."""
+        """Reopens the pool. Raises NotFound, Conflict; Changed if the pool is not as *expected*."""
         with self.editing(user) as writing:
             check_unchanged(expected, known_pool(writing.state, name), f"pool {name}")
             return done(writing, closing.open_again(writing.state, name), name, dry_run=False)
@@ -98,7 +101,7 @@ class Declarations:
     def put_pools(
         self, edits: Sequence[tuple[Pool, Expected]], *, user: str, said: Said | None = None
     ) -> list[PoolView]:
-        """The same with all settings of several pools, but for their state; all of it is done or nothing (law Q7)."""
+        """Replaces all settings of several pools except their states: all pools or none (rule Q7)."""
         with self.editing(user) as writing:
             writing.said, state = said, writing.state
             for pool, expected in edits:
@@ -116,7 +119,7 @@ class Declarations:
             return deleted(writing, name, user=user, dry_run=dry_run)
 
     def create_cohort(self, name: str, edit: CohortEdit, *, user: str, again: bool = False) -> None:
-        """*again*: nothing is left to do if it is there just so."""
+        """*again*: succeed if an identical cohort exists."""
         with self.editing(user) as writing:
             cohort = edited_cohort(Cohort(name), edit, writing.state)
             if not (again and writing.state.cohorts.get(name) == cohort):
@@ -138,9 +141,9 @@ class Declarations:
             writing.commit(pools.delete_cohort(writing.state, name, leave_children=leave_children))
 
     def roll_back(self, wanted: Sequence[Pool], *, user: str, said: Said | None = None) -> RolledBack:
-        """Makes the ACTIVE pools those of *wanted* again.
+        """Makes the ACTIVE pools equal to *wanted*, all or none (rule Q7).
 
-        Others are deleted, as `delete_pool` does.  All of it is done or nothing (law Q7).  Raises what the single edits raise.
+        Deletes other pools, as `delete_pool` does. Raises the errors of the single edits.
         """
         with self.editing(user) as writing:
             writing.said, state = said, writing.state
@@ -160,7 +163,7 @@ class Declarations:
     # ------------------------------------------------------------ whole files
 
     def kinds(self) -> Kinds:
-        """The names that quotas and settings may use here."""
+        """Returns the names that quotas and settings can use."""
         with self._transactor.reading() as state:
             return kinds_of(state)
 
@@ -174,11 +177,12 @@ class Declarations:
         if_revision: int | None = None,
         force: bool = False,
     ) -> tuple[Difference, ...]:
-        """The changes that *text*, a cluster file, makes; done unless *dry_run*, as a whole or not at all (law Q7).
+        """Returns the changes that the cluster file *text* makes, all or none (rule Q7); *dry_run*: without making
+        them.
 
-        *prune*: what an earlier apply made and *text* does not name is deleted.  A *text* without flavors is about those that
-        there are.  *if_revision*: what it touches must stand as it did then.  Raises InvalidInput with all problems, Changed, and
-        Conflict if it would undo what was changed by hand since the last apply, unless *force*.
+        *prune*: delete what an earlier apply created and *text* does not contain. Without flavors, *text* uses the
+        current ones. *if_revision*: what the file changes must be unchanged since this revision. *force*: also undo
+        changes by hand. Raises InvalidInput with all problems, Changed, and Conflict if it would undo changes by hand.
         """
         with self._transactor.reading() as state:
             spec = self.read(state, text)
@@ -187,13 +191,13 @@ class Declarations:
         )
 
     def read(self, state: State, text: str) -> ClusterSpec:
-        """*text*, a cluster file, as it is meant on *state*.  Raises InvalidInput, Conflict."""
+        """Reads the cluster file *text* for *state*. Raises InvalidInput, Conflict."""
         spec = cluster.read_cluster(text, there=tuple(state.flavors.values()), resources=known_resources(state))
         self._check_fixed(state, spec)
         return spec
 
     def export(self) -> str:
-        """A cluster file of what is declared, which `apply` accepts without a change."""
+        """Returns a cluster file of all declared settings, which `apply` accepts without a change."""
         grants = [(row.user, row.grant) for row in self._access.users.grants()]
         with self._transactor.reading() as state:
             return cluster_text(state.flavors.values(), state.cohorts.values(), state.pools.values(), grants)
@@ -208,9 +212,9 @@ class Declarations:
         if_revision: int | None = None,
         force: bool = False,
     ) -> tuple[Difference, ...]:
-        """`apply` of a file that has been read, in the name of *actor*; at a start, when nothing is fixed yet.
+        """Applies a cluster file as *actor*; also at the start, before the backend is fixed.
 
-        Roles have a store of their own, and come after the pools that they are on.
+        Roles have their own store, and come after the pools that they refer to.
         """
         role_changes = roles.changes(self._access, spec.roles, prune=APPLY if prune else None)
         with self.editing(actor) as writing:
@@ -228,7 +232,7 @@ class Declarations:
         return (*differences, *of_roles(role_changes))
 
     def _check_fixed(self, state: State, spec: ClusterSpec) -> None:
-        """Raises Conflict if the file would change what is fixed once a server has started: its backend and its nodes."""
+        """Raises Conflict if the file would change the backend or its nodes, which are fixed once a server has started."""
         if spec.backend_type is not None and spec.backend_type != self._backend.name:
             raise Conflict(
                 f"the file sets backend {spec.backend_type}, but this server was started with {self._backend.name}. "
@@ -244,7 +248,7 @@ class Declarations:
             )
 
     def prunable(self, state: State, spec: ClusterSpec) -> tuple[str, ...]:
-        """Pools and cohorts that an apply created and *spec* lacks, as ``kind/name``.  Reads the log of those in question only."""
+        """Returns pools and cohorts that an apply created and *spec* lacks, as ``kind/name``. Reads only their log."""
         kept_pools, kept_cohorts = {pool.name for pool in spec.pools}, {cohort.name for cohort in spec.cohorts}
         live = sorted(each.name for each in state.pools.values() if each.state is not PoolState.ARCHIVED)
         pools_made = [name for name in live if name not in kept_pools and self._applied_pool(name)]
@@ -269,7 +273,7 @@ class Declarations:
 
     @contextmanager
     def editing(self, actor: str) -> Iterator[Writing]:
-        """Writing, for a command of *actor*.  Wakes the loop, because any change of the cluster may let somebody start."""
+        """Runs a command of *actor*. Wakes the loop, because any change of the cluster may let a workflow start."""
         with self._transactor.writing(actor) as writing:
             yield writing
         if writing.committed:

@@ -1,4 +1,4 @@
-"""Changes that a cluster file makes, as they are shown."""
+"""Changes made by a cluster file, as shown to users."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def declared_change(it: Difference) -> DeclaredChange:
 
 
 def _declared(record: Pool | Cohort | Flavor | Grant | None) -> dict[str, Any] | None:
-    """The fields that a cluster file can set."""
+    """Returns the fields that a cluster file can set."""
     match record:
         case None:
             return None

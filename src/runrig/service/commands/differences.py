@@ -1,4 +1,4 @@
-"""What a plan changes of what is declared: the lines that `apply` tells."""
+"""Differences between a plan and the declared settings: the lines that `apply` prints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,10 @@ from runrig.service.access.roles import RoleChanges
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One line of what an apply does.  *kind*: pool, cohort, flavor, role, whose name is ``USER ROLE``.
+    """One line of an apply. *kind*: pool, cohort, flavor, or role (named ``USER ROLE``).
 
-    *action*: create, update, delete, unchanged; keep: a cohort that was to be pruned, and something hangs under it that is not
-    in the file.
-    *undoes*: the change by hand that it would undo, in words (`by_hand`).
+    *action*: create, update, delete, unchanged, or keep: a cohort that cannot be pruned because it has children that
+    are not in the file. *undoes*: the change by hand that it would undo, as a sentence (`by_hand`).
     """
 
     action: Action
@@ -31,7 +30,7 @@ class Difference:
 
 
 def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -> Iterator[Difference]:
-    """In the order of the plan; then what was to be pruned and is kept; then what the file has and the cluster has alike."""
+    """Returns the differences in the order of the plan, then cohorts that cannot be pruned, then everything unchanged."""
     touched: set[tuple[str, str]] = set()
     for difference in of_plan(state, plan):
         touched.add((difference.kind, difference.name))
@@ -49,7 +48,7 @@ def of_file(state: State, spec: ClusterSpec, plan: Plan, prune: Sequence[str]) -
 
 
 def of_plan(state: State, plan: Plan) -> Iterator[Difference]:
-    """What *plan* changes of what is declared, in its order."""
+    """Returns the declared settings that *plan* changes, in its order."""
     for action in plan.actions:
         yield from _of_action(state, action)
 

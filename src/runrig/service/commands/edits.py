@@ -1,4 +1,4 @@
-"""Edits of one pool or cohort: what they mention changes, everything else stays."""
+"""Edits of a pool or cohort: only the mentioned fields change."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from runrig.spec.fields import likely
 from runrig.spec.quota import RESOURCES, Kinds
 
 QuotaText = int | str | Mapping[str, object]
-"""GPUs; ``h100=8,b200/cpu=96``, ``none`` for no quota; or per flavor and resource, as in a cluster file."""
+"""GPUs; ``h100=8,b200/cpu=96``; ``none`` for no quota; or a map of flavors and resources, as in a cluster file."""
 
 LimitText = int | str
 """GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
@@ -23,7 +23,7 @@ LimitText = int | str
 
 @dataclass(frozen=True, slots=True)
 class PoolEdit:
-    """*settings*: those that change, by field of `Pool`, as `spec.settings` read them."""
+    """*settings*: the changed fields of `Pool`, as `spec.settings` read them."""
 
     quota: QuotaText | Keep = KEEP
     borrowing_limit: LimitText | Keep | None = KEEP
@@ -32,7 +32,7 @@ class PoolEdit:
 
     @property
     def mentioned(self) -> set[str]:
-        """The fields of a request that it came from."""
+        """Returns the fields mentioned in the request."""
         amounts = {each for each in PARTS.values() if not isinstance(getattr(self, each), Keep)}
         return amounts | {each.asked for each in SETTINGS if each.name in self.settings}
 
@@ -50,7 +50,7 @@ class CohortEdit:
 
 
 def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    """Raises InvalidInput, and NotFound for an unknown cohort."""
+    """Raises InvalidInput; NotFound for an unknown cohort."""
     if pool.parent is not None:
         return _edited_subpool(pool, edit, state)
     if "cohort" in edit.settings:
@@ -60,7 +60,7 @@ def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
 
 
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
-    """A subpool has only its quota of its own (law S5)."""
+    """Only the quota of a subpool can be edited (rule S5)."""
     others = sorted(edit.mentioned - {"quota"})
     if others:
         raise InvalidInput(
@@ -78,8 +78,8 @@ def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
 
 
 def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
-    """Raises InvalidInput, and NotFound for an unknown parent."""
-    its_own = edit.parent == cohort.name  # a circle, for which there are better words
+    """Raises InvalidInput; NotFound for an unknown parent."""
+    its_own = edit.parent == cohort.name  # A cycle, which has a better message.
     return replace(
         cohort,
         parent=cohort.parent
@@ -93,9 +93,11 @@ def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
 
 
 def known_cohort(state: State, name: str | None) -> str | None:
-    """Returns *name*, declared or named by others (law Q6).  Raises NotFound for a new name: only a file introduces one in passing."""
+    """Returns *name*, a declared cohort or one that others name (rule Q6). Raises NotFound for a new name, which only a
+    file can introduce.
+    """
     known = sorted(node.name for node in state.ledger.tree.cohorts.values())
-    if name is None or name in known or name_problem("cohort", name):  # what is wrong with a name is said later
+    if name is None or name in known or name_problem("cohort", name):  # Invalid names are reported later.
         return name
     meant = likely(name, known)
     there = f". Did you mean {meant!r}?" if meant else f" (cohorts: {cluster.listed(known) or 'none'})."
@@ -103,7 +105,9 @@ def known_cohort(state: State, name: str | None) -> str | None:
 
 
 def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
-    """A short form of a quota changes the nominals and keeps the limits; the full form replaces everything that it names."""
+    """The short form of a quota changes nominal amounts and keeps limits; the full form replaces everything that it
+    mentions.
+    """
     quotas = dict(before)
     resources = known_resources(state)
     if isinstance(edit.quota, Mapping):
@@ -130,7 +134,7 @@ def kinds_of(state: State) -> Kinds:
 
 
 def known_resources(state: State) -> list[str]:
-    """Returns the resources that nodes have or quotas promise: a node that had them may be gone."""
+    """Returns the resources of all nodes and quotas. A quota can have resources whose nodes no longer exist."""
     quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
     promised = {key.resource for each in quotas for key in each}
     return sorted(promised.union(*(node.resources for node in state.nodes.values())))
@@ -139,7 +143,7 @@ def known_resources(state: State) -> list[str]:
 def _limits(
     limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
 ) -> Iterator[tuple[FlavorResource, int | None]]:
-    """(key, limit) of all that is said."""
+    """Yields (key, limit) for each limit in the request."""
     if isinstance(limit, str):
         yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
     elif not isinstance(limit, Keep):
@@ -149,7 +153,7 @@ def _limits(
 
 
 def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
-    """The one GPU quota that a plain limit speaks of."""
+    """Returns the only GPU quota, to which a plain limit applies."""
     keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
     if len(keys) != 1:
         raise InvalidInput.one(

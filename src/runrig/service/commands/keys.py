@@ -1,4 +1,4 @@
-"""Requests with one Idempotency-Key take turns, so that the second finds what the first has stored."""
+"""Requests with the same Idempotency-Key take turns, so that the second one finds the result of the first."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ class Keys:
 
     @asynccontextmanager
     async def turn(self, key: str | None) -> AsyncIterator[None]:
-        """Waits until nobody else works under *key*; None: under no key."""
+        """Waits until no other request uses *key*. None: there is no key, so it does not wait."""
         if key is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Whether what a plan was about has been declared anew since."""
+"""Checks whether the subject of a plan was declared again since."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,10 @@ from runrig.service.commands.differences import Difference
 
 
 def check_not_moved(log: EventLog, state: State, differences: Sequence[Difference], revision: int) -> None:
-    """Raises Changed if one of *differences* is about what was declared anew after *revision*; InvalidInput if that has not been.
+    """Raises Changed if the subject of one of *differences* was declared again after *revision*; InvalidInput for a
+    future revision.
 
-    A pool also moves with its parent and with what was declared of the cohorts above it, and everything with the flavors.
+    A pool also changes with its parent and the cohorts above it, and everything changes with the flavors.
     """
     if revision > state.revision:
         raise InvalidInput.one(
@@ -47,7 +48,7 @@ def _above(state: State, difference: Difference) -> Iterator[tuple[str, str]]:
 
 
 def _declared(action: Action) -> tuple[str, str]:
-    """(kind, name) as `Difference` has them."""
+    """Returns (kind, name) as in `Difference`."""
     match action:
         case PutPool(pool):
             return "pool", pool.name

@@ -1,4 +1,4 @@
-"""Commands about nodes: cordon, uncordon, drain (laws N1, N2)."""
+"""Commands about nodes: cordon, uncordon, drain (rules N1, N2)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from runrig.service.commands.subpools import Editing
 
 
 class Nodes:
-    """*editing*: as of `Subpools`.  All commands raise NotFound for a node that is not there, and change nothing then."""
+    """*editing*: as in `Subpools`. All commands raise NotFound for an unknown node, without changing anything."""
 
     def __init__(self, editing: Editing) -> None:
         self._editing = editing
@@ -26,7 +26,7 @@ class Nodes:
         return NodesMarked(_changed(plan))
 
     def drain(self, names: Sequence[str], *, user: str, force: bool = False) -> NodesDrained:
-        """*force*: HIGH and NORMAL work stops too."""
+        """*force*: also stop HIGH and NORMAL workflows."""
         with self._editing(user) as writing:
             found = nodes.drain(writing.state, names, user=user, force=force)
             stops, stays = (_parties(writing.state, each) for each in (found.stops, found.stays))
@@ -39,7 +39,7 @@ def _changed(plan: Plan) -> tuple[str, ...]:
 
 
 def _parties(state: State, entries: Sequence[Entry]) -> tuple[PlanGang, ...]:
-    """Gangs as other answers call them: the only one of a workflow by its name."""
+    """Returns gangs by the names used in other responses: the only gang of a workflow has the workflow's name."""
     parties = (plan_gang(each.gang, each.placement) for each in entries)
     alone = {each.gang.id for each in entries if len(state.groups_of(each.gang.workflow)) == 1}
     return tuple(replace(each, gang=each.gang.partition("/")[0]) if each.gang in alone else each for each in parties)

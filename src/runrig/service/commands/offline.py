@@ -1,6 +1,7 @@
-"""The answer a server would give to a submission, without a server: the gate, on the empty cluster that a cluster file declares.
+"""Checks a submission without a server: the same checks, on the empty cluster in a cluster
+file.
 
-Nothing runs there and nothing is kept; the rules, their words and their errors are those of a server (law P3).
+Nothing runs and nothing is stored. Rules, messages and errors are those of a server (rule P3).
 """
 
 from dataclasses import replace
@@ -17,16 +18,16 @@ from runrig.service.commands.submissions import Submission, read
 from runrig.service.runtime import rendering
 
 NOT_SAID = "local"
-"""The backend that `runrig up` takes where a file names none."""
+"""The backend of `runrig up` if the file does not name one."""
 
-_UNPROMISED = "(unpromised)"  # no file can name it
+_UNPROMISED = "(unpromised)"  # Cannot be named in a file.
 
 
 def check(submission: Submission, cluster: ClusterSpec) -> WorkflowSubmitted:
     """As `Submissions.check` on a server that has just started with *cluster*.
 
-    Without nodes in the file nobody knows how large the cluster is: then quotas decide alone, and a warning says so.
-    Raises InvalidInput (the workflow file), NotFound (pool), Refused (also a cluster file whose parts do not agree).
+    Without nodes in the file, the size of the cluster is unknown: only quotas are checked, with a warning.
+    Raises InvalidInput (workflow file), NotFound (pool), Refused (also for an inconsistent cluster file).
     """
     parsed = replace(read(submission), numbered=False)
     state = _declared(cluster)
@@ -38,7 +39,7 @@ def check(submission: Submission, cluster: ClusterSpec) -> WorkflowSubmitted:
 
 
 def blueprint(submission: Submission, cluster: ClusterSpec, namespace: str) -> Blueprint:
-    """As `Submissions.blueprint` on such a server, with the names of resources that the file has."""
+    """As `Submissions.blueprint` on such a server, with the resource names in the file."""
     parsed = read(submission)
     plan = rendering.blueprint(
         _declared(cluster), parsed.spec.spec, pool=parsed.pool, priority=parsed.priority, namespace=namespace
@@ -51,7 +52,7 @@ def _declared(cluster: ClusterSpec) -> State:
     state.apply_all(pools.declare(state, cluster).actions, at=0.0)
     state.apply_all([PutNode(node) for node in cluster.nodes], at=0.0)
     if not cluster.nodes:
-        # Capacity beyond all quotas can be borrowed (law Q8); with unknown nodes it is unlimited.
+        # Capacity beyond all quotas can be borrowed (rule Q8); if the nodes are unknown, it is unlimited.
         keys = {key for pool in cluster.pools for key in pool.quotas}
         keys |= {FlavorResource(flavor.name, GPU) for flavor in cluster.flavors}
         endless = Cohort(_UNPROMISED, quotas=dict.fromkeys(sorted(keys), Quota(LARGEST)))

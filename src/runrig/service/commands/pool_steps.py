@@ -1,4 +1,4 @@
-"""What commands about pools and about subpools do alike: create once, try, delete."""
+"""Steps shared by commands about pools and subpools: create, preview, delete."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Deleted:
 
 
 def created(state: State, pool: Pool, *, again: bool) -> Plan:
-    """The plan that creates *pool*.  *again*: nothing is left to do if it is there just so, as after a request that was sent twice."""
+    """Returns the plan that creates *pool*. *again*: succeed if an identical pool exists, as after a repeated request."""
     there = state.pools.get(pool.name)
     if again and there is not None and there.state is PoolState.ACTIVE:
         difference = pools.put_pool(state, pool, create=False)
@@ -35,7 +35,7 @@ def deleted(writing: Writing, name: str, *, user: str, dry_run: bool) -> Deleted
 
 
 def done(writing: Writing, plan: Plan, name: str, *, dry_run: bool) -> PoolView:
-    """The pool *name* as *plan* leaves it; with *dry_run* as it would."""
+    """Returns the pool *name* after *plan*; with *dry_run*, as it would be."""
     if not dry_run:
         writing.commit(plan)
         return pool_view(writing.state, name)

@@ -1,18 +1,18 @@
-"""The program that speaks rsync's own protocol in a task, over its stdin and stdout: so no port has to be open, and no key laid out.
+"""The rsync program in a task. It speaks over stdin and stdout, so it needs no open port and no key.
 
-All that the image has to contain is a shell and rsync.
+The image must contain a shell and rsync.
 """
 
 from runrig.ports.backend import Program
 
 WORKSPACE = "/osmo/run/workspace"
-"""Where the reference client's module begins.  Where there is no such folder, that is the working directory of the task."""
+"""The root of the osmo client's rsync module. If the folder does not exist, the task's working directory is used."""
 WORKSPACE_MODULE, ROOT_MODULE = "osmo", "root"
 
 _SCRIPT = f"""
 if ! command -v rsync >/dev/null; then
   echo "@RSYNCD: 31.0"
-  echo "@ERROR: there is no rsync in this task: its image has to contain it (apt-get install rsync, apk add rsync)"
+  echo "@ERROR: rsync is not installed in this task. Add it to the image (apt-get install rsync, apk add rsync)"
   exit 127
 fi
 place={WORKSPACE}

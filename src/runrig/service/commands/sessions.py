@@ -1,7 +1,8 @@
-"""Sessions in tasks that run: a program beside that of a task, its ports, its files.  Who has one, and for how long.
+"""Sessions in running tasks: a shell, ports or files, for whom and for how long.
 
-A session is asked for by a request, which checks the right and stores an entry in the audit trail, and is used by a connection that
-names its key and shows a token of the same user.  A key is good for one connection and a minute, and alone it opens nothing.
+A session is requested with one request, which checks permissions and adds an entry to the audit trail. A connection
+then uses it with the key and a token of the same user. A key is valid for one connection within a minute, and is
+worthless without the token.
 """
 
 import enum
@@ -23,15 +24,15 @@ from runrig.service.runtime.session_metrics import TOO_MANY, SessionMetrics
 
 OF_USER = 50
 OF_ALL = 400
-"""Sessions and connections of port-forwards that are open or asked for."""
+"""Maximum open or requested sessions and port-forward connections."""
 KEY_S = 60.0
-"""How long a key waits for its connection."""
+"""Seconds for which a key is valid."""
 LONGEST_KEY = 128
 CLOSED = "this server is stopping or is no longer the leader"
 
 
 class SessionKind(enum.Enum):
-    """The last part of the path under which the reference client asks for it."""
+    """The last part of the osmo client's path for the request."""
 
     EXEC = "exec"
     PORT_FORWARD = "portforward"
@@ -47,11 +48,11 @@ _IN_THE_TRAIL = {
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The right to one connection.  *program* or *port*: where it leads; *udp*: to the port, each message a datagram.
+    """The right to one connection. *program* or *port*: the target; *udp*: one datagram per message.
 
-    *names*: of the workflow, as it may stand in the path.  *is_control*: it carries no bytes, but announces the keys of connections that
-    do.  *is_announced*: it is one of these.  *framed*: bytes and exit code come in the frames of our own client, else as the reference
-    client wants them.  *until*: by `time.monotonic`, None once it is used.
+    *names*: of the workflow, as allowed in the path. *is_control*: carries no data, but announces the keys of data
+    connections; *is_announced*: is one of these. *framed*: uses the frames of runrig's client for data and exit code,
+    not those of the osmo client. *until*: by `time.monotonic`; None once used.
     """
 
     kind: SessionKind
@@ -75,11 +76,11 @@ class Ticket:
 
 
 About = tuple[str, str] | None
-"""The kind and the workflow that a path names besides the key; None: it names neither."""
+"""Returns the kind and the workflow in a path with a key; None: the path does not contain them."""
 
 
 class Sessions:
-    """Thread-safe: requests ask in threads, connections in the event loop."""
+    """Thread-safe: requests run in threads, connections in the event loop."""
 
     def __init__(
         self,
@@ -106,14 +107,14 @@ class Sessions:
     # ------------------------------------------------------------ asking for one
 
     def running(self, id: str, task: str) -> Task:
-        """The running attempt of pod *task*, or of the first pod that runs of the task with that name.
+        """Returns the running attempt of pod *task*, or of the first running pod of the task *task*.
 
-        Raises NotFound, Conflict if it has ended or does not run yet.
+        Raises NotFound; Conflict if it has ended or is not running yet.
         """
         return _one_running(id, task, self._queries.named(id, task))
 
     def running_of_group(self, id: str, group: str) -> tuple[Task, ...]:
-        """The running attempts of all pods of *group*.  Raises as `running`."""
+        """Returns the running attempts of all pods of *group*. Raises as `running`."""
         attempts = self._queries.attempts(id)
         members = [each for each in attempts if each.group == group]
         if not members:
@@ -123,9 +124,9 @@ class Sessions:
         return tuple(each for each in members if each.status is Status.RUNNING)
 
     def open(self, asked: Ticket, *, user: str) -> Ticket:
-        """*asked* with its key, once that *user* asks for it stands in the audit trail.
+        """Returns *asked* with its key, after adding the request of *user* to the audit trail.
 
-        Raises Conflict if the backend does not carry it, Unavailable if there are too many.
+        Raises Conflict if the backend does not support it, Unavailable if there are too many sessions.
         """
         if asked.udp and not self._backend.datagrams:
             raise Conflict(
@@ -140,7 +141,9 @@ class Sessions:
         return ticket
 
     def announce(self, control: Ticket, message: bytes | str) -> None:
-        """A client that holds *control* is about to connect under a key of its own.  Raises InvalidInput, Conflict, Unavailable."""
+        """Registers a key chosen by a client with the control connection *control*. Raises InvalidInput, Conflict,
+        Unavailable.
+        """
         try:
             key = json.loads(message)["key"]
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -180,7 +183,7 @@ class Sessions:
     # ------------------------------------------------------------ using it
 
     def take(self, key: str, identity: Identity, about: About = None) -> Ticket | None:
-        """The ticket *key*, which then is used; None if there is no such ticket for *identity*."""
+        """Uses up the ticket *key* and returns it; None if *identity* does not have such a ticket."""
         with self._lock:
             self._forget_old()
             ticket = self._tickets.get(key)
@@ -190,24 +193,26 @@ class Sessions:
             return used
 
     def expects(self, identity: Identity, about: About = None) -> bool:
-        """Whether *identity* holds a control connection that could announce one more."""
+        """Returns True if *identity* has a control connection that can announce another key."""
         with self._lock:
             return any(each.is_control and _is_of(each, identity, about) for each in self._tickets.values())
 
     def leave(self, ticket: Ticket) -> None:
-        """The connection has ended."""
+        """Releases the ticket after its connection ended."""
         with self._lock:
             self._tickets.pop(ticket.key, None)
 
     async def passage(self, ticket: Ticket) -> Passage:
-        """The way into the task.  Raises Conflict, Unavailable in words."""
+        """Opens the connection to the task. Raises Conflict or Unavailable with a message."""
         if ticket.program is not None:
             return await self._backend.enter(ticket.task.key, ticket.program)
         assert ticket.port is not None, "a ticket leads to a program or to a port"
         return await self._backend.connect(ticket.task.key, ticket.port, udp=ticket.udp)
 
     def over(self, ticket: Ticket) -> str | None:
-        """Why the session has to end although its task runs; None if it may go on.  Takes no lock and asks no database."""
+        """Returns why the session must end although its task is running; None if it may continue. Takes no lock and
+        queries no database.
+        """
         if self._is_closed:
             return CLOSED
         identity = self._access.authentication.present(ticket.identity)
@@ -219,7 +224,7 @@ class Sessions:
         return None
 
     def runs(self, ticket: Ticket) -> bool:
-        """Whether its attempt still runs.  Asks the store."""
+        """Returns True if its attempt is still running. Queries the store."""
         task = ticket.task
         try:
             found = self._queries.attempts(task.workflow, task=task.name, retry_id=task.retry_id)
@@ -228,7 +233,7 @@ class Sessions:
         return found[0].status is Status.RUNNING
 
     def close(self) -> None:
-        """Ends all of them soon, and lets no new one begin."""
+        """Ends all sessions soon and accepts no new ones."""
         with self._lock:
             self._is_closed = True
 

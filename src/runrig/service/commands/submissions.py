@@ -1,4 +1,4 @@
-"""Commands about workflows: submit, check, restart, cancel, hold.  Each is stored before it is answered (law W2)."""
+"""Commands about workflows: submit, check, restart, cancel, hold. Each is stored before the response (rule W2)."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -34,29 +34,29 @@ from runrig.spec.yamltree import checked_text
 
 _SENT = ("text", "variables", "string_variables", "template", "environment", "priority", "labels")
 SENT_LETTERS = 32
-"""So many letters of the key of a specification say what was sent."""
+"""Length of the part of a specification's key that identifies the submitted text."""
 
 UUID_LETTERS = 36
-"""A workflow can be named by its uuid too."""
+"""A workflow can also be named by its uuid."""
 
 MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
-"""Files whose reading is remembered, and the letters of the largest of them."""
+"""Number of recently read files that are cached, and the maximum characters of each."""
 
 MOST_TAGS = 16
-"""The most tags of one workflow."""
+"""Maximum tags of a workflow."""
 
 
 _templates = TemplateQueue()
-"""One for the process, because it is its processors and memory that templates take."""
+"""One for the process, because templates use its processors and memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission as sent.  *text* may be a template; *template*: the one that *text* was rendered from, if the client did that.
+    """A submission as sent. *text* may be a template; *template*: what the client rendered *text* from, if it did.
 
-    *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task; *labels*: ``KEY=VALUE``.
-    *priority* None: that of the file, else NORMAL.  *uuid*: for the workflow, so that a client that got no answer
-    can send the same again and doubles nothing; None: any.
+    *variables*, *string_variables*: ``k=v`` for the template; *environment*: ``K=V`` for every task; *labels*:
+    ``KEY=VALUE``. *priority* None: that of the file, else NORMAL. *uuid*: of the workflow, so that a client without a
+    response can repeat the request without submitting twice; None: a random one.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSubmission:
-    """A submission that has been read.  *numbered*: as of the gate."""
+    """A submission that has been read. *numbered*: as in the gate."""
 
     spec: SpecText
     pool: str
@@ -84,9 +84,9 @@ class ParsedSubmission:
     numbered: bool = True
 
     def plan(self, state: State, now: float, *, before: int = 0) -> Plan:
-        """The plan that submits it to *state*, with the specification of `spec_in`.  *before*: as of the gate.
+        """Returns the plan that submits it to *state*, with the specification from `spec_in`. *before*: as in the gate.
 
-        Raises NotFound (pool) and Refused (laws P3, P6).
+        Raises NotFound (pool) and Refused (rules P3, P6).
         """
         spec = self.spec_in(state)
         return submission_gate.submit(
@@ -104,7 +104,7 @@ class ParsedSubmission:
         )
 
     def spec_in(self, state: State) -> SpecText:
-        """The specification with the run time that its pool gives to work that names none (law P6), under a key of its own."""
+        """Returns the specification; if it sets no run time, with that of the pool (rule P6) and its own key."""
         pool = state.pools.get(self.pool)
         usual = None if pool is None else pool.usual_run_time_s
         if usual is None or self.spec.spec.exec_timeout_s is not None:
@@ -117,14 +117,16 @@ class ParsedSubmission:
         )
 
     def sent_again(self, stored: Workflow) -> bool:
-        """Whether *stored* was made by the same request.  That of a file has its priority in the key of its specification."""
+        """Returns True if *stored* comes from the same request. The key of its specification includes the file's
+        priority.
+        """
         same = (self.user, self.pool, self.parent, self.spec.hash[:SENT_LETTERS])
         if same != (stored.submitted_by, stored.pool, stored.parent, stored.spec_hash[:SENT_LETTERS]):
             return False
         return self.parent is None or self.priority is stored.priority
 
     def accepted(self, plan: Plan, backend: str) -> WorkflowSubmitted:
-        """*plan*: as `plan` made it; *backend*: the kind that the work is for."""
+        """*plan*: from `plan`; *backend*: the kind of backend that runs it."""
         submit = plan.actions[0]
         assert isinstance(submit, Submit), "the first action of the gate is the submission"
         gangs = tuple(each.gang for each in plan.actions if isinstance(each, Queue))
@@ -148,17 +150,17 @@ def read(submission: Submission) -> ParsedSubmission:
 
 
 def is_soon_read(submission: Submission) -> bool:
-    """Whether `read` keeps nobody waiting who has submitted something else: no template, and a short file."""
+    """Returns True if `read` is fast enough not to delay others: a short file that is not a template."""
     return _is_short(submission.text) and not template.is_template(submission.template or submission.text)
 
 
 def _is_short(text: str) -> bool:
-    """One in which aliases may stand for much is not."""
+    """Returns False also for a short text with aliases, which can expand to a long one."""
     return len(text) <= LARGEST_KEPT and not ("&" in text and "*" in text)
 
 
 def _read(text: str) -> WorkflowSpec:
-    """As `read_workflow`: that of a short file that was submitted lately is known."""
+    """As `read_workflow`, with a cache of recent short files."""
     return _kept(text) if _is_short(text) else workflow.read_workflow(text)
 
 
@@ -168,7 +170,9 @@ def _kept(text: str) -> WorkflowSpec:
 
 
 def _hash(submission: Submission, text: str) -> str:
-    """The key of the specification: what was sent, then *text*, which a template with `random` renders anew each time."""
+    """Returns the key of the specification: the hash of what was sent, then that of *text*, because a template with
+    `random` renders differently each time.
+    """
     fields = (getattr(submission, name) for name in _SENT)
     return workflow.spec_hash(repr(tuple(fields)))[:SENT_LETTERS] + workflow.spec_hash(text)[SENT_LETTERS:]
 
@@ -190,11 +194,11 @@ class Submissions:
         self._know_of_images: set[str] = set()
 
     def check(self, submission: Submission) -> WorkflowSubmitted:
-        """The answer `submitting` would give; nothing is stored."""
+        """Returns what `submitting` would return, without storing anything."""
         return self._checked(read(submission))
 
     def check_again(self, id: str, *, pool: str, user: str, priority: Priority | None = None) -> WorkflowSubmitted:
-        """The answer `submitting_again` would give; nothing is stored."""
+        """Returns what `submitting_again` would return, without storing anything."""
         return self._checked(self._repeated(id, pool=pool, user=user, priority=priority))
 
     def _checked(self, parsed: ParsedSubmission) -> WorkflowSubmitted:
@@ -202,7 +206,7 @@ class Submissions:
             return self.accepted(parsed, self.plan(replace(parsed, numbered=False), writing))
 
     def blueprint(self, submission: Submission, namespace: str) -> Blueprint:
-        """The values its Kubernetes objects are made of.  Raises what `rendering.blueprint` raises, and InvalidInput for the file."""
+        """Returns the values for its Kubernetes objects. Raises as `rendering.blueprint`; InvalidInput for the file."""
         parsed = read(submission)
         with self._transactor.reading() as state:
             return rendering.blueprint(
@@ -210,7 +214,7 @@ class Submissions:
             )
 
     def rendered(self, submission: Submission) -> WorkflowSubmitted:
-        """The text after templating.  Checked as a whole too, unless files are still to be put into it by the client."""
+        """Returns the rendered text. Also checks the result, unless the client still has to insert files."""
         text = filled_in(submission)
         if "localpath" in text:
             return WorkflowSubmitted("", (), text)
@@ -219,7 +223,7 @@ class Submissions:
     def check_reassignment(
         self, id: str, *, user: str, pool: str | None, priority: Priority | None
     ) -> tuple[Gang, ...]:
-        """What would be queued anew; nothing is stored.  Raises what `reassigning` raises."""
+        """Returns what would be queued again, without storing anything. Raises as `reassigning`."""
         with self._transactor.writing(user) as writing:
             plan = reassign(writing.state, id, pool=pool, priority=priority)
         return tuple(each.gang for each in plan.actions if isinstance(each, Queue))
@@ -227,7 +231,7 @@ class Submissions:
     # ------------------------------------------------------------ commands that may be carried out together
 
     def submitting(self, submission: Submission | ParsedSubmission) -> Command[WorkflowSubmitted]:
-        """Stores the workflow.  Raises InvalidInput, NotFound (pool), Refused (law P3), Unavailable."""
+        """Stores the workflow. Raises InvalidInput, NotFound (pool), Refused (rule P3), Unavailable."""
         parsed = read(submission) if isinstance(submission, Submission) else submission
         known = self.entered(parsed)
         if known is not None:
@@ -239,7 +243,7 @@ class Submissions:
     def submitting_again(
         self, id: str, *, pool: str, user: str, priority: Priority | None = None, uuid: str | None = None
     ) -> Command[WorkflowSubmitted]:
-        """Submits the specification of workflow *id* once more, with its priority unless another is given."""
+        """Submits the specification of workflow *id* again, with the same priority unless another is given."""
         return (yield from self.submitting(self._repeated(id, pool=pool, user=user, priority=priority, uuid=uuid)))
 
     def _repeated(
@@ -251,7 +255,7 @@ class Submissions:
         return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
 
     def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[WorkflowSubmitted]:
-        """Like `submitting_again`, for a workflow that failed.  Raises Conflict for any other."""
+        """As `submitting_again`, for a failed workflow. Raises Conflict for any other."""
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
@@ -260,23 +264,27 @@ class Submissions:
         return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
-        """The id of the workflow, which stops from now on.  Raises NotFound, Conflict if it has ended."""
+        """Cancels a workflow; returns its id. Raises NotFound; Conflict if it has ended."""
         return self._changing(id, user, partial(workflows.cancel, user=user, message=message))
 
     def holding(self, id: str, *, user: str) -> Command[str]:
-        """Keeps what has not started of a workflow from starting (law W3).  Raises NotFound, Conflict."""
+        """Holds a workflow: its groups that have not started cannot start (rule W3). Raises NotFound, Conflict."""
         return self._changing(id, user, partial(holds.put_on_hold, user=user))
 
     def releasing(self, id: str, *, user: str) -> Command[str]:
-        """Ends the hold.  Raises NotFound, Conflict."""
+        """Ends the hold. Raises NotFound, Conflict."""
         return self._changing(id, user, holds.end_hold)
 
     def reassigning(self, id: str, *, user: str, pool: str | None, priority: Priority | None) -> Command[str]:
-        """Puts a workflow that has not started into another pool, or gives it another priority.  Raises NotFound, Refused, Conflict."""
+        """Moves a workflow that has not started to another pool, or changes its priority. Raises NotFound, Refused,
+        Conflict.
+        """
         return self._changing(id, user, partial(reassign, pool=pool, priority=priority))
 
     def _changing(self, id: str, user: str, plan: Callable[[State, str], Plan]) -> Command[str]:
-        """The id of the workflow after *plan*.  The state knows workflows that live by their ids; the store is asked about any other."""
+        """Commits *plan* for a workflow; returns its id. The state knows live workflows by id; others are looked up in
+        the store.
+        """
         name = self._unfinished(id).id if len(id) == UUID_LETTERS else id
 
         def decide(writing: Writing) -> None:
@@ -284,16 +292,16 @@ class Submissions:
 
         try:
             yield Job(user, decide)
-        except NotFound:  # it has ended, perhaps by a command that was stored together with this one, or never was
+        except NotFound:  # It has ended, perhaps through a command stored in the same batch, or it never existed.
             self._unfinished(id)
             raise
         self._reconciler.wake()
         return name
 
     def tag(self, id: str, *, add: Sequence[str], remove: Sequence[str], expected: Expected = None) -> tuple[str, ...]:
-        """The tags of workflow *id*, perhaps ended, afterwards.
+        """Returns the new tags of workflow *id*, which may have ended.
 
-        Raises NotFound, InvalidInput, Conflict if there are too many, Changed if those before are not as *expected*.
+        Raises NotFound, InvalidInput; Conflict if there are too many; Changed if the old tags are not as *expected*.
         """
         return self._store.tags.change(self._store.head(id).id, read_tags(add), read_tags(remove), MOST_TAGS, expected)
 
@@ -311,7 +319,7 @@ class Submissions:
         return plan
 
     def accepted(self, parsed: ParsedSubmission, plan: Plan) -> WorkflowSubmitted:
-        """*plan*: as `plan` made it.  That images are not used is told to each user once while the server runs."""
+        """*plan*: from `plan`. Each user is warned once per server start that images are not used."""
         found = parsed.accepted(plan, self._backend.name)
         if parsed.user in self._know_of_images:
             return replace(found, warnings=tuple(each for each in found.warnings if each != NO_IMAGES))
@@ -320,7 +328,9 @@ class Submissions:
         return found
 
     def entered(self, parsed: ParsedSubmission) -> WorkflowSubmitted | None:
-        """The answer to the same submission before; None if there was none.  Raises Conflict if a different one has the uuid."""
+        """Returns the response to an identical earlier submission; None if there is none. Raises Conflict if a
+        different submission has the uuid.
+        """
         if parsed.uuid is None:
             return None
         try:
@@ -333,7 +343,9 @@ class Submissions:
         return WorkflowSubmitted(stored.id, tuple(warnings_of(self._backend.name, spec.spec)), spec.text)
 
     def plan(self, parsed: ParsedSubmission, writing: Writing, *, before: int = 0) -> Plan:
-        """The gate's plan; its refusal also names who closed the pool, and when.  *before*: as of the gate."""
+        """Returns the gate's plan. If the pool is closed, the refusal says who closed it and when. *before*: as in the
+        gate.
+        """
         if not self._backend.outputs:
             without_inputs(parsed.spec.spec, self._backend.name)
         check_credentials(parsed.spec.spec, parsed.user, self._credentials)
@@ -352,9 +364,10 @@ class Submissions:
 
 
 def filled_in(submission: Submission) -> str:
-    """Its text, rendered if it is a template.  Raises InvalidInput, Unavailable if too many wait for that.
+    """Returns its text, rendered if it is a template. Raises InvalidInput; Unavailable if too many renderings are
+    waiting.
 
-    A text that is not the template that it came with was rendered from it: only the template has the names that can be set.
+    If the text differs from its template, the client rendered it: only the template has the variables that can be set.
     """
     text, source = submission.text, submission.template or submission.text
     with _templates.turn(submission.user) if template.is_template(source) else nullcontext():

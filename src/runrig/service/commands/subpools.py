@@ -1,4 +1,4 @@
-"""Commands about subpools: create, resize, delete (subpools.md; laws S1-S6).  Each is decided and stored under one lock."""
+"""Commands about subpools: create, resize, delete (rules S1 to S6). Each is decided and stored under one lock."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,31 +13,31 @@ from runrig.service.runtime.writing import Writing
 from runrig.spec import cluster
 
 Share = object
-"""GPUs, a percentage of the parent's, or ``h100=8,b200=4``; as it came, whatever it is."""
+"""GPUs, a percentage of the parent's, or ``h100=8,b200=4``, as sent and not yet checked."""
 
 Editing = Callable[[str], AbstractContextManager[Writing]]
 
 
 class Subpools:
-    """*editing*: writing for a command of somebody, which wakes the loop when it has changed something.
+    """*editing*: runs a user's command, and wakes the loop if it changed anything.
 
-    With *dry_run* everything is checked, the answer is what would be, and nothing changes.
+    With *dry_run*, a command only checks, and returns what the result would be.
     """
 
     def __init__(self, editing: Editing) -> None:
         self._editing = editing
 
     def follow_parents(self) -> None:
-        """At a start: nothing to do but after an upgrade."""
+        """Called at the start; only needed after an upgrade."""
         with self._editing(pools.RUNRIG) as writing:
             writing.commit(pools.follow_parents(writing.state))
 
     def create(
         self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False, again: bool = False
     ) -> PoolView:
-        """Also brings an ARCHIVED one back.  *again*: as of `created`.
+        """Creates a subpool, or restores an ARCHIVED one. *again*: as in `created`.
 
-        Raises InvalidInput, NotFound, Conflict for a name in use, Refused (law S1).
+        Raises InvalidInput, NotFound; Conflict for a name in use; Refused (rule S1).
         """
         with self._editing(user) as writing:
             state = writing.state
@@ -45,7 +45,9 @@ class Subpools:
             return done(writing, created(state, subpool, again=again), subpool.name, dry_run=dry_run)
 
     def resize(self, parent: str, short: str, share: Share, *, user: str, dry_run: bool = False) -> PoolView:
-        """A smaller share is soft: what runs goes on (law R7).  Raises Conflict unless the subpool is ACTIVE."""
+        """Changes its share. Running workflows are not stopped if the share is reduced (rule R7). Raises Conflict
+        unless the subpool is ACTIVE.
+        """
         with self._editing(user) as writing:
             state = writing.state
             before = any_subpool(state, parent, short)
@@ -53,14 +55,16 @@ class Subpools:
             return done(writing, pools.put_pool(state, subpool, create=False), before.name, dry_run=dry_run)
 
     def delete(self, parent: str, short: str, *, user: str, dry_run: bool = False) -> Deleted:
-        """ARCHIVED if nothing runs there, else DELETING (law S3).  Raises Conflict if it is deleted already."""
+        """Sets it to ARCHIVED if nothing is running in it, else to DELETING (rule S3). Raises Conflict if it is already
+        deleted.
+        """
         with self._editing(user) as writing:
             subpool = any_subpool(writing.state, parent, short)
             return deleted(writing, subpool.name, user=user, dry_run=dry_run)
 
 
 def asked_subpool(state: State, parent: Pool, short: str, share: Share) -> Pool:
-    """The subpool asked for; problems with its name and parent are reported before problems with its share."""
+    """Returns the requested subpool. Problems with its name or parent are reported before problems with its share."""
     draft = subpool_of(parent, short, {})
     subpools.parent_of(state.pools, draft)
     quotas = cluster.share_from_json(share, parent.quotas, parent.flavors or tuple(state.flavors))
