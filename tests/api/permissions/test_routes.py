@@ -38,6 +38,7 @@ GUARDED = sorted(route for route, need in NEEDS.items() if need != OPENLY and ro
 QUESTIONS = [route for route in GUARDED if route.startswith("GET ")]
 COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
+    "PATCH /api/v1/me",  # no default pool, as before
     "POST /api/configs/history/rollback",  # to what there is
     "POST /api/v1/browser-codes",
     "POST /api/v1/clock/accept",
