@@ -164,7 +164,7 @@ def test_a_subpool_can_be_given_another_guarantee(world: TwoTeams) -> None:
         ("ada", "team", {"topology_keys": [RACKS[0], RACKS[0]]}, 422, "rack"),
         ("ada", "team", {"topology_keys": "rack"}, 422, "topology_keys"),
         ("ada", "team", {"default_platform": "h200"}, 422, "is not one of the pool's flavors"),
-        ("ada", "team", {"default_exit_actions": {"STAY": "1"}}, 422, "is no exit action"),
+        ("ada", "team", {"default_exit_actions": {"STAY": "1"}}, 422, "unknown exit action 'STAY'"),
         ("ada", "team", {"quotas": {"h200": {"gpu": {"nominal": 1}}}}, 422, "unknown flavor 'h200'"),
         ("ada", "team", {"quotas": {"default": 3}}, 422, "expected a mapping"),
         ("ada", "team", {"weight": 0}, 422, "too small"),
