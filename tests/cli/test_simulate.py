@@ -325,7 +325,7 @@ def test_a_folder_is_read_as_one_cluster_with_what_is_put_beside_it(tmp_path: Pa
     assert (done.code, told["scenario"]) == (0, "queues, new.yaml")
     assert [each["workload"] for cycle in told["cycles"] for each in cycle["admitted"]] == ["default/b-waits"]
     assert [(each["file"], each["path"]) for each in told["warnings"]] == [(beside, "sepc")]
-    assert f"{beside}, document 1: sepc: not a field" in runrig("simulate", "-f", str(below.parent), "-f", beside).out
+    assert f"{beside}, document 1: sepc: unknown field" in runrig("simulate", "-f", str(below.parent), "-f", beside).out
 
 
 def test_what_is_wrong_in_a_folder_names_the_file(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def test_subpools_have_the_run_times_of_their_parent() -> None:
 @pytest.mark.parametrize(
     ("default", "most", "wrong"),
     [
-        (0.0, None, "a run time of 0 would"),
-        (None, -1.0, "a run time of 0 would"),
+        (0.0, None, "a run time must be greater than 0"),
+        (None, -1.0, "a run time must be greater than 0"),
         (61.0, 60.0, "a default of 61s is beyond the maximum of 1m"),
     ],
 )
