@@ -13,7 +13,7 @@ import yaml
 from e2e.api import Object, until
 from e2e.harness import ControlPlane
 from runrig.backends.kubernetes import cluster as kubernetes
-from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, Cluster, Refusal, Timeouts, connect
+from runrig.backends.kubernetes.cluster import NODE, POD, SECRET, ApiRefusal, Cluster, Timeouts, connect
 from runrig.domain.errors import InvalidInput, ServerFault, Unavailable
 from tests.kubernetes.wire import doorkeeper, kubeconfig
 from tests.kubernetes.world import EXAMPLES, World, bare_pod, stand_in_only
@@ -79,7 +79,7 @@ def test_apply_takes_a_field_from_another_writer(cluster: Cluster, world: World)
 
 
 def test_a_field_that_the_kind_does_not_have_is_refused(cluster: Cluster, world: World) -> None:
-    with pytest.raises(Refusal, match=r"datum") as refused:
+    with pytest.raises(ApiRefusal, match=r"datum") as refused:
         cluster.apply(secret(world, "s") | {"datum": {}})
     assert refused.value.status == 400
 
@@ -109,7 +109,7 @@ def test_many_writers_of_one_object_all_succeed(cluster: Cluster, world: World) 
 def test_a_write_from_an_older_state_is_a_conflict(cluster: Cluster, world: World) -> None:
     old = cluster.apply(secret(world, "s"))
     cluster.patch(old, {"data": {"a": "MQ=="}})
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiRefusal) as refused:
         cluster.patch(old, {"metadata": {"resourceVersion": old["metadata"]["resourceVersion"]}, "data": {"a": None}})
     assert (refused.value.status, refused.value.reason) == (409, "Conflict")
 
@@ -222,10 +222,10 @@ def test_the_log_of_a_container_comes_as_it_is(cluster: Cluster, world: World) -
     world.plane.pod_log.write_text("".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F line {n}\n" for n in range(4)))
     with cluster.log(world.namespace, "p", "main") as whole:
         assert b"".join(whole) == b"line 0\nline 1\nline 2\nline 3\n"
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiRefusal) as refused:
         cluster.log(world.namespace, "p", "other")
     assert refused.value.status == 400
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiRefusal) as refused:
         cluster.log(world.namespace, "q", "main")
     assert refused.value.status == 404
 
@@ -264,7 +264,7 @@ def test_a_user_without_rights_is_refused_in_the_words_of_the_server(
     token = world.api.call("POST", where, asked)["status"]["token"]
     with connected(kubeconfig(plane, tmp_path / "k", token=token)) as nobody:
         assert nobody.version().startswith("v1.")
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiRefusal) as refused:
             nobody.list(NODE)
     assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
     assert refused.value.message.startswith(

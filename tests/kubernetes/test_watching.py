@@ -14,7 +14,7 @@ import pytest
 from e2e.api import Object
 from e2e.harness import ControlPlane
 from runrig.backends.kubernetes import watching
-from runrig.backends.kubernetes.cluster import EVENT, NODE, SECRET, Cluster, Refusal, Timeouts, connect
+from runrig.backends.kubernetes.cluster import EVENT, NODE, SECRET, ApiRefusal, Cluster, Timeouts, connect
 from runrig.backends.kubernetes.watching import Watch
 from tests.kubernetes.wire import Cable, cable, doorkeeper, kubeconfig
 from tests.kubernetes.world import World
@@ -220,7 +220,7 @@ def test_versions_that_are_gone_are_listed_anew(
         restart(world.plane)
         line.mend()
         far.sees({"changed": "2", "new": "1"})
-        with pytest.raises(Refusal) as refused, far.cluster.watch(SECRET, resource_version=since) as stream:
+        with pytest.raises(ApiRefusal) as refused, far.cluster.watch(SECRET, resource_version=since) as stream:
             next(stream)
         assert refused.value.status == 410
         far.remove("new")

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.kubernetes.drift import Crew
 from runrig.domain.errors import ServerFault, Unavailable
 from tests.patience import PATIENCE_S
@@ -40,7 +40,7 @@ def test_nothing_to_do_is_fine(crew: Crew) -> None:
 def test_what_fails_hinders_nothing_else_and_is_told_once(crew: Crew) -> None:
     done: list[int] = []
     calls: list[Callable[[], object]] = [partial(done.append, number) for number in range(40)]
-    calls[3] = failing(Refusal(422, "Invalid", "no such field"))
+    calls[3] = failing(ApiRefusal(422, "Invalid", "no such field"))
     calls[9] = failing(Unavailable("busy", {"retry_after_s": 2.0}))
     calls[20] = failing(ServerFault("no login"))
     calls[30] = failing(Unavailable("busier", {"retry_after_s": 7.0}))
@@ -61,7 +61,7 @@ def test_a_server_that_is_away_is_not_asked_by_all(crew: Crew) -> None:
 
 
 def test_a_server_that_refuses_all_is_asked_by_all(crew: Crew) -> None:
-    refused = crew.run_all([*[failing(Refusal(403, "Forbidden", f"no {number}")) for number in range(100)], int])
+    refused = crew.run_all([*[failing(ApiRefusal(403, "Forbidden", f"no {number}")) for number in range(100)], int])
     assert [each.message for each in refused] == [f"no {number}" for number in range(100)]
 
 

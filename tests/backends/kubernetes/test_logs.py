@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runrig.backends.kubernetes import logs
-from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.kubernetes.logs import KeptLogs
 from runrig.domain.errors import Unavailable
 from runrig.domain.workflows import TaskKey
@@ -15,7 +15,7 @@ from tests.patience import until
 
 KEY = TaskKey("w-1", "train-0", 2)
 POD = "train-0-6a"
-NOT_STARTED = Refusal(400, "BadRequest", 'container "main" in pod "p" is waiting to start')
+NOT_STARTED = ApiRefusal(400, "BadRequest", 'container "main" in pod "p" is waiting to start')
 
 
 class Said:
@@ -361,7 +361,7 @@ def test_a_plain_no_is_not_asked_again(kept: KeptLogs, said: Said) -> None:
 def test_a_reader_keeps_what_he_has_when_the_rest_is_lost(kept: KeptLogs, said: Said) -> None:
     said.text = b"the first half\n"
     kept.file(KEY, POD)
-    said.problem = Refusal(404, "NotFound", "nodes n1 not found")
+    said.problem = ApiRefusal(404, "NotFound", "nodes n1 not found")
     assert kept.keep(KEY, POD)
     assert content(kept.file(KEY, POD)) == (
         b"the first half\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal
 
 RIGHT = 'secrets is forbidden: User "me" cannot create resource "secrets" in API group "" in the namespace "lab"'
 QUOTA = 'pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
@@ -19,6 +19,6 @@ QUOTA = 'pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods
 )
 def test_the_way_out_is_told_of_rights_alone(status: int, message: str, way_out: str) -> None:
     assert (
-        str(Refusal(status, "Word", message))
+        str(ApiRefusal(status, "Word", message))
         == f"the API server refused the request ({status} Word): {message}{way_out}"
     )

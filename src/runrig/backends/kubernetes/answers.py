@@ -1,6 +1,6 @@
 """Responses of the API server: as objects, as a stream that another thread can end, or as an error with a way out.
 
-Failures that may pass are Unavailable, with `retry_after_s` in the details if the server sent it; others are a Refusal.
+Failures that may pass are Unavailable, with `retry_after_s` in the details if the server sent it; others are an ApiRefusal.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds, seconds, count: detects a dead peer within a minute, even on a silent connection."""
 
 
-class Refusal(Exception):
+class ApiRefusal(Exception):
     """A rejection by the API server. *status*: 400, 403, 404, 409, 410, 422 and so on. *reason*: its code. *message*: its text."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -97,7 +97,7 @@ class Stream(Generic[T]):
 
 
 def events(chunks: Iterator[bytes]) -> Iterator[Batch]:
-    """Yields the events of a watch in batches as they arrive. Raises Refusal or Unavailable for an error event."""
+    """Yields the events of a watch in batches as they arrive. Raises ApiRefusal or Unavailable for an error event."""
     rest = b""
     for chunk in chunks:
         # Split by hand: `splitlines` also splits at characters that JSON allows in a line, such as U+0085.
@@ -130,8 +130,8 @@ def decoded(content: bytes) -> Any:
 # ---------------------------------------------------------------- errors
 
 
-def refused(response: httpx2.Response) -> RunrigError | Refusal:
-    """Returns the error in a response as a RunrigError or Refusal."""
+def refused(response: httpx2.Response) -> RunrigError | ApiRefusal:
+    """Returns the error in a response as a RunrigError or ApiRefusal."""
     try:
         said = json.loads(response.content)
     except ValueError:
@@ -141,7 +141,7 @@ def refused(response: httpx2.Response) -> RunrigError | Refusal:
     return judged(response.status_code, said, response.headers.get("retry-after"))
 
 
-def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigError | Refusal:
+def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigError | ApiRefusal:
     message = " ".join(str(said.get("message") or "no reason given").split())[:_WORDS]
     if status == 401:
         return Unavailable(
@@ -150,15 +150,15 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
         )
     if status == 500 and "failed to create typed patch object" in message:
         # An unknown field: reported as a server error, but it is not one.
-        return Refusal(400, "BadRequest", message)
+        return ApiRefusal(400, "BadRequest", message)
     if status == 500 and any(words in message for words in _TOO_LARGE):
-        return Refusal(413, "RequestEntityTooLarge", message)
+        return ApiRefusal(413, "RequestEntityTooLarge", message)
     if status == 500 and "failed calling webhook" in message:
         # One webhook is down, so only some objects of one kind are affected.
-        return Refusal(status, "InternalError", message)
+        return ApiRefusal(status, "InternalError", message)
     if status in _MAY_PASS or status >= 500:
         return Unavailable(f"the API server is temporarily unavailable ({status}): {message}", _told(retry_after))
-    return Refusal(status, str(said.get("reason") or "Unknown"), message)
+    return ApiRefusal(status, str(said.get("reason") or "Unknown"), message)
 
 
 def unanswered(url: str, error: Exception) -> Unavailable:

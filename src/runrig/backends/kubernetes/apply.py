@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from runrig.backends.kubernetes import names, objects
-from runrig.backends.kubernetes.cluster import Cluster, Refusal
+from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew, differences
 from runrig.backends.kubernetes.pods import GangPods, Settings
@@ -99,7 +99,7 @@ class Held:
         self.refused: dict[str, str] = {}
         self.said: dict[str, None] = {}
 
-    def note(self, gang: str, refusal: Refusal) -> None:
+    def note(self, gang: str, refusal: ApiRefusal) -> None:
         self.gangs[gang] = str(refusal)
         if refusal.over_quota and gang not in self.begun:
             self.refused[gang] = str(refusal)
@@ -157,7 +157,7 @@ class Maker:
         if trouble:
             raise trouble[0]
 
-    def _all(self, calls: Sequence[Callable[[], object]], held: Held) -> tuple[Refusal, ...]:
+    def _all(self, calls: Sequence[Callable[[], object]], held: Held) -> tuple[ApiRefusal, ...]:
         refused = self._crew.run_all(calls)
         held.said |= dict.fromkeys(map(str, refused))
         return refused
@@ -284,8 +284,8 @@ class Maker:
         try:
             for each in wanted.gang(id).objects(launches):
                 self._put(each)
-        except (ValueError, Refusal) as error:
-            if isinstance(error, Refusal) and not error.final:
+        except (ValueError, ApiRefusal) as error:
+            if isinstance(error, ApiRefusal) and not error.final:
                 held.note(id, error)
                 raise
             wanted.impossible |= {launch.key: str(error) for launch in missing}
@@ -301,8 +301,8 @@ class Maker:
         try:
             pod = wanted.gang(launch.gang).pods.pod(launch)
             answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
-        except (ValueError, Refusal) as error:
-            if isinstance(error, Refusal) and not error.final:
+        except (ValueError, ApiRefusal) as error:
+            if isinstance(error, ApiRefusal) and not error.final:
                 held.note(launch.gang, error)
                 raise
             wanted.impossible[launch.key] = str(error)

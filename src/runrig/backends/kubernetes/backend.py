@@ -17,7 +17,7 @@ from typing import Any
 
 from runrig.backends.kubernetes import names, passages, status
 from runrig.backends.kubernetes.apply import Maker, Wanted
-from runrig.backends.kubernetes.cluster import Cluster, Refusal
+from runrig.backends.kubernetes.cluster import ApiRefusal, Cluster
 from runrig.backends.kubernetes.cluster_view import ClusterView
 from runrig.backends.kubernetes.drift import Crew
 from runrig.backends.kubernetes.events import ClusterEvents
@@ -308,7 +308,7 @@ class KubernetesBackend:
         meta, buried = pod["metadata"], True
         try:
             buried = self._bury(pod)
-        except (Refusal, RunrigError) as error:
+        except (ApiRefusal, RunrigError) as error:
             _log.warning("event=pod_stays pod=%s error=%r", meta["name"], str(error))
         except Exception:  # noqa: BLE001 - otherwise the thread would fail silently
             _log.exception("event=pod_stays pod=%s", meta["name"])

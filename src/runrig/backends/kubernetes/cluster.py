@@ -18,13 +18,13 @@ from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
 from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import Batch, Event, Object, Refusal, Stream
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Event, Object, Stream
 from runrig.backends.kubernetes.login import in_words, logins, look_at_files, no_login, unsendable
 from runrig.domain.errors import InvalidInput, Unavailable
 
 __all__ = [
     "CONFIG_MAP", "EVENT", "NAMESPACE", "NODE", "POD", "POD_GROUP", "PRIORITY_CLASS", "QUEUE", "SECRET", "SERVICE", "TOPOLOGY",
-    "Cluster", "Event", "Listing", "Object", "ObjectKind", "Refusal", "Stream", "Timeouts", "connect",
+    "ApiRefusal", "Cluster", "Event", "Listing", "Object", "ObjectKind", "Stream", "Timeouts", "connect",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Listing(NamedTuple):
 
 
 class Cluster:
-    """Raises Refusal and Unavailable; ServerFault if login fails for a local reason."""
+    """Raises ApiRefusal and Unavailable; ServerFault if login fails for a local reason."""
 
     def __init__(self, http: httpx2.Client, url: str, timeouts: Timeouts, tls: ssl.SSLContext | None = None) -> None:
         """*tls*: of *http*, for connections with another protocol."""
@@ -110,7 +110,7 @@ class Cluster:
         """Returns the current object with the kind and name of *each*; None if there is none."""
         try:
             return answers.lean(self._call("GET", _path(each)))
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             if refusal.status != 404:
                 raise
             return None
@@ -128,7 +128,7 @@ class Cluster:
         for _ in range(_TRIES):
             try:
                 return self._pages(kind, _collection(kind, namespace), query)
-            except Refusal as refusal:
+            except ApiRefusal as refusal:
                 if refusal.status != 410:
                     raise
         raise Unavailable(f"the list of {kind.plural} expired while it was read, {_TRIES} times")
@@ -141,7 +141,7 @@ class Cluster:
         labels: Mapping[str, str] | None = None,
         resource_version: str,
     ) -> Stream[Batch]:
-        """Returns later changes in batches, including BOOKMARK. Ends after a minute. Refusal 410: list again."""
+        """Returns later changes in batches, including BOOKMARK. Ends after a minute. ApiRefusal 410: list again."""
         query = {
             "watch": "true",
             "labelSelector": _selector(labels),
@@ -173,7 +173,7 @@ class Cluster:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
         try:
             return answers.lean(self._call("POST", _path(each, named=False), query, each))
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             if refusal.reason != "AlreadyExists":
                 raise
             return None
@@ -192,7 +192,7 @@ class Cluster:
             options["gracePeriodSeconds"] = round(grace_s)
         try:
             self._call("DELETE", _path(each), {}, options)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             if refusal.status != 404 and not (refusal.status == 409 and uid and self._now(each, uid) is None):
                 raise
 
@@ -206,7 +206,7 @@ class Cluster:
                 return
             try:
                 self._without(each, uid, held.index(finalizer), finalizer)
-            except Refusal as refusal:
+            except ApiRefusal as refusal:
                 if refusal.status not in (404, 409, 422):
                     raise
                 now = self._now(each, uid)
@@ -232,7 +232,7 @@ class Cluster:
     def _served(self, api_version: str) -> Iterator[str]:
         try:
             said = self._call("GET", _root(api_version))
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             if refusal.status != 404:
                 raise
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 from lightkube.utils.quantity import parse_quantity
 
-from runrig.backends.kubernetes.answers import Object, Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal, Object
 from runrig.domain.errors import RunrigError, Unavailable
 
 _WORKERS = 8
@@ -107,7 +107,7 @@ class Crew:
         """Waits for running calls."""
         self._pool.shutdown()
 
-    def run_all(self, calls: Sequence[Callable[[], object]]) -> tuple[Refusal, ...]:
+    def run_all(self, calls: Sequence[Callable[[], object]]) -> tuple[ApiRefusal, ...]:
         """Makes all calls, in any order, even if some fail. Returns the refusals in the order of the calls.
 
         Raises one Unavailable if the API server did not answer some of them. Skips the rest after as many unanswered
@@ -126,7 +126,7 @@ class _Shift:
         self._patience = patience
         self._in_a_row = 0
         self._left = 0
-        self._failed: dict[int, RunrigError | Refusal] = {}
+        self._failed: dict[int, RunrigError | ApiRefusal] = {}
         self._bugs: dict[int, BaseException] = {}
 
     def do(self, number: int, call: Callable[[], object]) -> None:
@@ -136,7 +136,7 @@ class _Shift:
                 return
         try:
             call()
-        except (RunrigError, Refusal) as error:
+        except (RunrigError, ApiRefusal) as error:
             with self._lock:
                 self._failed[number] = error
                 self._in_a_row += isinstance(error, Unavailable)
@@ -147,13 +147,13 @@ class _Shift:
             with self._lock:
                 self._in_a_row = 0
 
-    def end(self, count: int) -> tuple[Refusal, ...]:
+    def end(self, count: int) -> tuple[ApiRefusal, ...]:
         """Returns the refusals, or raises. A bug takes precedence over errors of the API server."""
         if self._bugs:
             raise self._bugs[min(self._bugs)]
         in_order = [self._failed[number] for number in sorted(self._failed)]
         if not any(isinstance(each, RunrigError) for each in in_order):
-            return tuple(each for each in in_order if isinstance(each, Refusal))
+            return tuple(each for each in in_order if isinstance(each, ApiRefusal))
         first = next(each for each in in_order if isinstance(each, RunrigError))
         left = f", {self._left} not tried" if self._left else ""
         asked = [each.details.get("retry_after_s") for each in self._failed.values() if isinstance(each, RunrigError)]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from runrig.backends.kubernetes.answers import Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal
 from runrig.backends.local.attempt import folder_of, is_folder_name
 from runrig.domain.errors import RunrigError
 from runrig.domain.workflows import TaskKey
@@ -41,7 +41,7 @@ beginning each time.
 
 _AGAIN_S = 1.0
 _ROTATED = "the beginning of the output is no longer on its node; the following lines may be duplicates"
-_PROBLEMS = (RunrigError, Refusal, OSError)
+_PROBLEMS = (RunrigError, ApiRefusal, OSError)
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +54,7 @@ class Output(Protocol):
 
 
 Read = Callable[[str, bool], Output]
-"""Reads a pod's output from the beginning, up to now or (True) to its end. Raises RunrigError and Refusal, also while reading."""
+"""Reads a pod's output from the beginning, up to now or (True) to its end. Raises RunrigError and ApiRefusal, also while reading."""
 
 
 class KeptLogs:
@@ -121,7 +121,7 @@ class KeptLogs:
             self._tries.pop(place.pod, None)
             return True
         self._tries[place.pod] += 1
-        if not isinstance(problem, Refusal) and self._tries[place.pod] < TRIES:
+        if not isinstance(problem, ApiRefusal) and self._tries[place.pod] < TRIES:
             return False
         del self._tries[place.pod]
         _log.warning("event=log_not_kept pod=%s error=%r", place.pod, str(problem))

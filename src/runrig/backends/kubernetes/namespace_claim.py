@@ -10,7 +10,16 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from runrig.backends.kubernetes import names
-from runrig.backends.kubernetes.cluster import CONFIG_MAP, NAMESPACE, POD, POD_GROUP, SECRET, SERVICE, Cluster, Refusal
+from runrig.backends.kubernetes.cluster import (
+    CONFIG_MAP,
+    NAMESPACE,
+    POD,
+    POD_GROUP,
+    SECRET,
+    SERVICE,
+    ApiRefusal,
+    Cluster,
+)
 from runrig.domain.errors import Unavailable
 
 CHECKED_S = 5.0
@@ -46,7 +55,7 @@ class NamespaceClaim:
             return
         try:
             self._hold()
-        except Refusal as error:
+        except ApiRefusal as error:
             raise Unavailable(f"namespace {self._namespace} cannot be claimed: {error}") from error
         self._good_until = time.monotonic() + CHECKED_S
 

@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.typing import Subprotocol
 
 from runrig.backends.kubernetes import answers
-from runrig.backends.kubernetes.answers import Object, Refusal
+from runrig.backends.kubernetes.answers import ApiRefusal, Object
 from runrig.backends.kubernetes.cluster import Cluster
 from runrig.domain.errors import Conflict, InvalidInput, RunrigError, Unavailable
 from runrig.ports.backend import ERR, OUT, Program, Size
@@ -105,7 +105,7 @@ async def _connected(cluster: Cluster, pod: Object, path: str, protocol: Subprot
     raise _in_words(answers.refused(refused), f"pods/{path.partition('?')[0]}")
 
 
-def _in_words(refusal: RunrigError | Refusal, right: str) -> RunrigError:
+def _in_words(refusal: RunrigError | ApiRefusal, right: str) -> RunrigError:
     if isinstance(refusal, RunrigError):
         return refusal
     if refusal.status == httpx2.codes.FORBIDDEN:

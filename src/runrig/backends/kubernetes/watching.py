@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from runrig.backends.kubernetes.answers import Batch, Object, Refusal, Stream
+from runrig.backends.kubernetes.answers import ApiRefusal, Batch, Object, Stream
 from runrig.backends.kubernetes.cluster import Cluster, ObjectKind
 from runrig.domain.errors import RunrigError
 
@@ -101,7 +101,7 @@ class Watch:
                 if not self._version:
                     self._list()
                 self._follow()
-            except Refusal as refusal:
+            except ApiRefusal as refusal:
                 if refusal.status == 410:
                     _log.info("event=watch_anew kind=%s why=%r", self._kind.plural, refusal.message)
                     self._version = ""
@@ -182,7 +182,7 @@ class Watch:
         """Logs a loss of contact once per cause: a server that came back may refuse."""
         if self._stopped.is_set():
             return
-        cause = type(error), error.status if isinstance(error, Refusal) else None
+        cause = type(error), error.status if isinstance(error, ApiRefusal) else None
         if cause != self._told:
             _log.warning("event=watch_lost kind=%s error=%r", self._kind.plural, why)
         self.trouble, self._told = why, cause
