@@ -86,7 +86,7 @@ class Wanted:
         return names.pod_name(self.desired.gangs[launch.gang].uuid, launch.key.task, launch.key.retry_id)
 
 
-class Held:
+class RefusedCalls:
     """Calls that the API server refused in the last round, to be retried.
 
     *begun*: gangs with a pod that has run. *gangs*: id → message of the refusal; "" stands for objects that all gangs
@@ -127,7 +127,7 @@ class Maker:
         self._right: dict[tuple[str, str, str], tuple[str, Object]] = {}
         """Objects last found correct: their version, and the desired object."""
         self._kept = 0
-        self.held = Held()
+        self.held = RefusedCalls()
         """Refusals of the last round."""
 
     def carry_out(self, wanted: Wanted, made: set[TaskKey]) -> None:
@@ -137,7 +137,7 @@ class Maker:
         """
         trouble: list[Unavailable] = []
         desired = wanted.desired
-        held = Held({desired.run[key].gang for key in desired.running if key in desired.run})
+        held = RefusedCalls({desired.run[key].gang for key in desired.running if key in desired.run})
         steps: tuple[Callable[[], None], ...] = (
             lambda: self._cluster_wide(wanted, held),
             lambda: self._stop(wanted, held),
@@ -157,7 +157,7 @@ class Maker:
         if trouble:
             raise trouble[0]
 
-    def _all(self, calls: Sequence[Callable[[], object]], held: Held) -> tuple[ApiRefusal, ...]:
+    def _all(self, calls: Sequence[Callable[[], object]], held: RefusedCalls) -> tuple[ApiRefusal, ...]:
         refused = self._crew.run_all(calls)
         held.said |= dict.fromkeys(map(str, refused))
         return refused
@@ -170,7 +170,7 @@ class Maker:
 
     # ------------------------------------------------------------ queues, topologies, priority classes
 
-    def _cluster_wide(self, wanted: Wanted, held: Held) -> None:
+    def _cluster_wide(self, wanted: Wanted, held: RefusedCalls) -> None:
         """Applies cluster-wide objects, parents before children. Without a pool there are none yet."""
         if not wanted.desired.pools:
             return
@@ -202,7 +202,7 @@ class Maker:
 
     # ------------------------------------------------------------ gangs
 
-    def _stop(self, wanted: Wanted, held: Held) -> None:
+    def _stop(self, wanted: Wanted, held: RefusedCalls) -> None:
         """Deletes pods with their grace period. An ended pod stays until the engine has seen its end."""
         calls = []
         for launch in wanted.desired.stop.values():
@@ -214,7 +214,7 @@ class Maker:
     def _delete(self, pod: Object, grace_s: float) -> None:
         self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
-    def _gangs(self, wanted: Wanted, made: set[TaskKey], held: Held) -> None:
+    def _gangs(self, wanted: Wanted, made: set[TaskKey], held: RefusedCalls) -> None:
         """Creates the objects that a gang needs, then its pods: KAI starts none before all exist."""
         running: dict[str, list[Launch]] = defaultdict(list)
         for launch in wanted.desired.run.values():
@@ -278,7 +278,7 @@ class Maker:
         launches: Iterable[Launch],
         missing: Iterable[Launch],
         ready: set[str],
-        held: Held,
+        held: RefusedCalls,
     ) -> None:
         """Creates all objects of a gang except its pods. Records the message if the cluster rejects the gang."""
         try:
@@ -297,7 +297,7 @@ class Maker:
         else:
             ready.add(id)
 
-    def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey], held: Held) -> None:
+    def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey], held: RefusedCalls) -> None:
         try:
             pod = wanted.gang(launch.gang).pods.pod(launch)
             answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
@@ -320,7 +320,7 @@ class Maker:
             if name not in kept and names.epoch_of(pod) <= (wanted.settings.epoch or 0):
                 self._let_go(pod)
 
-    def _prune(self, wanted: Wanted, held: Held) -> None:
+    def _prune(self, wanted: Wanted, held: RefusedCalls) -> None:
         """Removes objects of gangs without pods, and queues and topologies of deleted pools."""
         gangs = {gang.uuid for gang in wanted.desired.gangs.values()}
         gangs |= {(pod["metadata"].get("labels") or {}).get(names.GANG, "") for pod in self._view.ours.values()}
