@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from runrig.domain.errors import NotFound, RunrigError
 from runrig.domain.reasons import CLOSEST
-from runrig.domain.shown.why import Held, PoolWhy
+from runrig.domain.shown.why import PoolWhy, WaitingAlike
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
 from runrig.service.service import Service
@@ -36,7 +36,7 @@ class Card:
     """One blocker of a pool, and its pending workflows. *age_s*: seconds since the reasons were outdated; 0 if current."""
 
     pool: str
-    held: Held
+    held: WaitingAlike
     age_s: int = 0
 
     @property

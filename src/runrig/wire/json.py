@@ -34,6 +34,7 @@ NAMES = {
     "TopologyKey": "TopologyKeyModel",
     "TopologyMap": "TopologyMapAnswer",
     "UnlabelledNode": "ApartAnswer",
+    "WaitingAlike": "Held",
 }
 """Class → schema, where generated clients know another name.  New values get no entry."""
 

@@ -8,7 +8,7 @@ from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.plan import EndHold, Hold, Queue, Unqueue
 from runrig.domain.pools import Pool
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import Held
+from runrig.domain.shown.why import WaitingAlike
 from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
 from runrig.engine.explain.pool_why import pool_why
@@ -154,4 +154,4 @@ def test_what_is_held_is_said_of_a_pool_and_not_counted_as_waiting() -> None:
     hold(world, "v-1")
     found = drained(pool_why(world.state, "a"))
     assert (found.gangs, found.gpus) == (0, 0)
-    assert found.held == (Held(Reason(Code.HELD, "W3", where="alice"), 2, 7, ("w-1/x-group", "v-1/t-group")),)
+    assert found.held == (WaitingAlike(Reason(Code.HELD, "W3", where="alice"), 2, 7, ("w-1/x-group", "v-1/t-group")),)

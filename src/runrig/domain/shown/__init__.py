@@ -73,11 +73,11 @@ from runrig.domain.shown.topology import (
 )
 from runrig.domain.shown.why import (
     GroupWhy,
-    Held,
     PoolEnding,
     PoolWhy,
     Preemption,
     Standstill,
+    WaitingAlike,
     WorkflowCause,
     WorkflowWhy,
 )

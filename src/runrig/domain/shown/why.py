@@ -196,7 +196,7 @@ shown_as(
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Shown):
+class WaitingAlike(Shown):
     """*gangs* that wait for the same *reason*, with *gpus* at their full size.  *first*: the first of them in the queue.
 
     The numbers of *reason* are those of the first."""
@@ -207,7 +207,7 @@ class Held(Shown):
     first: tuple[str, ...]
 
 
-shown_as(Held(example(Reason), 14, 40, ("train-3",)))
+shown_as(WaitingAlike(example(Reason), 14, 40, ("train-3",)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +220,11 @@ class PoolWhy(Shown):
     pool: str
     gangs: int
     gpus: int
-    held: tuple[Held, ...]
+    held: tuple[WaitingAlike, ...]
     unasked: int
 
 
-shown_as(PoolWhy("vision", 14, 40, (example(Held),), 0))
+shown_as(PoolWhy("vision", 14, 40, (example(WaitingAlike),), 0))
 
 
 def reason_set_aside(workflow: Workflow) -> Reason:

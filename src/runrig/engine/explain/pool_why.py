@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from runrig.domain.pools import Queueing
 from runrig.domain.quantities import GPU
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.why import Held, PoolWhy
+from runrig.domain.shown.why import PoolWhy, WaitingAlike
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Group, Status
 from runrig.engine.explain.blockers import strict_head
@@ -50,12 +50,12 @@ def pool_why(state: State, pool: str, known: Known | None = None) -> Steps[PoolW
             unasked += len(gangs)
         else:
             sums.setdefault((reason.code, reason.where, reason.resource), _Sum(reason)).gangs.extend(gangs)
-    found = [*map(_held, sums.values()), *_on_hold(state, pool)]
+    found = [*map(_alike, sums.values()), *_on_hold(state, pool)]
     found.sort(key=lambda held: (-held.gangs, held.reason.code.value, held.reason.where, held.reason.resource))
     return PoolWhy(pool, total, gpus, tuple(found), unasked)
 
 
-def _on_hold(state: State, pool: str) -> Iterator[Held]:
+def _on_hold(state: State, pool: str) -> Iterator[WaitingAlike]:
     """Groups that would be in the queue if their workflows were not on hold, by the user who holds them (rule W3)."""
     found: dict[str, list[Group]] = {}
     for workflow in sorted((state.workflows[id] for id in state.on_hold), key=lambda each: (each.submit_time, each.id)):
@@ -66,7 +66,7 @@ def _on_hold(state: State, pool: str) -> Iterator[Held]:
         gpus = sum(_asked(state, group) for group in groups)
         first = tuple(group.gang_id for group in groups[:MOST_NAMED])
         if groups:
-            yield Held(Reason(Code.HELD, "W3", where=by), len(groups), gpus, first)
+            yield WaitingAlike(Reason(Code.HELD, "W3", where=by), len(groups), gpus, first)
 
 
 def _asked(state: State, group: Group) -> int:
@@ -75,9 +75,9 @@ def _asked(state: State, group: Group) -> int:
     return sum(task.pods * amount for task in tasks for kind, amount in task.requests if kind == GPU)
 
 
-def _held(each: _Sum) -> Held:
+def _alike(each: _Sum) -> WaitingAlike:
     gangs = sorted(each.gangs, key=in_order)
-    return Held(each.reason, len(gangs), _gpus(gangs), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
+    return WaitingAlike(each.reason, len(gangs), _gpus(gangs), tuple(gang.gang.id for gang in gangs[:MOST_NAMED]))
 
 
 def _kinds(ledger: Ledger, pool: str, known: Known) -> Steps[list[tuple[Reason | None, Sequence[Entry]]]]:
