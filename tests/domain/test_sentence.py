@@ -10,7 +10,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.reasons import Code, Reason
-from runrig.domain.shown.sentence import Facts, Hold, sentence
+from runrig.domain.shown.sentence import Facts, Holding, sentence
 from runrig.domain.shown.why import GroupWhy, PoolEnding, Standstill, WorkflowCause
 from runrig.domain.value import at, example
 from runrig.domain.workflow_status import WorkflowStatus
@@ -32,9 +32,9 @@ STARTS = GroupWhy("g", Status.SCHEDULING, 1, 0, Verdict.STARTS)
 AFTER = replace(STARTS, verdict=Verdict.STARTS_AFTER_STOPS, stops=("x-1", "y-1"))
 STOPS = GroupWhy("g", Status.RUNNING, preempted_by="x-1")
 
-HOLD = Hold(2, ("n0", "n1"), preemptible=True, borrower=None, borrowed={}, subpools=False)
-BORROWS = replace(HOLD, borrower="a", borrowed={FlavorResource("f", "gpu"): 1, FlavorResource("f", "cpu"): 500})
-MANY = replace(HOLD, gpus=0, nodes=("n0", "n1", "n2", "n3", "n4"), preemptible=False)
+HOLDING = Holding(2, ("n0", "n1"), preemptible=True, borrower=None, borrowed={}, subpools=False)
+BORROWS = replace(HOLDING, borrower="a", borrowed={FlavorResource("f", "gpu"): 1, FlavorResource("f", "cpu"): 500})
+MANY = replace(HOLDING, gpus=0, nodes=("n0", "n1", "n2", "n3", "n4"), preemptible=False)
 
 CAUSE = example(WorkflowCause)
 DRAINS = PoolEnding("a", "bob", at(60), PoolState.DELETING, PoolState.DELETING)
@@ -62,20 +62,20 @@ STANDS = Standstill(at(3600), "no disk")
             "w-1 is waiting: set aside at 1970-01-01 00:00:01 UTC after an internal error; "
             "`runrig workflow release w-1` tries it again, `runrig workflow cancel w-1` ends it.",
         ),
-        ({"workflow": RUNS, "groups": (STOPS,), "hold": HOLD}, "w-1 is stopping: preempted by x-1."),
+        ({"workflow": RUNS, "groups": (STOPS,), "holding": HOLDING}, "w-1 is stopping: preempted by x-1."),
         (
-            {"workflow": RUNS, "groups": (BEHIND,), "hold": HOLD},
+            {"workflow": RUNS, "groups": (BEHIND,), "holding": HOLDING},
             "w-1 is RUNNING on n0 and n1 (2 GPUs). "
             "It is within its pool's quota; only HIGH and NORMAL workflows of pool a can preempt it.",
         ),
         (
-            {"workflow": RUNS, "hold": replace(HOLD, gpus=1, nodes=("n0",), subpools=True)},
+            {"workflow": RUNS, "holding": replace(HOLDING, gpus=1, nodes=("n0",), subpools=True)},
             "w-1 is RUNNING on n0 (1 GPU). "
             "It is within its pool's quota; only HIGH and NORMAL workflows of pool a and its subpools can preempt it.",
         ),
-        ({"hold": MANY}, "w-1 is starting on 5 nodes (no GPUs). It cannot be preempted (priority HIGH)."),
+        ({"holding": MANY}, "w-1 is starting on 5 nodes (no GPUs). It cannot be preempted (priority HIGH)."),
         (
-            {"workflow": RUNS, "hold": BORROWS},
+            {"workflow": RUNS, "holding": BORROWS},
             "w-1 is RUNNING on n0 and n1 (2 GPUs). "
             "Pool a is borrowing 0.5 CPU cores and 1 GPU, which the lending pools can reclaim.",
         ),

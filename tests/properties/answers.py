@@ -13,7 +13,7 @@ from runrig.domain.steps import drained
 from runrig.domain.workflows import Status
 from runrig.engine.explain.blockers import BEST_CHOICES
 from runrig.engine.explain.headlines import Headline, headlines
-from runrig.engine.explain.report import hold
+from runrig.engine.explain.report import holding
 from runrig.engine.explain.why import why
 from runrig.engine.foresight.next_cycle import why_next
 from runrig.engine.ledger.options import flavor_choices
@@ -142,7 +142,7 @@ def check_headlines(state: State, whys: Whys) -> None:
     """What a list says, of all workflows at once, is the first that `why` says of each."""
     found = drained(headlines(state, sorted(state.workflows)))
     for workflow, groups in whys.items():
-        group = None if hold(state, workflow) is not None else first_of(groups)
+        group = None if holding(state, workflow) is not None else first_of(groups)
         expected = None if group is None else Headline(group.verdict, next(iter(group.reasons), None), group.stops)
         assert found.get(workflow) == expected, workflow
         assert expected is None or expected.words

@@ -16,7 +16,7 @@ MOST_NODES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Holding:
     """The holding of the admitted gangs of a workflow, and whether law R2 (reclaim) can stop them.
 
     *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
@@ -36,13 +36,13 @@ class Hold:
 class Facts:
     """What is known of a workflow, as the asker may see it: the sentences of *groups* are set.
 
-    *hold*: None while nothing of it is admitted.  *spread*: groups that run on more domains than they prefer.  *said*: by the backend.
+    *holding*: None while nothing of it is admitted.  *spread*: groups that run on more domains than they prefer.  *said*: by the backend.
     *cause*: of its failure.  *ending*: of its pool.  *standstill* and *doubt* (about the clock): None if it has ended.
     """
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...] = ()
-    hold: Hold | None = None
+    holding: Holding | None = None
     spread: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     cause: WorkflowCause | None = None
@@ -69,10 +69,10 @@ def sentence(facts: Facts) -> str:
 
 def _standing(facts: Facts) -> list[str]:
     """The first blocker, else the state.  A group that waits for a running group of the workflow is not blocked."""
-    workflow, groups, hold = facts.workflow, facts.groups, facts.hold
+    workflow, groups, holding = facts.workflow, facts.groups, facts.holding
     if workflow.set_aside:
         return [f"{workflow.id} is waiting: {reason_set_aside(workflow)}"]
-    group = first_of([group for group in groups if hold is None or not _waits_for_upstream(group)])
+    group = first_of([group for group in groups if holding is None or not _waits_for_upstream(group)])
     if group is not None and group.reasons:
         return _waiting(workflow, group, alone=len(groups) == 1)
     if group is not None:
@@ -80,9 +80,9 @@ def _standing(facts: Facts) -> list[str]:
     preemptor = next((group.preempted_by for group in groups if group.preempted_by), None)
     if preemptor is not None:
         return [f"{workflow.id} is stopping: preempted by {preemptor}"]
-    if hold is not None:
+    if holding is not None:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
-        return [f"{workflow.id} is {status}{_held(hold)}", _safety(workflow, hold)]
+        return [f"{workflow.id} is {status}{_held(holding)}", _safety(workflow, holding)]
     code = None if facts.cause is None else facts.cause.exit_code
     told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause says more
     said = "" if told else workflow.failure_message
@@ -136,21 +136,22 @@ def _waits_for_upstream(group: GroupWhy) -> bool:
     return bool(group.reasons) and group.reasons[0].code is Code.UPSTREAM
 
 
-def _held(hold: Hold) -> str:
+def _held(holding: Holding) -> str:
     """`` on n0 (2 GPUs)``."""
-    gpus = amount_in_words(GPU, hold.gpus) if hold.gpus else "no GPUs"
-    if not hold.nodes:
+    gpus = amount_in_words(GPU, holding.gpus) if holding.gpus else "no GPUs"
+    if not holding.nodes:
         return f" ({gpus})"
-    return f" on {listed(hold.nodes) if len(hold.nodes) <= MOST_NODES else f'{len(hold.nodes)} nodes'} ({gpus})"
+    nodes = listed(holding.nodes) if len(holding.nodes) <= MOST_NODES else f"{len(holding.nodes)} nodes"
+    return f" on {nodes} ({gpus})"
 
 
-def _safety(workflow: Workflow, hold: Hold) -> str:
+def _safety(workflow: Workflow, holding: Holding) -> str:
     """Whether it can be preempted, and by whom (laws R1, R2, R3)."""
-    if not hold.preemptible:
+    if not holding.preemptible:
         return f"It cannot be preempted (priority {workflow.priority.value})"
-    if hold.borrower is None:
-        pools = f"pool {workflow.pool}{' and its subpools' if hold.subpools else ''}"
+    if holding.borrower is None:
+        pools = f"pool {workflow.pool}{' and its subpools' if holding.subpools else ''}"
         return f"It is within its pool's quota; only HIGH and NORMAL workflows of {pools} can preempt it"
-    several = len({key.flavor for key in hold.borrowed}) > 1
-    borrowed = [amount_of_flavor(str(key), amount, named=several) for key, amount in sorted(hold.borrowed.items())]
-    return f"Pool {hold.borrower} is borrowing {listed(borrowed)}, which the lending pools can reclaim"
+    several = len({key.flavor for key in holding.borrowed}) > 1
+    borrowed = [amount_of_flavor(str(key), amount, named=several) for key, amount in sorted(holding.borrowed.items())]
+    return f"Pool {holding.borrower} is borrowing {listed(borrowed)}, which the lending pools can reclaim"

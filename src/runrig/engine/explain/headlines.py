@@ -12,7 +12,7 @@ from runrig.domain.shown.sentence import first_of, starts
 from runrig.domain.shown.why import reason_set_aside
 from runrig.domain.steps import Steps
 from runrig.engine.explain.blockers import behind_head, blockers
-from runrig.engine.explain.report import hold
+from runrig.engine.explain.report import holding
 from runrig.engine.explain.why import why_of
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Bucket, Entry
@@ -55,7 +55,7 @@ def headlines(state: State, workflows: Sequence[str]) -> Steps[dict[str, Headlin
     for id in workflows:
         if id in state.aside:
             found[id] = Headline(Verdict.WAITS, reason_set_aside(state.workflows[id]))
-        elif id in state.workflows and hold(state, id) is None:
+        elif id in state.workflows and holding(state, id) is None:
             groups = []
             for group in state.groups_of(id):
                 groups.append((yield from why_of(state, group, blocked)))

@@ -12,7 +12,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.pools import PoolState
 from runrig.domain.quantities import GPU
 from runrig.domain.shown.pools import PoolGpus
-from runrig.domain.shown.sentence import Hold
+from runrig.domain.shown.sentence import Holding
 from runrig.domain.value import NO_AMOUNTS, Amounts
 from runrig.domain.workflows import Task
 from runrig.engine.nodes.gpu_counts import GpusByState
@@ -156,7 +156,7 @@ def remaining(state: State, name: str) -> Remaining:
     return Remaining(gpus, state.alive[name])
 
 
-def hold(state: State, workflow: str) -> Hold | None:
+def holding(state: State, workflow: str) -> Holding | None:
     """What a live workflow uses; None while none of its gangs is admitted. O(groups × resources × depth)."""
     entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
     admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
@@ -172,7 +172,7 @@ def hold(state: State, workflow: str) -> Hold | None:
         if node.kind is NodeKind.POOL and (excess := _over_nominal(node, indices))
     ]
     borrower, excess_of = over[-1] if over else (None, {})
-    return Hold(
+    return Holding(
         gpus=sum(amount for index, amount in amounts if keys[index].resource == GPU),
         nodes=tuple(
             sorted({share.node for entry in admitted for assignment in entry.placement for share in assignment.shares})

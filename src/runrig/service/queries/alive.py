@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from runrig.domain.pools import PoolState, Queueing
-from runrig.domain.shown.sentence import Hold
+from runrig.domain.shown.sentence import Holding
 from runrig.domain.shown.why import GroupWhy
 from runrig.domain.steps import Steps
 from runrig.domain.workflows import Workflow
@@ -23,7 +23,7 @@ class Alive(NamedTuple):
 
     workflow: Workflow
     groups: tuple[GroupWhy, ...]
-    hold: Hold | None
+    holding: Holding | None
     draining: bool
     passable: bool
     gpus: Mapping[str, int]
@@ -37,7 +37,7 @@ def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive
     pool = state.pools[workflow.pool]
     draining, passable = pool.state is PoolState.DELETING, pool.queueing is Queueing.BEST_EFFORT_FIFO
     groups = (yield from why_next(state, id, most_looks)).groups
-    return Alive(workflow, groups, report.hold(state, id), draining, passable, dict(_mentioned(state, groups)))
+    return Alive(workflow, groups, report.holding(state, id), draining, passable, dict(_mentioned(state, groups)))
 
 
 def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, int]]:

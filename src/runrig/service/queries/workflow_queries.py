@@ -258,7 +258,7 @@ class WorkflowQueries:
         """Why it waits, and by whom it was preempted.  Raises NotFound."""
         workflow = self.head(id, visibility)
         alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
-        workflow, groups, hold, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
+        workflow, groups, holding, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
         if passable:
             groups = tuple(map(partial(self._passed, workflow), groups))
         names, events = self._events(workflow.id, partial(self.names, visibility, gpus=gpus))
@@ -266,11 +266,11 @@ class WorkflowQueries:
         workflow = replace(workflow, failure_message=names.text(workflow.failure_message))
         deletion = deletion_of(self._store, workflow, draining=draining)
         failure = self._failures.of(self._store.workflow(workflow.id)) if workflow.status.finished else None
-        spread = () if hold is None else latest_in_words(spreads(self._asker, events))
+        spread = () if holding is None else latest_in_words(spreads(self._asker, events))
         said = tuple(self._backend.says(workflow.id))
         live = not workflow.status.finished
         standstill, doubt = (self._reconciler.standstill, self._clock.doubt) if live else (None, None)
-        facts = Facts(workflow, groups, hold, spread, said, failure, deletion, standstill, doubt)
+        facts = Facts(workflow, groups, holding, spread, said, failure, deletion, standstill, doubt)
         shown = _with_preemptions(workflow, groups, tuple(_preemptions(events)))
         return WorkflowWhy(workflow.id, workflow.status, sentence(facts), failure, shown, deletion, standstill)
 
