@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runrig.cli.commands.queries import table_of
-from runrig.cli.commands.why import told, told_of_pool
+from runrig.cli.commands.why import lines, pool_lines
 from runrig.cli.printed import workflows
 from runrig.cli.rendering import would_start
 from runrig.cli.rendering.tables import plain
@@ -44,7 +44,7 @@ workflow:
 def asked(it: Desk, *ids: str) -> str:
     views = [it.service.workflow_queries.why(id) for id in ids]
     answers = [workflows.why(to_plain(view)) for view in views]
-    return f"$ runrig why {' '.join(ids)}\n" + "\n\n".join("\n".join(told(answer)) for answer in answers)
+    return f"$ runrig why {' '.join(ids)}\n" + "\n\n".join("\n".join(lines(answer)) for answer in answers)
 
 
 def would_start_too(it: Desk, id: str) -> str:
@@ -105,7 +105,7 @@ def pool(folder: Path) -> str:
         it.submit("more", priority=LOW, gpus=2)
         it.later(0)
         answer = to_plain(it.service.workflow_queries.pool_why("pool1"))
-        return "$ runrig why --pool pool1\n" + "\n".join(told_of_pool(answer))
+        return "$ runrig why --pool pool1\n" + "\n".join(pool_lines(answer))
 
 
 def rack(folder: Path) -> str:

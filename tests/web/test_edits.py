@@ -16,7 +16,7 @@ from runrig.service.commands.edits import PoolEdit
 from runrig.service.foresight import plans
 from runrig.service.queries.history import HistoryQuery
 from runrig.web.forms import Done
-from runrig.web.planned import told
+from runrig.web.planned import plan_view
 from runrig.wire.base import example_of
 from runrig.wire.json import read
 from tests.api.client import TOKEN, URL
@@ -426,7 +426,7 @@ def test_a_plan_in_words_names_a_few_and_counts_the_rest() -> None:
     example = example_of(Plan)
     taken = [example_of(PlanPreempted) | {"gang": f"low-{at}/t", "again": at == 0} for at in range(12)]
     many = example | {"preempted": taken, "others": {"preempted": {"gangs": 2, "gpus": 16}}}
-    shown = told(read(Plan, many))
+    shown = plan_view(read(Plan, many))
     (kind,) = [each for each in shown.kinds if each.label == "Preempted"]
     assert (len(kind.items), kind.more) == (9, 4)
     assert kind.items[0].text.endswith("restarts elsewhere")

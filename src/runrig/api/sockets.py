@@ -234,12 +234,12 @@ class Session:
         """*end*: the exit code with what there is to say of it, or why there is none."""
         message = end.message if isinstance(end, RunrigError) else end[1]
         if self._ticket.framed:
-            await self._socket.send_bytes(bytes((END,)) + json.dumps(_told(end)).encode())
+            await self._socket.send_bytes(bytes((END,)) + json.dumps(_end_as_json(end)).encode())
         elif self._ticket.kind is SessionKind.EXEC and message:
             await self._socket.send_bytes(f"{message}\r\n".encode())
 
 
-def _told(end: tuple[int, str] | RunrigError) -> dict[str, object]:
+def _end_as_json(end: tuple[int, str] | RunrigError) -> dict[str, object]:
     if isinstance(end, RunrigError):
         return problems.problem(statuses.status_of(end), end.message, end.code, failures.details_of(end))
     return {"exit_code": end[0], "message": end[1]}

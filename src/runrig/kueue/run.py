@@ -76,7 +76,7 @@ class KueueRun:
         while True:
             done = len(self._cycles) + 1
             report = self._world.cycle(self._manifests.system.now + done)
-            self._cycles.append(self._told(report))
+            self._cycles.append(self._cycle(report))
             yield done
             if done == self._most:
                 return
@@ -108,19 +108,19 @@ class KueueRun:
             after=_moment(self._world),
             cycles=tuple(self._cycles),
             inactive=self._world.inactive(),
-            warnings=(*self._manifests.warnings, *_without_effect(self._settings, self._said), *self._told_circle()),
+            warnings=(*self._manifests.warnings, *_without_effect(self._settings, self._said), *self._circle_warning()),
         )
 
     # ------------------------------------------------------------ what is told
 
-    def _told_circle(self) -> Iterator[Warned]:
+    def _circle_warning(self) -> Iterator[Warned]:
         if self._circle:
             last = len(self._cycles)
             yield Warned(
                 0, "--as-peer", f"cycles {self._circle} to {last} repeat forever: work is evicted and admitted in turn"
             )
 
-    def _told(self, report: CycleReport) -> Cycle:
+    def _cycle(self, report: CycleReport) -> Cycle:
         return Cycle(
             admitted=tuple(self._admitted(each) for each in report.admitted),
             preempted=tuple(self._preempted(each) for each in report.preempted),

@@ -171,7 +171,7 @@ class PastStore(Protocol):
     def beside(self, revision: int) -> tuple[int | None, int | None]:
         """Returns the nearest revisions before and after *revision* with a declaration or decision."""
 
-    def told(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
+    def events_between(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
         """Returns the events of these revisions in order, except actions of the types *without*."""
 
     def of_workflow(self, id: str, upto: int) -> tuple[Event, ...]:

@@ -76,7 +76,7 @@ class Follower:
                 lines: list[Lines] = []
                 for tail in tuple(self._tails.values()):
                     lines += await _read(partial(tail.more, time.monotonic()))
-                if data := b"".join(map(self._told, sorted(lines, key=lambda each: each.time))):
+                if data := b"".join(map(self._bytes, sorted(lines, key=lambda each: each.time))):
                     yield data
                     changed.set()  # there may already be more of it
                 pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
@@ -94,7 +94,7 @@ class Follower:
         parts: list[bytes] = []
         size = 0
         for lines in merged(attempts):
-            parts.append(self._told(lines))
+            parts.append(self._bytes(lines))
             size += len(parts[-1])
             if size >= BYTES_AT_ONCE:
                 yield b"".join(parts)
@@ -110,7 +110,7 @@ class Follower:
                 self._tails[task.key] = Tail(task.key, find, request.streams, request.last_lines)
         self._ended = all(task.status.finished for task in attempts)
 
-    def _told(self, lines: Lines) -> bytes:
+    def _bytes(self, lines: Lines) -> bytes:
         """Empty if they are older than was asked for."""
         if self._request.since is not None and lines.time < self._request.since:
             return b""

@@ -148,7 +148,7 @@ class SqlPast:
     def steps(self, *, after: int, upto: int) -> tuple[Event, ...]:
         return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.in_(_STEPS))
 
-    def told(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
+    def events_between(self, *, after: int, upto: int, without: tuple[type, ...]) -> tuple[Event, ...]:
         kinds = [each.__name__ for each in without]
         return self._events(_EVENT.revision > after, _EVENT.revision <= upto, _EVENT.kind.not_in(kinds), counts())
 

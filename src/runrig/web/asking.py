@@ -14,7 +14,7 @@ from runrig.service.foresight.questions import Question
 from runrig.service.rights import Asker
 from runrig.service.service import Service
 from runrig.web.forms import Fields, done_of, is_to_be_done, key_of, new_key, problems_of, secret_of, tag_of
-from runrig.web.planned import told
+from runrig.web.planned import plan_view
 from runrig.web.rendering import html
 
 NOBODY_WAITS = 499
@@ -62,7 +62,7 @@ def plan_of(request: Request, service: Service, asker: Asker, question: Callable
     def look() -> Mapping[str, Any] | None:
         user, leaving = asker.identity.user, leaving_of(request)
         plan = service.plans.shown(question, user=user, visibility=asker.visibility, leaving=leaving)
-        return None if plan is None else {"plan": told(plan)}
+        return None if plan is None else {"plan": plan_view(plan)}
 
     return partial(run_in_threadpool, look)
 

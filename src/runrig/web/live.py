@@ -221,7 +221,7 @@ async def _stream(
             while (visibility := sees()) is not None:
                 if await soon(changed, STILL_S):
                     kept = await hub.now(visibility)
-                    messages = _told(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
+                    messages = _messages(kept, known, sign, hub.stored) or ([] if begun else [kept.here()])
                     if messages:
                         yield b"".join(messages)  # Sending many costs as much as sending one.
                         spoken = time.monotonic()
@@ -236,7 +236,7 @@ async def _stream(
         hub.streams -= 1
 
 
-def _told(kept: _Kept, known: int, sign: str, stored: int) -> list[bytes]:
+def _messages(kept: _Kept, known: int, sign: str, stored: int) -> list[bytes]:
     """Returns the messages for a client that knows revision *known*, up to *stored*. Browsers send the last id when
     they reconnect.
     """

@@ -63,7 +63,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlanView:
     """*settings*: (pool, setting, before and after). *sentences*: gains, and costs. *rests*: the plan is complete."""
 
     revision: int
@@ -74,8 +74,8 @@ class Told:
     rests: bool
 
 
-def told(plan: Plan) -> Told:
-    return Told(
+def plan_view(plan: Plan) -> PlanView:
+    return PlanView(
         plan.revision,
         tuple(_settings(plan)),
         tuple(sentences(plan)),

@@ -116,7 +116,7 @@ def printable(text: str) -> str:
     return "".join(each for each in text if each.isprintable() or each in "\n\t")
 
 
-def told(it: Workflow) -> str:
+def time_spent(it: Workflow) -> str:
     """Describes how it spent its time."""
     times = it.times
     passed = times.total_s - (times.since - it.submit_time).total_seconds()
@@ -156,7 +156,7 @@ _environment = Environment(
     extensions=["jinja2.ext.loopcontrols"],
 )
 _environment.filters |= {
-    "told": told,
+    "time_spent": time_spent,
     "printable": printable,
     "moment": moment,
     "stamp": stamp,

@@ -50,10 +50,10 @@ def get_quota_tree(service: Serving, visibility: Seeing) -> QuotaTree:
     responses=shows(Cohort, 404, tag=True),
 )
 def get_cohort(service: Serving, visibility: Seeing, name: str) -> Response:
-    return _told(service.queries.cohort(name, visibility))
+    return _reply(service.queries.cohort(name, visibility))
 
 
-def _told(cohort: Cohort, *, created: bool = False) -> Response:
+def _reply(cohort: Cohort, *, created: bool = False) -> Response:
     location = f"/api/v1/cohorts/{cohort.name}" if created else None
     return reply(cohort, 201 if created else 200, location=location)
 
@@ -69,7 +69,7 @@ def _told(cohort: Cohort, *, created: bool = False) -> Response:
 )
 def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.CohortCreate) -> Response:
     service.declarations.create_cohort(body.name, cohort_edit(body), user=user, again=key is not None)
-    return _told(service.queries.cohort(body.name), created=True)
+    return _reply(service.queries.cohort(body.name), created=True)
 
 
 @router.patch(
@@ -81,7 +81,7 @@ def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.Co
 )
 def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, body: v1.CohortEdit) -> Response:
     service.declarations.update_cohort(name, cohort_edit(body), user=user, expected=expected)
-    return _told(service.queries.cohort(name))
+    return _reply(service.queries.cohort(name))
 
 
 @router.delete(

@@ -31,8 +31,8 @@ MOST_KEPT, LARGEST_KEPT = 1_000, 16 * 2**20
 _readers = CapacityLimiter(READERS)
 
 
-class Told(NamedTuple):
-    """What is seen after one revision and up to *revision*, as each who follows is told it; empty if that is nothing."""
+class Sent(NamedTuple):
+    """What is seen after one revision and up to *revision*, as bytes for each follower; empty if that is nothing."""
 
     revision: int
     message: bytes
@@ -46,7 +46,7 @@ class Followers:
         self._pulse = pulse
         self._waiting: set[asyncio.Event] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self._pages: OrderedDict[tuple[Sight, int], asyncio.Task[Told]] = OrderedDict()
+        self._pages: OrderedDict[tuple[Sight, int], asyncio.Task[Sent]] = OrderedDict()
         self._bytes = 0
         self.newest = 0
         """All are told of what happened up to this revision."""
@@ -82,7 +82,7 @@ class Followers:
                     event.set()
                 await asyncio.sleep(self.pause_s)
 
-    async def after(self, revision: int, visibility: Visibility) -> Told:
+    async def after(self, revision: int, visibility: Visibility) -> Sent:
         """What *visibility* reaches of what happened after *revision*, which is below `newest`; a page of it if it is much."""
         key = (visibility.sight, revision)
         page = self._pages.get(key)
@@ -90,7 +90,7 @@ class Followers:
             page = self._pages[key] = asyncio.create_task(self._made(key, visibility))
         return await asyncio.shield(page)  # whoever leaves does not end what others wait for
 
-    async def _made(self, key: tuple[Sight, int], visibility: Visibility) -> Told:
+    async def _made(self, key: tuple[Sight, int], visibility: Visibility) -> Sent:
         try:
             told = await to_thread.run_sync(self._read, key[1], visibility, limiter=_readers)
         except BaseException:
@@ -106,12 +106,12 @@ class Followers:
             self._bytes -= len(page.result().message)
         return told
 
-    def _read(self, after: int, visibility: Visibility) -> Told:
+    def _read(self, after: int, visibility: Visibility) -> Sent:
         page = self._service.feed.page(after, visibility, newest=self.newest)
         if not page.events:
-            return Told(page.revision, b"")
+            return Sent(page.revision, b"")
         events = b",".join(map(to_json, page.events)).decode()
-        return Told(page.revision, message("commit", page.revision, f"[{events}]"))
+        return Sent(page.revision, message("commit", page.revision, f"[{events}]"))
 
 
 def message(kind: str, id: int, data: str) -> bytes:

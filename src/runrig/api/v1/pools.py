@@ -85,7 +85,7 @@ def create_pool(
     else:
         _check_subpool(body)
         view = service.subpools.create(body.parent, body.name, body.quota, user=user, dry_run=dry_run, again=again)
-    return _told(service, view, created=not dry_run)
+    return _reply(service, view, created=not dry_run)
 
 
 def _check_subpool(body: v1.PoolCreate) -> None:
@@ -95,7 +95,7 @@ def _check_subpool(body: v1.PoolCreate) -> None:
         raise InvalidInput.one(f"a subpool inherits {others[0]} from {body.parent}. Change it there", others[0])
 
 
-def _told(service: Service, view: PoolView, *, created: bool = False) -> Response:
+def _reply(service: Service, view: PoolView, *, created: bool = False) -> Response:
     location = f"/api/v1/pools/{view.pool.name}" if created else None
     shown = view.shown(service.backend_name)
     return reply(shown, 201 if created else 200, etag=quoted(tag_of(view.pool)), location=location)
@@ -109,7 +109,7 @@ def _told(service: Service, view: PoolView, *, created: bool = False) -> Respons
     responses=shows(Pool, 404, tag=True),
 )
 def get_pool(service: Serving, visibility: Seeing, name: str) -> Response:
-    return _told(service, service.queries.pool(name, visibility))
+    return _reply(service, service.queries.pool(name, visibility))
 
 
 @router.patch(
@@ -131,7 +131,7 @@ def update_pool(
     asker.check_promise(name, body.model_fields_set)
     edit = pool_edit(body, service.declarations.kinds())
     view = service.declarations.update_pool(name, edit, user=user, dry_run=dry_run, expected=expected)
-    return _told(service, view)
+    return _reply(service, view)
 
 
 _CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
@@ -145,7 +145,7 @@ _CLOSED = shows(Pool, 404, 409, 412, 413, tag=True)
     responses=_CLOSED,
 )
 def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body: v1.PoolClose) -> Response:
-    return _told(service, service.declarations.close_pool(name, user=user, reason=body.reason, expected=expected))
+    return _reply(service, service.declarations.close_pool(name, user=user, reason=body.reason, expected=expected))
 
 
 @router.post(
@@ -156,7 +156,7 @@ def close_pool(service: Serving, user: User, expected: IfMatch, name: str, body:
     responses=_CLOSED,
 )
 def open_pool(service: Serving, user: User, expected: IfMatch, name: str) -> Response:
-    return _told(service, service.declarations.open_pool(name, user=user, expected=expected))
+    return _reply(service, service.declarations.open_pool(name, user=user, expected=expected))
 
 
 @router.delete(

@@ -157,7 +157,9 @@ def judged(status: int, said: Mapping[str, Any], retry_after: Any) -> RunrigErro
         # One webhook is down, so only some objects of one kind are affected.
         return ApiRefusal(status, "InternalError", message)
     if status in _MAY_PASS or status >= 500:
-        return Unavailable(f"the API server is temporarily unavailable ({status}): {message}", _told(retry_after))
+        return Unavailable(
+            f"the API server is temporarily unavailable ({status}): {message}", _retry_details(retry_after)
+        )
     return ApiRefusal(status, str(said.get("reason") or "Unknown"), message)
 
 
@@ -173,7 +175,7 @@ def unanswered(url: str, error: Exception) -> Unavailable:
     )
 
 
-def _told(retry_after: Any) -> Mapping[str, object]:
+def _retry_details(retry_after: Any) -> Mapping[str, object]:
     """Returns the seconds as details of an error. Ignores a date, which the header can also contain."""
     try:
         return {"retry_after_s": float(retry_after)}

@@ -189,7 +189,7 @@ class Maker:
             _log.warning("event=drift object=%s/%s", each["kind"], each["metadata"]["name"])
         if there is not None and each["kind"] == "Topology" and there["spec"] != each["spec"]:
             self._remove(there)  # Its levels cannot be changed, only recreated.
-        self._view.note(self._told(lambda: self._cluster.apply(each)))
+        self._view.note(self._as_leader(lambda: self._cluster.apply(each)))
 
     def _is_right(self, each: Object, there: Object) -> bool:
         id, version = names.wanted_id(each), there["metadata"]["resourceVersion"]
@@ -212,7 +212,7 @@ class Maker:
         self._all(calls, held)
 
     def _delete(self, pod: Object, grace_s: float) -> None:
-        self._told(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
+        self._as_leader(lambda: self._cluster.delete(pod, uid=pod["metadata"]["uid"], grace_s=max(1.0, grace_s)))
 
     def _gangs(self, wanted: Wanted, made: set[TaskKey], held: RefusedCalls) -> None:
         """Creates the objects that a gang needs, then its pods: KAI starts none before all exist."""
@@ -269,7 +269,7 @@ class Maker:
                 self._right[id] = version, {}
 
     def _mend(self, pod: Object, patch: Object) -> None:
-        self._view.note(self._told(lambda: self._cluster.patch(pod, {"metadata": patch})))
+        self._view.note(self._as_leader(lambda: self._cluster.patch(pod, {"metadata": patch})))
 
     def _gang(
         self,
@@ -300,7 +300,7 @@ class Maker:
     def _pod(self, wanted: Wanted, launch: Launch, made: set[TaskKey], held: RefusedCalls) -> None:
         try:
             pod = wanted.gang(launch.gang).pods.pod(launch)
-            answered = self._told(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
+            answered = self._as_leader(lambda: self._cluster.create(pod)) or self._cluster.get(pod)
         except (ValueError, ApiRefusal) as error:
             if isinstance(error, ApiRefusal) and not error.final:
                 held.note(launch.gang, error)
@@ -348,9 +348,9 @@ class Maker:
                 yield each
 
     def _remove(self, each: Object) -> None:
-        self._told(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
+        self._as_leader(lambda: self._cluster.delete(each, uid=each["metadata"]["uid"]))
 
-    def _told(self, call: Callable[[], T]) -> T:
+    def _as_leader(self, call: Callable[[], T]) -> T:
         """Runs *call* while this server leads."""
         if not self._leads():
             # After a sleep another server may lead, and its changes would look like drift or missing objects.

@@ -100,7 +100,7 @@ def logs(
         def ended(name: str, number: int) -> str:
             return _ended(session.client.get(path("workflows", id)) if follow else answer, name, number)
 
-        for line in _told(records, width, with_times=with_times, ended=ended):
+        for line in _lines(records, width, with_times=with_times, ended=ended):
             say(line)
     if follow:
         session.client.get(
@@ -128,7 +128,7 @@ def _utc(since: str | None) -> str | None:
         ) from None
 
 
-def _told(
+def _lines(
     records: Iterator[Answer], width: int, *, with_times: bool, ended: Callable[[str, int], str]
 ) -> Iterator[str]:
     """Yields lines to print, with a rule before each later attempt of a task.

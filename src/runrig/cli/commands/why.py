@@ -68,7 +68,7 @@ def why(session: Session, ids: Sequence[str], *, pool: str | None, verbose: bool
         raise click.UsageError("--verbose and --depth need a workflow ID: they cannot be used with --pool")
     answer = session.client.get(path("pools", pool, "why"))
     if not session.show(answer):
-        say("\n".join(told_of_pool(answer)))
+        say("\n".join(pool_lines(answer)))
         say(f"\nOverview  {page(session.client.url, 'pool', pool)}")
 
 
@@ -82,7 +82,7 @@ def _explain(session: Session, ids: Sequence[str], *, verbose: bool, depth: int)
         session.show(whole if len(whole) > 1 else whole[0])
         return
     for number, answer in enumerate(answers):
-        say(("\n" if number else "") + "\n".join(told(answer)))
+        say(("\n" if number else "") + "\n".join(lines(answer)))
         if (found := _changes(session, answer, search)) is not None:
             say("\n".join(("", *would_start.section(found, verbose=verbose))))
         say(f"\nOverview  {page(session.client.url, 'workflow', answer['workflow'])}")
@@ -100,7 +100,7 @@ def _changes(session: Session, why: Answer, search: Mapping[str, str]) -> Answer
     return found
 
 
-def told_of_pool(answer: Answer) -> Iterator[str]:
+def pool_lines(answer: Answer) -> Iterator[str]:
     on_hold = [held for held in answer["held"] if held["reason"]["law"] == "W3"]
     counts = []
     if answer["gangs"] or not on_hold:
@@ -131,7 +131,7 @@ def _gpus(amount: int) -> str:
     return amount_in_words(GPU, amount)
 
 
-def told(answer: Answer) -> Iterator[str]:
+def lines(answer: Answer) -> Iterator[str]:
     yield f"{answer['workflow']}  {answer['status']}"
     yield from _wrapped(answer["sentence"], "", 0)
     yield from last_lines(answer["cause"])

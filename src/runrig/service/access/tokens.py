@@ -77,11 +77,11 @@ class Tokens:
             raise InvalidInput(problems)
         with self._accounts.lock:
             wanted = self._wanted(user, roles, by)
-            if text is not None and (told := self._told(text, user, name, expires_in_s)) is not None:
-                if (told.row.description, told.row.roles) != (description, wanted):
+            if text is not None and (made := self._made_before(text, user, name, expires_in_s)) is not None:
+                if (made.row.description, made.row.roles) != (description, wanted):
                     raise Conflict(_ANOTHERS_KEY)
-                self._check_reached(told.row, by)
-                return told
+                self._check_reached(made.row, by)
+                return made
             change = self._accounts.draft(actor)
             owner = None if self._accounts.owner is None else self._accounts.owner.identity.user
             if user == actor == owner and user not in self._accounts.rows.users:
@@ -167,7 +167,7 @@ class Tokens:
                 "least the same roles to change, show or revoke it"
             )
 
-    def _told(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
+    def _made_before(self, text: str, user: str, name: str, expires_in_s: float | None) -> MadeToken | None:
         """Returns the token *text* if it was created; None if not. Raises Conflict if it must not be shown again."""
         row, now = self._accounts.rows.by_hash.get(hash_of(text)), self._accounts.now()
         if row is None:

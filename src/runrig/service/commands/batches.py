@@ -51,7 +51,7 @@ class Batches:
             commands = [self._submissions.submitting(each) for each in part if isinstance(each, ParsedSubmission)]
             outcomes = iter(self._transactor.carry_out_all(commands))
             for each in part:
-                yield _told(next(outcomes)) if isinstance(each, ParsedSubmission) else each
+                yield _outcome(next(outcomes)) if isinstance(each, ParsedSubmission) else each
 
     # ------------------------------------------------------------ all or nothing
 
@@ -107,7 +107,7 @@ def _read(submission: Submission) -> ParsedSubmission | RunrigError:
         return error
 
 
-def _told(outcome: WorkflowSubmitted | Exception) -> Outcome:
+def _outcome(outcome: WorkflowSubmitted | Exception) -> Outcome:
     """Raises an error that must not be part of a response."""
     if isinstance(outcome, WorkflowSubmitted | RunrigError):
         return outcome

@@ -21,7 +21,7 @@ from runrig.service.commands.differences import Difference
 from runrig.service.commands.submissions import Submissions
 from runrig.service.foresight.dry_runs import DryRuns
 from runrig.service.foresight.questions import Deed, OfDrain, OfNodes, OfSubmission, Question, Reader, edit_of
-from runrig.service.foresight.seen import seen, told
+from runrig.service.foresight.seen import seen, with_names
 from runrig.service.mirror.asker import Asker
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.mirror.mirror import GivenUp
@@ -104,7 +104,7 @@ class Plans:
             asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
             as_seen = seen(replace(differ, revision=min(revision, differ.revision)), visibility)
             with self._transactor.reading() as state:
-                shown = told(as_seen, lambda id: _groups(state, id, deed) == 1)
+                shown = with_names(as_seen, lambda id: _groups(state, id, deed) == 1)
             submitted = edit.actions if isinstance(deed, OfSubmission) else ()
             queued = tuple(each.gang for each in submitted if isinstance(each, Queue))
             return Planned(changes, replace(shown, nodes=asked), queued)

@@ -8,7 +8,7 @@ from runrig.domain.shown.plans import Plan, PlanGang, PlanPreempted, PlanUnseen
 from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import Visibility
 
-Told = TypeVar("Told", bound=PlanGang)
+Gang = TypeVar("Gang", bound=PlanGang)
 
 
 def seen(found: Plan, visibility: Visibility) -> Plan:
@@ -16,9 +16,9 @@ def seen(found: Plan, visibility: Visibility) -> Plan:
         return found
     others: dict[str, PlanUnseen] = {}
 
-    def shown(name: str, told: tuple[Told, ...]) -> tuple[Told, ...]:
-        left = tuple(each for each in told if visibility.sees(each.pool))
-        _count(others, name, [each for each in told if not visibility.sees(each.pool)])
+    def shown(name: str, gangs: tuple[Gang, ...]) -> tuple[Gang, ...]:
+        left = tuple(each for each in gangs if visibility.sees(each.pool))
+        _count(others, name, [each for each in gangs if not visibility.sees(each.pool)])
         return left
 
     named = _named(found, visibility)
@@ -42,14 +42,14 @@ def seen(found: Plan, visibility: Visibility) -> Plan:
     return replace(kept, others=dict(sorted(others.items())))
 
 
-def told(found: Plan, alone: Callable[[str], bool]) -> Plan:
+def with_names(found: Plan, alone: Callable[[str], bool]) -> Plan:
     """*found* with gangs called as in other answers.  *alone*: whether a workflow has one group."""
 
     def name(gang: str) -> str:
         workflow, slash, _ = gang.partition("/")
         return workflow if slash and alone(workflow) else gang
 
-    def of_all(several: tuple[Told, ...]) -> tuple[Told, ...]:
+    def of_all(several: tuple[Gang, ...]) -> tuple[Gang, ...]:
         return tuple(replace(each, gang=name(each.gang)) for each in several)
 
     def preempted(several: tuple[PlanPreempted, ...]) -> tuple[PlanPreempted, ...]:

@@ -200,10 +200,13 @@ class Then:
         gangs = self._state.ledger.on_node.get(node, ())
         self.bring(sorted({gang.partition("/")[0] for gang in gangs}))
 
-    def told(self, back: int, without: tuple[type, ...], visibility: Visibility) -> Sequence[shown.ClusterEvent]:
+    def latest_events(
+        self, back: int, without: tuple[type, ...], visibility: Visibility
+    ) -> Sequence[shown.ClusterEvent]:
         """Returns the visible events of the last *back* revisions, except actions of the types *without*."""
         upto = self.moment.revision
-        return self._feed.seen(self._past.told(after=max(0, upto - back), upto=upto, without=without), visibility)
+        events = self._past.events_between(after=max(0, upto - back), upto=upto, without=without)
+        return self._feed.seen(events, visibility)
 
 
 class _BackendThen:

@@ -54,16 +54,16 @@ class Names:
         return pool is not None and self._visibility.sees(pool)
 
     def one(self, gang: str) -> str:
-        return self.told(gang) if self.shows(gang) else ANOTHER
+        return self.name_of(gang) if self.shows(gang) else ANOTHER
 
-    def told(self, gang: str) -> str:
+    def name_of(self, gang: str) -> str:
         """How *gang*, which is seen, is called."""
         workflow, slash, _ = gang.partition("/")
         return workflow if slash and self._alone(workflow) else gang
 
     def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
         """The names that are seen, in their order, then the number of the others."""
-        seen = tuple(self.told(gang) for gang in gangs if self.shows(gang))
+        seen = tuple(self.name_of(gang) for gang in gangs if self.shows(gang))
         others = [gang for gang in gangs if not self.shows(gang)]
         if not others:
             return seen

@@ -25,7 +25,7 @@ from runrig.spec.quota import Kinds
 from runrig.web.asking import NOBODY_WAITS, answered, form, form_shown, in_thread, plan_of
 from runrig.web.forms import Fields, sent, sentence
 from runrig.web.pages.parts import Asked
-from runrig.web.planned import Told
+from runrig.web.planned import PlanView
 from runrig.web.pool_form import boxes, edit_of, lines, share, share_now
 from runrig.web.rendering import html, moment
 
@@ -70,7 +70,7 @@ def _shown(
     view: PoolView,
     *,
     error: RunrigError | None = None,
-    plan: Told | None = None,
+    plan: PlanView | None = None,
     **values: Any,
 ) -> Response:
     """*error* Changed: the form names who changed the pool and shows the current values."""

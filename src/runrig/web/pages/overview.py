@@ -88,10 +88,10 @@ def _first_pool(service: Service, asker: Asker) -> str:
 def lately(views: Views, visibility: Visibility) -> list[Line]:
     """Returns the latest visible events, newest first."""
     if isinstance(views, Then):
-        told = views.told(LOOKED_BACK, _SMALL, visibility)
+        events = views.latest_events(LOOKED_BACK, _SMALL, visibility)
     else:
-        told = views.feed.latest(LATELY, LOOKED_BACK, visibility, without=_SMALL)
-    return folded(told[-LATELY:][::-1])
+        events = views.feed.latest(LATELY, LOOKED_BACK, visibility, without=_SMALL)
+    return folded(events[-LATELY:][::-1])
 
 
 def colours_in(service: Service, views: Views, visibility: Visibility) -> Mapping[str, str]:
