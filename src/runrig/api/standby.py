@@ -24,7 +24,7 @@ _HEADERS = {
 }
 
 
-class Standing(NamedTuple):
+class Leading(NamedTuple):
     """*app* None: this process does not lead, and *why* says why; else *why* is what keeps the leader from working, if anything."""
 
     app: ASGIApp | None
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
 class Standby:
     """*standing* is called for every request."""
 
-    def __init__(self, standing: Callable[[], Standing]) -> None:
+    def __init__(self, standing: Callable[[], Leading]) -> None:
         self._standing = standing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

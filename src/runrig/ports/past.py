@@ -53,7 +53,7 @@ NOBODY = Waiting({}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterAt:
     """The state of the cluster after *revision*, at *time*.
 
     *gangs*: those with a grant or a reservation, and those that were refused. *waiting*: all others. *gangs* wins for a
@@ -71,7 +71,7 @@ class Standing:
 class Present:
     """The current state of the cluster, as far as a checkpoint needs it.
 
-    *gangs*: as in `Standing`. *queued*: pending gangs by workflow; if *whole*, all of them, else those decided since
+    *gangs*: as in `ClusterAt`. *queued*: pending gangs by workflow; if *whole*, all of them, else those decided since
     the last checkpoint. *asked*: shapes of pending and nominated gangs, with how many there are of each.
     """
 
@@ -134,7 +134,7 @@ class PastStore(Protocol):
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """Returns all checkpoints, in order."""
 
-    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> Standing | None:
+    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> ClusterAt | None:
         """Returns the last checkpoint at or before *revision*; None if there is none after revision *than*.
 
         *waiting* False: pending gangs are not read.

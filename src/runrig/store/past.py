@@ -11,7 +11,7 @@ from runrig.domain.plan import Decision, Declaration, Preempt, Queue, Release, S
 from runrig.domain.records import Event, GangRow
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
-from runrig.ports.past import NOBODY, Checkpoint, Declared, Growth, Moment, Present, Queued, Standing
+from runrig.ports.past import NOBODY, Checkpoint, ClusterAt, Declared, Growth, Moment, Present, Queued
 from runrig.ports.store import WorkflowQuery
 from runrig.store import schema
 from runrig.store import waiting as who_waited
@@ -66,7 +66,7 @@ class SqlPast:
             row = connection.execute(select(*_NUMBERS).order_by(order).limit(1)).one_or_none()
         return None if row is None else Checkpoint(*row)
 
-    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> Standing | None:
+    def base(self, revision: int, *, than: int = -1, waiting: bool = True) -> ClusterAt | None:
         newest = (
             select(_CHECKPOINT.revision, _CHECKPOINT.time, _CHECKPOINT.cluster_at, _CHECKPOINT.gangs)
             .where(_CHECKPOINT.revision <= revision, _CHECKPOINT.revision > than)
@@ -80,7 +80,7 @@ class SqlPast:
             declared = self._declared(connection, row.cluster_at)
             queued = self._wholes.waiting(connection, row.revision) if waiting else NOBODY
         gangs = gangs_of(row.gangs, [node.name for node in declared.nodes])
-        return Standing(row.revision, row.time, declared, gangs, queued)
+        return ClusterAt(row.revision, row.time, declared, gangs, queued)
 
     def growth(self, after: int, upto: int | None = None) -> Growth | None:
         new = _EVENT.revision > after if upto is None else and_(_EVENT.revision > after, _EVENT.revision <= upto)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from runrig.api.app import create_app
 from runrig.api.http import connections
 from runrig.api.http.crowd import Crowd
-from runrig.api.standby import BROKEN, Standby, Standing
+from runrig.api.standby import BROKEN, Leading, Standby
 from runrig.backends.simulated import SimulatedBackend, SimulatedClock, stand_in_nodes
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.ports.backend import Backend
@@ -275,15 +275,15 @@ def hosts(spec: ServeSpec, port: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _standing(leadership: Leadership[SqlTerm, LeaderTerm]) -> Callable[[], Standing]:
-    def standing() -> Standing:
+def _standing(leadership: Leadership[SqlTerm, LeaderTerm]) -> Callable[[], Leading]:
+    def standing() -> Leading:
         leader_term = leadership.leader_term
         if leader_term is None:
-            return Standing(None, leadership.standing)
+            return Leading(None, leadership.standing)
         if leader_term.service.not_ready is None:
-            return Standing(leader_term.app, None)
+            return Leading(leader_term.app, None)
         still = leader_term.service.standstill
-        return Standing(leader_term.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
+        return Leading(leader_term.app, UNREACHABLE if still is not None and still.unreachable else BROKEN)
 
     return standing
 

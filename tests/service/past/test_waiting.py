@@ -14,7 +14,7 @@ from runrig.domain.pools import Pool, Quota
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.records import GangRow
 from runrig.engine.state.state import State
-from runrig.ports.past import NOBODY, Declared, Standing, Waiting
+from runrig.ports.past import NOBODY, ClusterAt, Declared, Waiting
 from runrig.service.past import keeper
 from runrig.service.past.series import series
 from runrig.service.past.standing import Stood, loaded_of
@@ -141,9 +141,9 @@ def test_what_is_packed_is_what_is_unpacked() -> None:
 POOL = Pool("p", {FlavorResource("default", GPU): Quota(16)})
 
 
-def standing(*gangs: GangRow, nodes: int = 2, waiting: Waiting = NOBODY, time: float = 9.0) -> Standing:
+def standing(*gangs: GangRow, nodes: int = 2, waiting: Waiting = NOBODY, time: float = 9.0) -> ClusterAt:
     there = tuple(Node(f"n{at}", {GPU: 4}) for at in range(nodes))
-    return Standing(7, time, Declared((Flavor("default"),), there, (), (POOL,)), gangs, waiting)
+    return ClusterAt(7, time, Declared((Flavor("default"),), there, (), (POOL,)), gangs, waiting)
 
 
 def gang(name: str, priority: Priority = Priority.LOW, refused: str = "") -> Gang:

@@ -26,16 +26,16 @@ from runrig.domain.plan import (
     TryAgain,
 )
 from runrig.domain.pools import Cohort
+from runrig.engine.ledger.entry_before import EntryBefore
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.ledger.standing import Standing
 from runrig.engine.scheduling.admission import decide
 from runrig.engine.state.rejections import rejected_in, rejected_on
 
 TrialEdit = PutPool | PutCohort | DropCohort | PutNode | DropNode
 """Declarations that can be undone. Flavors cannot, because they change the whole tree."""
 
-Stands = tuple[str, Entry | None, Standing | None]
+Stands = tuple[str, Entry | None, EntryBefore | None]
 """A gang: its id, its entry and its standing; None: it did not exist."""
 
 
@@ -99,7 +99,7 @@ class OnTrial:
             concerned |= {each.gang.id: each for each in ledger.waiting_for(gang)}
         if isinstance(action, Nominate):
             concerned |= {name: ledger.entries[name] for name in action.targets}
-        return [(name, each, None if each is None else Standing.of(each)) for name, each in concerned.items()]
+        return [(name, each, None if each is None else EntryBefore.of(each)) for name, each in concerned.items()]
 
     def _put_back(self, standings: list[Stands]) -> None:
         ledger = self._ledger

@@ -29,9 +29,9 @@ from runrig.domain.plan import (
 from runrig.domain.records import GangRow
 from runrig.domain.transitions import GANG_STATES, illegal_for_gang
 from runrig.engine.ledger.accounts import Accounts
+from runrig.engine.ledger.entry_before import EntryBefore
 from runrig.engine.ledger.queue import Bucket, BucketKey, Entry, Rank, bucket_key
 from runrig.engine.ledger.sleeping import CANDIDATES, above_nominal
-from runrig.engine.ledger.standing import Standing
 from runrig.engine.quota.quota_node import CHARGED, LAYERS
 
 
@@ -316,7 +316,7 @@ class Ledger(Accounts):
             self._let_go(entry)
         self._place(entry, ())
 
-    def put_back(self, entry: Entry, was: Standing) -> None:
+    def put_back(self, entry: Entry, was: EntryBefore) -> None:
         """Restores *entry* as it *was*: the inverse of `take_out`."""
         was.give(entry)
         self.entries[entry.gang.id] = entry

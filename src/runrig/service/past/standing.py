@@ -8,7 +8,7 @@ from runrig.domain.records import Event, GangRow, Loaded
 from runrig.engine.ledger.queue import Entry
 from runrig.engine.state.rows import gang_row
 from runrig.engine.state.state import State
-from runrig.ports.past import Declared, PastStore, Standing
+from runrig.ports.past import ClusterAt, Declared, PastStore
 
 
 class Stood:
@@ -18,7 +18,7 @@ class Stood:
     moved since.
     """
 
-    def __init__(self, base: Standing, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
+    def __init__(self, base: ClusterAt, *, fixed_nodes: bool = True, place: bool = True, topology: bool = True) -> None:
         self.state = State.load(loaded_of(base), fixed_nodes=fixed_nodes, place=place, topology=topology)
         self._waiting = base.waiting
         self._moved = {row.gang.id for row in base.gangs}
@@ -32,7 +32,7 @@ class Stood:
         self.state.revision = revision
         self.state.take_changes()  # They are never stored.
 
-    def turn(self, base: Standing) -> bool:
+    def turn(self, base: ClusterAt) -> bool:
         """Changes the state to *base*; returns False if it cannot, because it has a pool that did not exist yet.
 
         Leaves unchanged nodes and gangs alone. Compares only those pending gangs that may differ in *base*.
@@ -49,7 +49,7 @@ class Stood:
         self._waiting, self._moved = base.waiting, {row.gang.id for row in base.gangs}
         return True
 
-    def _wanted(self, base: Standing) -> dict[str, GangRow | None]:
+    def _wanted(self, base: ClusterAt) -> dict[str, GangRow | None]:
         """Returns the former row of each gang that may differ now; None: it did not exist."""
         waiting = set(base.waiting.unlike(self._waiting))
         ids = {gang.id for workflow in waiting for gang in self._waiting.of(workflow)} | self._moved
@@ -77,7 +77,7 @@ def moved(stood: Stood | None, store: PastStore, revision: int, *, fixed_nodes: 
     return stood
 
 
-def loaded_of(base: Standing) -> Loaded:
+def loaded_of(base: ClusterAt) -> Loaded:
     declared = base.declared
     return Loaded(
         base.revision,
@@ -94,7 +94,7 @@ def loaded_of(base: Standing) -> Loaded:
     )
 
 
-def _rows(base: Standing) -> Iterator[GangRow]:
+def _rows(base: ClusterAt) -> Iterator[GangRow]:
     """Yields every gang once."""
     known = {row.gang.id for row in base.gangs}
     yield from base.gangs

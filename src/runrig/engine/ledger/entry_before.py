@@ -6,7 +6,7 @@ from runrig.domain.gangs import Gang, GangState, Law, Placement
 from runrig.engine.ledger.queue import Bucket, Entry
 
 
-class Standing(NamedTuple):
+class EntryBefore(NamedTuple):
     """The fields of an entry that do not follow from others."""
 
     gang: Gang
@@ -21,7 +21,7 @@ class Standing(NamedTuple):
     held: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> "Standing":
+    def of(cls, entry: Entry) -> "EntryBefore":
         return cls(
             entry.gang,
             entry.state,
