@@ -252,7 +252,7 @@ def test_a_provider_that_says_what_it_may_not_is_not_used(it: Signing, lying: Fo
 def test_odd_answers_are_no_answers(
     it: Signing, lying: Forger, path: str, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (0.5,))
+    monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (0.5,))
     lying.answers[path] = lambda: answer
     with pytest.raises(ProviderSilent, match=r"does not respond|returned an unusable response"):
         sign_in(it)
@@ -286,7 +286,7 @@ def test_who_tries_codes_waits_and_the_provider_is_not_asked(it: Signing, lying:
 def test_a_slow_provider_takes_few_threads_and_little_time(
     it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (2.0,))
+    monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (2.0,))
     it.signs.metadata()
     held, waiting = threading.Event(), threading.Semaphore(0)
 
@@ -314,7 +314,7 @@ def test_a_slow_provider_takes_few_threads_and_little_time(
 
 
 def test_an_answer_that_drips_ends_in_time(it: Signing, lying: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider.Deadline.__init__, "__defaults__", (1.0,))
+    monkeypatch.setattr(provider.TimeLeft.__init__, "__defaults__", (1.0,))
     ended = threading.Event()
 
     def drops() -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from runrig.ports.store import Store
 from runrig.service.access.access import Access
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.metadata import ProviderUnusable
-from runrig.service.access.oidc.provider import Deadline, Provider
+from runrig.service.access.oidc.provider import Provider, TimeLeft
 from runrig.service.runtime.leadership import UNREACHABLE, Leadership
 from runrig.service.runtime.metrics import Metrics
 from runrig.service.service import Service
@@ -113,7 +113,7 @@ def check(spec: ServeSpec) -> str | None:
         _api(spec.kubernetes).close()
     if spec.oidc is not None:
         try:
-            Provider(spec.oidc).metadata(Deadline())
+            Provider(spec.oidc).metadata(TimeLeft())
         except ProviderUnusable as error:
             raise InvalidInput.one(error.message, "oidc.issuer") from None
         except ProviderSilent as error:

@@ -13,7 +13,7 @@ AGAIN_S, LONGEST_AGAIN_S = 300.0, 3600.0
 RETRY = ""
 
 
-class Deadline(NamedTuple):
+class GroupDeadline(NamedTuple):
     """*cause*: the status that the group gets at time *at*, or `RETRY`. Sorts by time."""
 
     at: float
@@ -22,7 +22,7 @@ class Deadline(NamedTuple):
     cause: str
 
 
-def deadlines_of(spec: WorkflowSpec, group: Group) -> tuple[Deadline, ...]:
+def deadlines_of(spec: WorkflowSpec, group: Group) -> tuple[GroupDeadline, ...]:
     """The deadlines of *group*; none while it is stopping. A retry deadline may be outdated."""
     if group.stopping is not None:
         return ()
@@ -34,7 +34,7 @@ def deadlines_of(spec: WorkflowSpec, group: Group) -> tuple[Deadline, ...]:
             due.append((group.queued_time + retry_after_s(group.refusals), RETRY))
     if group.status is Status.RUNNING and group.start_time is not None and spec.exec_timeout_s is not None:
         due.append((group.start_time + spec.exec_timeout_s, Status.FAILED_EXEC_TIMEOUT.value))
-    return tuple(Deadline(at, group.workflow, group.name, cause) for at, cause in due)
+    return tuple(GroupDeadline(at, group.workflow, group.name, cause) for at, cause in due)
 
 
 def retry_after_s(refusals: int) -> float:

@@ -54,7 +54,7 @@ from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.placement.pod_slots import LastSlots, PodSlot, slots_of
 from runrig.engine.state import timing
 from runrig.engine.state.attempts import new_attempt, queue_tasks
-from runrig.engine.state.deadlines import Deadline, deadlines_of
+from runrig.engine.state.deadlines import GroupDeadline, deadlines_of
 from runrig.engine.state.group_table import GroupTable
 from runrig.engine.state.left_alone import end_all, leave_alone, take_up
 from runrig.engine.state.moves import group_decided, group_moved, task_moved, workflow_moved
@@ -97,7 +97,7 @@ class State:
         self.on_hold: set[str] = set()
         self.aside: set[str] = set()
         self.current: dict[GroupKey, dict[str, int]] = {}
-        self.deadlines: list[Deadline] = []
+        self.deadlines: list[GroupDeadline] = []
         self._spec_uses: Counter[str] = Counter()
         self._changed = ChangedRows()
         self._slots = LastSlots()

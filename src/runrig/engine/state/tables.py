@@ -4,14 +4,14 @@ from typing import Protocol
 
 from runrig.domain.workflows import Group, GroupKey, GroupSpec, Task, WorkflowSpec
 from runrig.engine.ledger.ledger import Ledger
-from runrig.engine.state.deadlines import Deadline
+from runrig.engine.state.deadlines import GroupDeadline
 
 
 class Tables(Protocol):
     """A part of `State`; see there for the meaning of each field."""
 
     aside: set[str]
-    deadlines: list[Deadline]
+    deadlines: list[GroupDeadline]
     ledger: Ledger
 
     def spec_of(self, workflow: str) -> WorkflowSpec: ...

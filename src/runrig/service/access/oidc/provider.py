@@ -47,11 +47,11 @@ class Pending(Conflict):
         super().__init__("the sign-in is not confirmed yet. Try again after the interval", details)
 
 
-class Deadline:
+class TimeLeft:
     def __init__(self, seconds: float = PATIENCE_S) -> None:
         self._end = time.monotonic() + seconds
 
-    def left_s(self) -> float:
+    def seconds(self) -> float:
         return max(0.05, self._end - time.monotonic())
 
 
@@ -66,32 +66,32 @@ class Provider:
         self._keys: tuple[float, tuple[Mapping[str, Any], ...]] | None = None
         self._searched_at = float("-inf")
 
-    def metadata(self, deadline: Deadline) -> Metadata:
+    def metadata(self, time_left: TimeLeft) -> Metadata:
         """Raises ProviderSilent, ProviderUnusable."""
         kept = self._fresh(self._metadata, KEPT_S)
         if kept is None:
-            kept = read_metadata(self._document(discovery_url(self._spec.issuer), deadline), self._spec)
+            kept = read_metadata(self._document(discovery_url(self._spec.issuer), time_left), self._spec)
             self._metadata = self._clock(), kept
         return kept
 
-    def key(self, id: str | None, algorithm: str, deadline: Deadline) -> PyJWK:
+    def key(self, id: str | None, algorithm: str, time_left: TimeLeft) -> PyJWK:
         """Returns the public key *id* (None: the only one that fits) for *algorithm*. Raises NotAllowed if there is none."""
         with self._lock:  # Concurrent callers share one lookup.
             keys = self._fresh(self._keys, KEPT_S)
             if keys is None:
-                keys = self._load_keys(deadline)
+                keys = self._load_keys(time_left)
             found = self._found(keys, id, algorithm)
             if found is None and self._clock() - self._searched_at >= SEARCH_EVERY_S:
                 self._searched_at = self._clock()
-                found = self._found(self._load_keys(deadline), id, algorithm)
+                found = self._found(self._load_keys(time_left), id, algorithm)
         if found is None:
             raise NotAllowed(
                 f"the ID token is signed with key {id!r:.80} for {algorithm}, which the identity provider does not publish"
             )
         return found
 
-    def _load_keys(self, deadline: Deadline) -> tuple[Mapping[str, Any], ...]:
-        plain = self._document(self.metadata(deadline).jwks_uri, deadline).get("keys")
+    def _load_keys(self, time_left: TimeLeft) -> tuple[Mapping[str, Any], ...]:
+        plain = self._document(self.metadata(time_left).jwks_uri, time_left).get("keys")
         keys = tuple(each for each in plain[:MOST_KEYS] if isinstance(each, dict)) if isinstance(plain, list) else ()
         self._keys = self._clock(), keys
         return keys
@@ -107,14 +107,14 @@ class Provider:
         short = key.key_type == "RSA" and key.key.key_size < SHORTEST_RSA
         return None if short else key
 
-    def tokens(self, grant: Mapping[str, str], deadline: Deadline) -> ProviderTokens:
+    def tokens(self, grant: Mapping[str, str], time_left: TimeLeft) -> ProviderTokens:
         """Returns the token endpoint's answer to *grant*. Raises Pending, NotAllowed, ProviderSilent, ProviderUnusable."""
-        url = self.metadata(deadline).token_endpoint
-        plain = self._posted(url, grant, deadline)
+        url = self.metadata(time_left).token_endpoint
+        plain = self._posted(url, grant, time_left)
         if "id_token" not in plain and isinstance(plain.get("refresh_token"), str):
             # RFC 8628 does not mention ID tokens, so a device may get one only at the first renewal.
             plain = self._posted(
-                url, {"grant_type": "refresh_token", "refresh_token": plain["refresh_token"]}, deadline
+                url, {"grant_type": "refresh_token", "refresh_token": plain["refresh_token"]}, time_left
             )
         id, access, refresh = (plain.get(name) for name in ("id_token", "access_token", "refresh_token"))
         if not isinstance(id, str):
@@ -125,11 +125,11 @@ class Provider:
             id, access if isinstance(access, str) else "", refresh if isinstance(refresh, str) and refresh else None
         )
 
-    def start_device(self, deadline: Deadline) -> DeviceStarted:
-        metadata = self.metadata(deadline)
+    def start_device(self, time_left: TimeLeft) -> DeviceStarted:
+        metadata = self.metadata(time_left)
         if metadata.device_endpoint is None:
             raise NotAllowed("the identity provider does not support device sign-in. Omit --device")
-        plain = self._posted(metadata.device_endpoint, {"scope": metadata.scopes}, deadline)
+        plain = self._posted(metadata.device_endpoint, {"scope": metadata.scopes}, time_left)
         try:
             full = plain.get("verification_uri_complete")
             return DeviceStarted(
@@ -143,8 +143,8 @@ class Provider:
         except (KeyError, TypeError, ValueError):
             raise ProviderUnusable("the identity provider's device response does not follow RFC 8628") from None
 
-    def _posted(self, url: str, form: Mapping[str, str], deadline: Deadline) -> Mapping[str, Any]:
-        status, plain = self._asked(url, {**form, "client_id": self._spec.client_id}, deadline)
+    def _posted(self, url: str, form: Mapping[str, str], time_left: TimeLeft) -> Mapping[str, Any]:
+        status, plain = self._asked(url, {**form, "client_id": self._spec.client_id}, time_left)
         if status == 200 and plain is not None:
             return plain
         error = plain.get("error") if plain is not None else None
@@ -154,17 +154,17 @@ class Provider:
             raise Pending(error == _PENDING[1])
         raise NotAllowed(f"the identity provider refused: {_said(error)}{_because(plain)}", {"provider": _said(error)})
 
-    def _document(self, url: str, deadline: Deadline) -> Mapping[str, Any]:
-        status, plain = self._asked(url, None, deadline)
+    def _document(self, url: str, time_left: TimeLeft) -> Mapping[str, Any]:
+        status, plain = self._asked(url, None, time_left)
         if status != 200 or plain is None:
             raise ProviderSilent(f"the identity provider returned an unusable response at {url} (status {status})")
         return plain
 
     def _asked(
-        self, url: str, form: Mapping[str, str] | None, deadline: Deadline
+        self, url: str, form: Mapping[str, str] | None, time_left: TimeLeft
     ) -> tuple[int, Mapping[str, Any] | None]:
         """Returns (status, the object in the response or None)."""
-        fetched = fetch(url, form, deadline.left_s())
+        fetched = fetch(url, form, time_left.seconds())
         try:
             plain = json.loads(fetched.body)
         except (ValueError, RecursionError):

@@ -25,7 +25,7 @@ from runrig.service.access.logins import FailedLogins, Limit
 from runrig.service.access.oidc.fetching import ProviderSilent
 from runrig.service.access.oidc.id_tokens import Expected, checked
 from runrig.service.access.oidc.metadata import Metadata
-from runrig.service.access.oidc.provider import Deadline, Pending, Provider, ProviderTokens
+from runrig.service.access.oidc.provider import Pending, Provider, ProviderTokens, TimeLeft
 from runrig.service.runtime import logs
 from runrig.spec.serve_settings import OidcSpec
 
@@ -56,11 +56,11 @@ class SignIns:
     def metadata(self) -> Metadata:
         """Returns where to send a browser. Raises ProviderSilent, ProviderUnusable."""
         with self._turn():
-            return self._provider.metadata(Deadline())
+            return self._provider.metadata(TimeLeft())
 
     def start_device(self, source: str) -> DeviceStarted:
         with self._turn(), self._attempt(source):
-            return self._provider.start_device(Deadline())
+            return self._provider.start_device(TimeLeft())
 
     def by_code(
         self, code: str, *, verifier: str, redirect_uri: str, nonce: str | None, own: str, source: str
@@ -103,10 +103,10 @@ class SignIns:
         note: bool = True,
         passes_nonce: bool = False,
     ) -> SignedIn:
-        deadline = Deadline()
+        time_left = TimeLeft()
         with self._turn(), self._attempt(source):
-            given = self._provider.tokens(grant, deadline)
-            claims = self._claims(given, nonce, deadline)
+            given = self._provider.tokens(grant, time_left)
+            claims = self._claims(given, nonce, time_left)
             user = self._user(claims, note=note)
             if user.disabled:
                 raise NotAllowed(
@@ -117,10 +117,12 @@ class SignIns:
             token, ends_at = self._token(user, grants, passed if isinstance(passed, str) else None)
         return SignedIn(user.name, token, at(ends_at), jwts.SIGN_IN_S, given.refresh, grants)
 
-    def _claims(self, given: ProviderTokens, nonce: str | None, deadline: Deadline) -> Mapping[str, Any]:
-        algorithms = self._provider.metadata(deadline).algorithms
+    def _claims(self, given: ProviderTokens, nonce: str | None, time_left: TimeLeft) -> Mapping[str, Any]:
+        algorithms = self._provider.metadata(time_left).algorithms
         expected = Expected(algorithms, nonce, given.access, self._accounts.now())
-        return checked(given.id, self.spec, expected, lambda id, algorithm: self._provider.key(id, algorithm, deadline))
+        return checked(
+            given.id, self.spec, expected, lambda id, algorithm: self._provider.key(id, algorithm, time_left)
+        )
 
     def _user(self, claims: Mapping[str, Any], *, note: bool) -> User:
         """Returns the user for the provider's account, created at the first sign-in."""
