@@ -23,7 +23,7 @@ from runrig.wire.simulate import (
     Outcome,
     Pending,
     PodSetStarted,
-    Preempted,
+    SimulatedPreemption,
     TreeNode,
 )
 
@@ -140,10 +140,12 @@ class KueueRun:
             return None
         return started(job, {each.pod_set: each.count for each in admission.granted})
 
-    def _preempted(self, preemption: decisions.Preemption) -> Preempted:
+    def _preempted(self, preemption: decisions.Preemption) -> SimulatedPreemption:
         job = self._jobs.get(preemption.workload)
         restored = None if job is None else suspended(job)
-        return Preempted(preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored)
+        return SimulatedPreemption(
+            preemption.workload, preemption.queue, preemption.by, preemption.reason.value, restored
+        )
 
 
 def _started(workload: Workload, granted: Granted) -> PodSetStarted:

@@ -66,7 +66,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempted:
+class SimulatedPreemption:
     """*job*: what is written back into the Job behind it when it is suspended, None if none is behind it."""
 
     workload: str
@@ -97,7 +97,7 @@ class Cycle:
     """*at*: seconds since the start, None in the dialect whose cycles have no time.  *skipped*: preemptions not made, per queue."""
 
     admitted: tuple[Admitted, ...] = ()
-    preempted: tuple[Preempted, ...] = ()
+    preempted: tuple[SimulatedPreemption, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     at: float | None = None
@@ -199,7 +199,7 @@ def _cycle(cycle: Cycle, known: frozenset[str]) -> Json:
     }
 
 
-def _preempted(preempted: Preempted) -> Json:
+def _preempted(preempted: SimulatedPreemption) -> Json:
     return {name: value for name, value in asdict(preempted).items() if value is not None}
 
 

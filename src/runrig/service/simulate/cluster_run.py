@@ -37,8 +37,8 @@ from runrig.wire.simulate import (
     Outcome,
     Pending,
     PodSetStarted,
-    Preempted,
     Quotas,
+    SimulatedPreemption,
 )
 from runrig.wire.simulate import TreeNode as Shown
 
@@ -210,9 +210,9 @@ class ClusterRun:
         gang = self._state.ledger.entries[action.gang].gang
         return Admitted(gang.id, gang.pool, tuple(_started(self._state, gang.id, action.placement)))
 
-    def _preempted(self, action: Preempt) -> Preempted:
+    def _preempted(self, action: Preempt) -> SimulatedPreemption:
         pool = self._state.ledger.entries[action.gang].gang.pool
-        return Preempted(action.gang, pool, action.by, action.law.value)
+        return SimulatedPreemption(action.gang, pool, action.by, action.law.value)
 
     def _pending(self) -> Iterator[Pending]:
         """Yields gangs with reserved nodes, then the queue, each in order, then those that wait for other groups."""
