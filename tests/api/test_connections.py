@@ -303,7 +303,7 @@ def test_who_is_too_slow_hears_it_in_the_words_of_the_door_that_he_came_to(echo:
             answer = connection.send(get(b"POST " + path + b" HTTP/1.1", b"Content-Length: 3\r\n") + b"ab").answer()
             assert (answer.status, answer.headers["content-type"]) == (408, kind)
             message = answer.json.get("message") or answer.json["detail"]
-            assert message == "the request did not arrive within 2 seconds: send it whole"
+            assert message == "the request did not arrive within 2 seconds. Send it completely"
             assert connection.is_closed()
     assert echo.asked == []
 

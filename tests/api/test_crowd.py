@@ -27,7 +27,7 @@ def test_where_all_have_shown_a_token_a_new_one_is_told_so() -> None:
         for number in range(MOST):
             enters(crowd, number, said).shows("ann" if number < OF_USER else "bob")
         late = enters(crowd, MOST, said)
-        assert late.refusal == "200 connections are open, which is all that there may be: try again later"
+        assert late.refusal == "200 connections are open, which is the limit. Try again later"
         assert (crowd.open, said) == (MOST + 1, [])
         late.leaves()
         crowd.leave(MOST)

@@ -131,7 +131,7 @@ def test_what_is_not_there_is_said_in_the_same_shape(tmp_path: Path) -> None:
         assert it.error("GET", "/api/nothing") == (
             404,
             {
-                "message": "there is no /api/nothing here: /openapi.json lists what there is",
+                "message": "unknown path /api/nothing. See /openapi.json",
                 "error_code": "NOTFOUND",
                 "details": {},
             },
@@ -146,7 +146,7 @@ def test_a_bug_is_answered_without_its_insides(tmp_path: Path, monkeypatch: pyte
         assert (answer.status_code, answer.json()) == (
             500,
             {
-                "message": "the server made a mistake (ZeroDivisionError): its log has more, please report it",
+                "message": "internal server error (ZeroDivisionError). Please report it with the lines in the server's log",
                 "error_code": "SERVER",
                 "details": {"request_id": "r1"},
             },

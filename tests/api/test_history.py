@@ -147,15 +147,15 @@ def test_a_pool_before_its_creation_is_not_found(tmp_path: Path) -> None:
         ("/api/v1/pools/<b>'; DROP TABLE pools;--/history", {}, 404, "unknown pool "),
         (HISTORY, {"pool": "b"}, 404, "pool 'team' has no subpool 'b' (subpools: a)"),
         (HISTORY, {"pool": "' OR 1=1 --"}, 404, 'has no subpool "\' OR 1=1 --" (subpools: a)'),
-        (HISTORY, {"since": "yesterday"}, 422, "since: 'yesterday' is not right"),
+        (HISTORY, {"since": "yesterday"}, 422, "since: invalid value 'yesterday'"),
         (HISTORY, {"since": "2027-02-01", "until": "2027-01-01"}, 422, "must be before until"),
-        (HISTORY, {"limit": 0}, 422, "limit: '0' is not right"),
-        (HISTORY, {"limit": 1001}, 422, "limit: '1001' is not right"),
+        (HISTORY, {"limit": 0}, 422, "limit: invalid value '0'"),
+        (HISTORY, {"limit": 1001}, 422, "limit: invalid value '1001'"),
         (HISTORY, {"after": "7"}, 400, "'after'"),
-        (HISTORY, {"cursor": "7"}, 422, "cursor '7' is none of this list"),
-        (HISTORY, {"by": ""}, 422, "by: '' is not right"),
+        (HISTORY, {"cursor": "7"}, 422, "cursor '7' does not belong to this list"),
+        (HISTORY, {"by": ""}, 422, "by: invalid value ''"),
         (HISTORY, {"by": "a\0b"}, 422, "invalid user name"),
-        (HISTORY, {"by": "x" * 129}, 422, "is not right"),
+        (HISTORY, {"by": "x" * 129}, 422, "invalid value"),
         (
             PAST,
             {"at": "2027-01-15T08:00:01"},
@@ -192,5 +192,5 @@ TIMES = (("/api/workflow", "submitted_after"), ("/api/workflow", "submitted_befo
 def test_times_that_no_database_can_store_are_refused(tmp_path: Path, any_store: str, at: str) -> None:
     with api(tmp_path, cluster=TEAM, database=any_store) as it:
         found = [it.error("GET", path, **{field: at}) for path, field in TIMES]
-    why = f"{at!r} is not right: use a time from the years 1970 to 9999"
+    why = f"invalid value {at!r}: use a time from the years 1970 to 9999"
     assert [(status, body["message"]) for status, body in found] == [(422, f"{field}: {why}") for _, field in TIMES]

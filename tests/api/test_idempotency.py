@@ -97,7 +97,7 @@ def test_a_key_that_is_no_uuid_is_refused(tmp_path: Path) -> None:
         status, answer = sent(it, one_task("a"), "soon")
         assert (status, answer["message"]) == (
             422,
-            "Idempotency-Key 'soon' is no UUID: make a new one for each submission",
+            "Idempotency-Key 'soon' is not a UUID. Use a new UUID for each submission",
         )
 
 

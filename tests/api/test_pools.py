@@ -206,7 +206,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
         ("POST", "/api/v1/pools", {"name": "UP", "quota": 1}, 422, "pool name 'UP' must be lower-case"),
         ("POST", "/api/v1/pools", {"name": "pool1", "quota": 1}, 409, "pool pool1 is ACTIVE"),
         ("POST", "/api/v1/pools", {"quota": 1}, 422, "name is missing"),
-        ("POST", "/api/v1/pools", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas': leave it out"),
+        ("POST", "/api/v1/pools", {"name": "p", "quotas": 1}, 422, "unknown field 'quotas'. Omit it"),
         ("POST", "/api/v1/pools", {"name": "p", "quota": -1}, 422, "-1"),
         ("POST", "/api/v1/pools", {"name": "p", "quota": 1.5}, 422, "1.5"),
         ("POST", "/api/v1/pools", {"name": "p", "quota": "h100=1"}, 422, "h100"),

@@ -110,7 +110,7 @@ def test_a_parameter_that_is_none_is_refused(tmp_path: Path, method: str, path: 
     with api(tmp_path) as it:
         status, answer = it.error(method, path, {"file": one_task("a")} if method == "POST" else None, owner="ann")
         assert (status, answer["error_code"]) == (400, "USAGE")
-        assert answer["message"].startswith("unknown parameter 'owner': there are ")
+        assert answer["message"].startswith("unknown parameter 'owner'. Parameters: ")
         assert it.get("/api/workflow", all_users=True)["workflows"] == []
 
 

@@ -427,7 +427,7 @@ def test_who_may_not_change_a_workflow_may_not_enter_it(world: World) -> None:
     ("path", "status", "words"),
     [
         ("exec/task/main?entry_command=", 422, "the command is empty"),
-        ("exec/task/main?entry_command=%22open", 422, "the command cannot be read: No closing quotation"),
+        ("exec/task/main?entry_command=%22open", 422, "invalid command: No closing quotation"),
         ("exec/task/other?entry_command=ls", 404, "w-1 has no task 'other' (tasks: main)"),
         ("exec/group/other?entry_command=ls", 404, "w-1 has no group 'other' with tasks (groups: main-group)"),
         ("portforward/main", 422, "task_ports"),

@@ -144,7 +144,7 @@ WRONG: list[tuple[dict[str, Any], int, str, str]] = [
         "unknown level 'rack': these pools have no topology keys. Omit it",
     ),
     ({"nodes": True, "level": "host"}, 422, "nodes", "nodes are listed only below the finest level. Omit level"),
-    ({"holders": -1}, 422, "holders", "holders: '-1' is not right"),
+    ({"holders": -1}, 422, "holders", "holders: invalid value '-1'"),
 ]
 
 

@@ -44,7 +44,7 @@ def test_the_oldest_stranger_of_an_address_goes_where_there_are_too_many(target:
         first, *rest = idle(stack, target, OF_ADDRESS, "127.0.0.2")
         assert target.ask("GET", "/api/version", source="127.0.0.2").status == 200
         said = refused(target, first.answer(), 503)["message"]
-        assert said == "100 connections of 127.0.0.2 have shown no valid token, and this is the oldest"
+        assert said == "100 connections of 127.0.0.2 have not sent a valid token, and this is the oldest"
         assert first.is_closed()
         assert [each for each in (*others[-3:], *rest[-3:]) if each.is_closed(0.01)] == []
 
@@ -55,7 +55,7 @@ def test_who_shows_no_token_has_ten_seconds_and_who_does_has_more(tmp_path: Path
         ask = request("GET", "/api/version", target.headers()[:-1])
         assert known.send(ask).answer().status == 200
         message = refused(target, stranger.answer(), 408)["message"]
-        assert message == "no valid token was shown within 1 seconds: send a request with one"
+        assert message == "no valid token was received within 1 seconds: send a request with one"
         assert stranger.is_closed()
         assert known.send(ask).answer().status == 200
 
@@ -66,7 +66,7 @@ def test_one_user_has_half_of_the_connections_at_most(target: Target) -> None:
         until(lambda: target.ask("GET", "/api/version", user="ann", source="127.0.0.4").status == 503)
         answer = target.ask("GET", "/api/version", user="ann", source="127.0.0.4")
         assert refused(target, answer, 503)["message"] == (
-            "ann has 200 connections open, which is all that one user may have: close some"
+            "ann has 200 open connections, which is the limit for one user. Close some"
         )
         assert answer.headers["retry-after"] == "1"
         assert target.ask("GET", "/api/version", user="eve").status == 200
@@ -86,14 +86,14 @@ def test_the_word_of_a_proxy_is_believed_and_nobody_elses(target: Target) -> Non
         first.socket.settimeout(PATIENCE_S)
         stack.enter_context(wire(target.port)).send(login("10.0.0.1"))
         said = refused(target, first.answer(), 503)["message"]
-        assert said == "100 connections of 10.0.0.1 have shown no valid token, and this is the oldest"
+        assert said == "100 connections of 10.0.0.1 have not sent a valid token, and this is the oldest"
     with ExitStack() as stack:
         first, *_ = (
             each.send(login(f"10.0.1.{number}"))
             for number, each in enumerate(idle(stack, target, OF_ADDRESS + 1, "127.0.0.5"))
         )
         said = refused(target, first.answer(), 503)["message"]
-        assert said == "100 connections of 127.0.0.5 have shown no valid token, and this is the oldest"
+        assert said == "100 connections of 127.0.0.5 have not sent a valid token, and this is the oldest"
 
 
 def test_2500_idle_connections_lock_nobody_out_and_are_not_logged_one_by_one(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_head_that_does_not_end_is_dropped_with_a_word(target: Target) -> None
             start = time.monotonic()
             connection.send(beginning)
             said = refused(target, connection.answer(), 408)
-            assert said["message"] == "the request did not arrive within 1.5 seconds: send it whole"
+            assert said["message"] == "the request did not arrive within 1.5 seconds. Send it completely"
             assert connection.is_closed()
             assert READ_TIMEOUT_S * 0.9 < time.monotonic() - start < READ_TIMEOUT_S + SLACK_S
 
@@ -127,6 +127,6 @@ def test_where_all_connections_are_taken_the_oldest_without_a_token_goes(target:
         assert target.ask("GET", "/api/version").status == 200
         answer = first.answer()
         assert (answer.status, answer.headers["retry-after"], answer.json["error_code"]) == (503, "1", "UNAVAILABLE")
-        assert answer.json["message"] == "40 connections are open, which is all that there may be: try again later"
+        assert answer.json["message"] == "40 connections are open, which is the limit. Try again later"
         assert first.is_closed()
     until(lambda: target.ask("GET", "/healthz", user=None).status == 200, SLACK_S)

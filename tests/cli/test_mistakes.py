@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         (["user", "history", "ana"], "user 'ana' not found. List users with `runrig user list`"),
         (
             ["pool", "history", "vision", "--by", "ana"],
-            "no user 'ana' has changed pool vision: `runrig pool history vision` shows who has",
+            "user 'ana' has not changed pool vision. To see who has, use `runrig pool history vision`",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_second_runrig_does_nothing_and_says_why_and_the_first_one_goes_on(wor
             is_refused(second, times=3)
             assert second.server is not None
             body = {
-                "message": f"this server does not work now: {UNREACHABLE}",
+                "message": f"this server is not working: {UNREACHABLE}",
                 "error_code": "UNAVAILABLE",
                 "details": {},
             }

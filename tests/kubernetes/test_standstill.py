@@ -12,7 +12,7 @@ STILL = " No decisions since "
 
 
 def test_while_the_api_server_is_away_why_and_readyz_say_so(world: World, tmp_path: Path) -> None:
-    body = {"message": f"this server does not work now: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
+    body = {"message": f"this server is not working: {UNREACHABLE}", "error_code": "UNAVAILABLE", "details": {}}
     with rig(world, tmp_path, CLUSTER) as here:
         server = here.server
         assert server is not None

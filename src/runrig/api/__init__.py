@@ -1,1 +1,1 @@
-"""HTTP: checks who asks and what, and shows values of the service as JSON.  Nothing is decided here."""
+"""HTTP: checks requests and permissions, and returns the service's values as JSON. It decides nothing."""

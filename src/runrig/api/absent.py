@@ -1,4 +1,4 @@
-"""What the reference has and runrig does not, in the words of an answer: its client shows them to whoever asks for it."""
+"""Explains features of the osmo API that runrig does not have; the osmo client shows the explanation to the user."""
 
 _CONFIGS = "/api/configs/"
 _ABSENT = {
@@ -17,7 +17,9 @@ _ONLY_POOLS = (
 
 
 def why_absent(method: str, path: str) -> str | None:
-    """A sentence where *path* is of a kind that runrig does not have, or that does not change; None for any other."""
+    """Returns a sentence if *path* belongs to a feature that runrig does not have or does not let clients change; else
+    None.
+    """
     path = "/" + path.lstrip("/")
     for prefix, why in _ABSENT.items():
         if path == prefix or path.startswith(prefix + "/"):

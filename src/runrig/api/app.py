@@ -43,15 +43,15 @@ _MODULES = (
     meta,
     metrics,
 )
-"""Routes are tried in this order, so those that are called most come first."""
+"""Routes are tried in this order, so the most frequently called come first."""
 
-_ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and an answer to why one waits.
+_ABOUT = """Shares GPUs between teams: pools and cohorts with quotas, workflows with priorities, and the reason why a workflow is waiting.
 
-Every route needs `Authorization: Bearer TOKEN`, but for /healthz, /readyz and those of the login.
-What begins with `/api/v1/` is ours: errors are problem details (RFC 9457), times are RFC 3339, lists page by `limit` and `cursor`.
-The other routes are those of the reference client: errors are `{message, error_code, details}`, times are UTC without a zone.
+Every route needs `Authorization: Bearer TOKEN`, except /healthz, /readyz and the login routes.
+Routes below `/api/v1/` are runrig's own API: errors are problem details (RFC 9457), times are RFC 3339, lists page by `limit` and `cursor`.
+The other routes are the osmo-compatible API: errors are `{message, error_code, details}`, times are UTC without a zone.
 Durations are seconds.
-Every answer has `X-Request-Id`: that of the request, or a new one; the server's log has it too."""
+Every response has `X-Request-Id`: that of the request, or a new one. The server's log contains it."""
 
 
 def create_app(
@@ -63,15 +63,17 @@ def create_app(
     hosts: Collection[str] | None = None,
     scheme: str = "http",
 ) -> FastAPI:
-    """*port*: where it is reached.  *token*: that of *user*, who started the server and may do everything; "" if nobody did.
+    """*port*: where clients reach it. *token*: of *user*, who started the server and may do everything; "" if there is
+    none.
 
-    *hosts*: allowed values of Host; None: the names of this machine with *port*.  *scheme*: that of its own pages.
+    *hosts*: allowed values of Host; None: the names of this machine with *port*. *scheme*: of its own pages.
     """
     app = described()
     app.state.service = service
     app.state.pulse = Pulse(service)
     app.state.followers = Followers(service, app.state.pulse)
-    app.router.routes.extend(sockets.ROUTES)  # the guard asks for a token; what else they need was asked with the key
+    # The guard requires a token; other permissions were checked when the key was requested.
+    app.router.routes.extend(sockets.ROUTES)
     if token:
         service.access.authentication.let_in(token, user)
     app.add_middleware(RouteNoted)
@@ -86,14 +88,14 @@ def create_app(
         hosts=hosts,
         scheme=scheme,
     )
-    app.add_middleware(Telemetry, metrics=service.metrics)  # the last one is the outermost
+    app.add_middleware(Telemetry, metrics=service.metrics)  # The last one added is the outermost.
     return app
 
 
 def described() -> FastAPI:
-    """The routes, without a service behind them.
+    """Returns the routes without a service, for the documentation.
 
-    The documentation is only /openapi.json: the framework's usual pages load scripts from elsewhere.
+    It serves only /openapi.json: the framework's own documentation pages load scripts from elsewhere.
     """
     app = FastAPI(
         title="runrig", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, redirect_slashes=False

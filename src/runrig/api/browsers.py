@@ -1,7 +1,8 @@
-"""What the guard knows of browsers: which paths are pages, and when a cookie counts.
+"""Browser requests: which paths are pages, and when a cookie is sufficient.
 
-A browser sends its cookie wherever a page makes it send a request.  So a cookie alone only reads pages; everything else needs the
-session's second secret, which pages of other sites cannot read: in a header, or as the first field of a form of a page.
+A browser sends its cookie with every request, including requests caused by other sites. So a cookie alone only allows
+reading pages. Everything else requires the session's second secret, which other sites cannot read, in a header or as
+the first field of a form.
 """
 
 from starlette.datastructures import Headers
@@ -10,13 +11,13 @@ from starlette.types import Message, Receive
 from runrig.domain.errors import NotLoggedIn
 
 STATIC = "/static/"
-"""Files of the page: style, script, picture.  Anybody may read them."""
+"""Files of the page: style, script, picture. They are public."""
 ENTRANCE = ("/login", "/logout", "/login/oidc", "/login/oidc/return")
-"""Open paths: there a session begins, and ends."""
+"""Open paths, where sessions begin and end."""
 PAGES = ("/waiting", "/workflows", "/map", "/me", "/submit")
-"""Pages, besides the overview `/`."""
+"""Pages other than the overview `/`."""
 BELOW = ("/workflow/", "/pool/", "/node/", "/page/")
-"""Where further pages begin, and what pages load."""
+"""Prefixes of further pages, and of the data that pages load."""
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf"
 """The first field of a form."""
@@ -32,24 +33,24 @@ def is_open(path: str) -> bool:
 
 
 def is_page(path: str) -> bool:
-    """True for what people look at, and for what pages load."""
+    """Returns True for pages and for what they load."""
     return path == "/" or path in PAGES or path.startswith(BELOW) or is_open(path)
 
 
 def wants_page(headers: Headers) -> bool:
-    """True if somebody looks at the answer: a program asks for no HTML."""
+    """Returns True if the client is a browser that shows the response; programs do not request HTML."""
     return "text/html" in headers.get("accept", "")
 
 
 def cookie_name(headers: Headers, scheme: str) -> str:
-    """The name of the cookie of this server.  Cookies know no ports, and several servers may run on one machine."""
+    """Returns the name of this server's cookie. Cookies ignore ports, and several servers may run on one machine."""
     if scheme == "https":
         return "__Host-runrig"
     return f"runrig-{headers.get('host', '').rpartition(':')[2]}"
 
 
 def cookie(headers: Headers, scheme: str) -> str | None:
-    """Returns what the browser keeps for this server; None: nothing, or two things."""
+    """Returns the cookie for this server; None if there is none or more than one."""
     name = cookie_name(headers, scheme)
     pairs = [part.strip().partition("=") for part in "; ".join(headers.getlist("cookie")).split(";")]
     found = [value for key, _, value in pairs if key == name]
@@ -57,9 +58,9 @@ def cookie(headers: Headers, scheme: str) -> str | None:
 
 
 def counts_alone(method: str, path: str, headers: Headers) -> bool:
-    """True if a cookie is enough for this request: it only reads a page, and no other page asks for it.
+    """Returns True if a cookie is sufficient: the request only reads a page and does not come from another site's page.
 
-    A link on another page is followed all the same: what it opens, that page cannot see.
+    Links from other sites work, because those sites cannot read the page that opens.
     """
     if method not in _SAFE or not is_page(path):
         return False
@@ -67,7 +68,9 @@ def counts_alone(method: str, path: str, headers: Headers) -> bool:
 
 
 def check_own_page(headers: Headers) -> None:
-    """Raises NotLoggedIn if a page of another site made the browser ask.  Browsers that do not say so are judged by the rest."""
+    """Raises NotLoggedIn if a page of another site caused the request. Requests from browsers that do not send this
+    information are judged by other headers.
+    """
     asked_from = headers.get("sec-fetch-site", "none")
     if asked_from not in _OWN_PAGES:
         raise NotLoggedIn(
@@ -76,9 +79,9 @@ def check_own_page(headers: Headers) -> None:
 
 
 async def second_secret(method: str, path: str, headers: Headers, receive: Receive) -> tuple[str, Receive]:
-    """The session's second secret as the request has it, "" if it has none; and what is received, from its beginning again.
+    """Returns (the session's second secret, "" if there is none; a function that receives the body from its beginning).
 
-    Of the body of a form only as much is read as that takes.
+    Reads no more of a form than necessary.
     """
     is_form = method == "POST" and is_page(path) and headers.get("content-type", "").partition(";")[0].strip() == FORM
     if CSRF_HEADER in headers or not is_form:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the framework writes, and what it leaves out."""
+"""The OpenAPI document: the framework's, with additions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ _PARTS = "#/components/schemas/{model}"
 
 
 def install(app: FastAPI) -> None:
-    """The document of *app* says how to sign in, and knows the errors of our own door."""
+    """Adds the ways to sign in, and the errors of API v1, to the document of *app*."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -61,7 +61,7 @@ def _completed(found: dict[str, Any], routes: Iterable[APIRoute]) -> dict[str, A
 
 
 def _restore_examples(found: dict[str, Any], routes: Iterable[APIRoute]) -> None:
-    """Puts back the nulls of examples, which the framework takes for what was not said."""
+    """Restores null values in examples, which the framework removes."""
     for route in routes:
         for method in route.methods or ():
             operation = found["paths"][route.path_format][method.lower()]

@@ -1,4 +1,4 @@
-"""What the body of an edit says, as a command of the service."""
+"""Converts the body of an edit into a command of the service."""
 
 from runrig import wire
 from runrig.domain.keep import KEEP
@@ -8,7 +8,7 @@ from runrig.spec.settings import settings_from_json
 
 
 def pool_edit(body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
-    """The fields that the body mentions; null removes a cohort or a limit, and means nothing elsewhere.  Raises InvalidInput."""
+    """Returns the fields in the body. null removes a cohort or a limit, and is ignored elsewhere. Raises InvalidInput."""
     sent = body.model_dump(exclude_unset=True)
     return PoolEdit(
         quota=KEEP if body.quota is None else body.quota,
@@ -19,7 +19,7 @@ def pool_edit(body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
 
 
 def cohort_edit(body: wire.CohortEditRequest) -> CohortEdit:
-    """The fields that the body mentions; null removes a parent or a limit, and means nothing elsewhere."""
+    """Returns the fields in the body. null removes a parent or a limit, and is ignored elsewhere. Raises InvalidInput."""
     sent = body.model_fields_set
     return CohortEdit(
         quota=KEEP if body.quota is None else body.quota,

@@ -1,4 +1,4 @@
-"""Errors in the OpenAPI document: an example of each status, in the words of the door that the route belongs to."""
+"""Errors in the OpenAPI document: an example for each status, in the format of the route's API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     ),
     403: (
         "Missing role, or wrong Host or Origin",
-        "alice may not change the subpools of pool vision: that needs the role vision-admin; an admin gives it with "
+        "alice cannot change the subpools of pool vision. Required role: vision-admin. An administrator can grant it: "
         "`runrig role grant alice vision-admin`",
         NotAllowed.code,
         {"permission": "change subpools", "roles": ["vision-admin"], "pool": "vision"},
@@ -39,13 +39,13 @@ _EXAMPLES: Mapping[int, tuple[str, str, str, Mapping[str, object]]] = {
     404: ("Not found", "unknown pool 'vison' (pools: batch, vision)", NotFound.code, {}),
     409: (
         "Name already in use, or not allowed in the current state",
-        "pool vision is ACTIVE: the name is taken; `runrig pool update vision` changes it",
+        "pool vision already exists. To change it, use `runrig pool update vision`",
         Conflict.code,
         {},
     ),
     412: (
         "The resource changed since the ETag in If-Match",
-        "pool vision has changed since you read it: read it again, and send the ETag that comes with it",
+        "pool vision has changed since you read it. Read it again and send its new ETag",
         Conflict.code,
         {},
     ),
@@ -86,13 +86,13 @@ Said = tuple[str, Mapping[str, object]]
 
 
 def example(status: int, said: Said | None = None) -> dict[str, object]:
-    """The body of an error with *status*."""
+    """Returns the body of an error with *status*."""
     message, code, details = _said(status, said)
     return {"message": message, "error_code": code, "details": dict(details)}
 
 
 def documented(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int | str, dict[str, Any]]:
-    """Documentation of errors for ``responses=`` of a route.  *said*: its own examples by status."""
+    """Documents errors for ``responses=`` of a route. *said*: its own examples by status."""
     return {
         status: {
             "model": ErrorAnswer,
@@ -120,7 +120,7 @@ def problems(*statuses: int, said: Mapping[int, Said] | None = None) -> dict[int
 
 
 def _said(status: int, said: Said | None) -> tuple[str, str, Mapping[str, object]]:
-    """(message, code, details)"""
+    """Returns (message, code, details)."""
     _, message, code, details = _EXAMPLES[status]
     message, details = said or (message, details)
     return message, code, details

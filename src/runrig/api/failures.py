@@ -1,4 +1,4 @@
-"""Turns errors into HTTP answers: one shape, a fitting status, no stack trace; and documents them in OpenAPI."""
+"""Turns exceptions into error responses with one format, a matching status and no stack trace."""
 
 import logging
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from runrig.service.runtime import logs
 from runrig.wire import ProblemAnswer
 
 MOST_PROBLEMS = 100
-"""Problems listed in one answer: nobody reads more, and a body full of mistakes must not cost much."""
+"""Maximum problems in one response. It would not help to see more, and a body full of mistakes must not cost much."""
 
 SECRET = ("api/credentials", "api/v1/credentials")
-"""Where paths begin whose bodies are repeated in no answer."""
+"""Prefixes of paths whose bodies never appear in a response."""
 
 _log = logging.getLogger(__name__)
 
 
 def install(app: FastAPI) -> None:
-    """Installs the handlers that answer whatever a route raises."""
+    """Installs the exception handlers for all routes."""
 
     @app.exception_handler(RunrigError)
     async def _ours(request: Request, error: RunrigError) -> Response:
@@ -57,12 +57,10 @@ def install(app: FastAPI) -> None:
         if error.status_code in (404, 405) and (why := why_absent(method, path)):
             return answer(request, error.status_code, why, NotFound.code, {})
         if error.status_code == 404:
-            return answer(
-                request, 404, f"there is no {path} here: /openapi.json lists what there is", NotFound.code, {}
-            )
+            return answer(request, 404, f"unknown path {path}. See /openapi.json", NotFound.code, {})
         if error.status_code == 405:
             return answer(request, 405, f"{path} does not support {method}. See /openapi.json", InvalidInput.code, {})
-        if error.status_code == 400:  # the framework could not even begin to read it
+        if error.status_code == 400:  # The framework could not parse it.
             problem = Problem("the body is not JSON in UTF-8, or is nested too deeply")
             return answer(request, 422, problem.message, InvalidInput.code, {"problems": [_problem(problem)]})
         return answer(request, error.status_code, str(error.detail), InvalidInput.code, {})
@@ -70,7 +68,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _bug(request: Request, error: Exception) -> Response:
         _log.error("%s", logs.line("request_crashed"), exc_info=error)
-        message = f"the server made a mistake ({type(error).__name__}): its log has more, please report it"
+        message = f"internal server error ({type(error).__name__}). Please report it with the lines in the server's log"
         return answer(request, 500, message, ServerFault.code, {})
 
 
@@ -82,7 +80,7 @@ def details_of(error: RunrigError) -> dict[str, object]:
 
 def answer(request: Request, status: int, message: str, code: str, details: Mapping[str, object]) -> Response:
     id = logs.current()
-    if status >= 500 and id:  # so that people who ask for help can point to the log lines
+    if status >= 500 and id:  # The user can report it, so that an administrator finds the log lines.
         details = {**details, "request_id": id}
     body, media_type = written(request.url.path, status, message, code, details)
     return Response(body, status, {"x-request-id": id} if id else None, media_type=media_type)
@@ -95,19 +93,19 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def _of_pydantic(error: Mapping[str, Any], *, secret: bool) -> Problem:
-    """A problem that pydantic found, with its place and value in the sentence; *secret*: without the value."""
+    """Returns a problem found by pydantic, with its path and value in the message; *secret*: without the value."""
     path = ".".join(str(part) for part in error["loc"][1:] if not str(part).startswith(("function-", "dict[")))
     where = path or str(error["loc"][0])
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            return Problem(f"unknown field {where!r}: leave it out", path)
+            return Problem(f"unknown field {where!r}. Omit it", path)
         case "missing":
             return Problem(f"{where} is missing", path)
         case "json_invalid":
             return Problem("the body is not JSON", path)
     if secret:
-        return Problem(f"{where} is not right: {error['msg']}", path)
+        return Problem(f"{where} is invalid: {error['msg']}", path)
     shown = repr(error.get("input"))
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     why = "Input should be an object" if error["type"] == "dataclass_type" else error["msg"]
-    return Problem(f"{where}: {shown} is not right: {why}", path)
+    return Problem(f"{where}: invalid value {shown}: {why}", path)

@@ -1,7 +1,7 @@
-"""The guard in front of every route: Host, Origin, token and size are checked before anything reads the request.
+"""The guard in front of every route: checks Host, Origin, token and size before the request is parsed.
 
-A page of another site can make a browser send requests here, and DNS rebinding can make it look like the same site; neither
-knows the token, and neither may even try one (Host and Origin must be the server's own).
+A page of another site can make a browser send requests, and with DNS rebinding it can look like the same site. It does
+not know the token, and cannot try one either, because Host and Origin must be the server's own.
 """
 
 import ipaddress
@@ -26,7 +26,7 @@ from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
 
 LARGEST_BODY = 2 * 1024 * 1024
-"""Bytes.  Larger workflow files are refused by their reader anyway."""
+"""Bytes. Larger workflow files are refused by their parser in any case."""
 
 OPEN_PATHS = (
     "/healthz",
@@ -41,11 +41,11 @@ OPEN_PATHS = (
     "/api/v1/sign-in/device/token",
     "/api/v1/sign-in/renewal",
 )
-"""After the first two, where people get in: they have no header yet, and what they show is in the body."""
+"""All but the first two are for logging in: the client has no header yet, and its secret is in the body."""
 USER_HEADER = "x-osmo-user"
-"""The header in which alone the reference client says who it is after `login --method dev`."""
+"""The only header in which the osmo client names its user after `login --method dev`."""
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
-"""How headers begin that proxies and browsers add, and the reference client does not."""
+"""Prefixes of headers that proxies and browsers add, and the osmo client does not."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOO_LARGE = f"the request is larger than {LARGEST_BODY // 1024 // 1024} MiB. Send less"
 
@@ -58,15 +58,15 @@ _SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _SECURITY_RAW = {name.lower().encode(): value.encode() for name, value in _SECURITY_HEADERS.items()}
-"""As they are sent."""
+"""As raw headers."""
 _OF_ROUTES = (b"cache-control", b"content-security-policy", b"referrer-policy")
-"""A route may replace these."""
+"""Headers that a route may replace."""
 
 
 Authenticate = Callable[[str | None, str], Identity]
-"""(bearer token or None, client address) → identity.  Raises NotLoggedIn, TooMany."""
+"""(bearer token or None, client address) → identity. Raises NotLoggedIn, TooMany."""
 Visiting = Callable[[str, str | None], Identity]
-"""(cookie, its second secret or None if the cookie alone counts) → identity.  Raises NotLoggedIn."""
+"""(cookie, its second secret, or None if the cookie alone is sufficient) → identity. Raises NotLoggedIn."""
 
 
 class Enters(Protocol):
@@ -80,9 +80,10 @@ InNameOf = Callable[[str, Identity], Identity]
 
 
 class Guard:
-    """*hosts*: the server's own names as in the Host header; *scheme*: that of its own pages.
+    """*hosts*: the server's own names as in the Host header; *scheme*: of its own pages.
 
-    Routes find who asks in ``request.state.identity``, and in ``request.state.cookie`` how, unless with a token.
+    Routes find the identity in ``request.state.identity``, and the cookie in ``request.state.cookie`` if the client
+    sent one instead of a token.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        path = "/" + scope["path"].lstrip("/")  # the reference client calls some routes as //api/...
+        path = "/" + scope["path"].lstrip("/")  # The osmo client calls some routes as //api/...
         state = scope.setdefault("state", {})
         guest: Guest | None = state.get("guest")
         headers, secret = Headers(scope=scope), ""
@@ -153,7 +154,7 @@ class Guard:
     def _identity(
         self, method: str, path: str, headers: Headers, address: str, cookie: str | None, secret: str
     ) -> Identity:
-        """*secret*: the second one of a session, as it was sent.  Raises as `Authenticate`, `Enters` and `Visiting`."""
+        """*secret*: the second secret of a session, as sent. Raises as `Authenticate`, `Enters` and `Visiting`."""
         names = headers.getlist(USER_HEADER)
         if cookie is not None:
             if browsers.counts_alone(method, path, headers):
@@ -175,7 +176,7 @@ class Guard:
 
 
 def _check_path(path: str, raw: bytes) -> None:
-    """Raises NotFound for a path that a proxy on the way could read as another one."""
+    """Raises NotFound for a path that a proxy could interpret differently."""
     written = raw.lower()
     if (
         "\\" in path
@@ -186,13 +187,13 @@ def _check_path(path: str, raw: bytes) -> None:
         or b"%2f" in written
     ):
         raise NotFound(
-            f"there is no {path!r:.200} here: no name has a slash, a backslash, '.', '..' or control characters "
-            "as a part of a path, however it is written"
+            f"unknown path {path!r:.200}. A name in a path cannot contain a slash, a backslash or control characters, or be '.' or '..', "
+            "even if encoded"
         )
 
 
 def _is_direct(headers: Headers, address: str) -> bool:
-    """True if a program of this machine sent the request, on behalf of nobody else: no browser does, and no proxy."""
+    """Returns True if a program on this machine sent the request for itself; browsers and proxies do not."""
     between = any(name.startswith(_PASSED_ON) for name in headers)
     try:
         return ipaddress.ip_address(address).is_loopback and not between
@@ -207,7 +208,7 @@ def _bearer(headers: Headers) -> str | None:
 
 
 def own_names(port: int) -> list[str]:
-    """Values of Host by which this machine reaches its own server."""
+    """Returns values of Host with which this machine reaches its own server."""
     return list(_with_port(port))
 
 
@@ -219,7 +220,7 @@ def _with_port(port: int) -> Iterable[str]:
 
 
 def _limited(receive: Receive) -> Receive:
-    """Counts a body of unknown length as it comes."""
+    """Counts the bytes of a body of unknown length as it arrives."""
     seen = 0
 
     async def counted() -> Message:
@@ -246,12 +247,12 @@ def _secured(send: Send) -> Send:
 
 
 def _as_answer(error: RunrigError) -> tuple[int, str, str, Mapping[str, object], Mapping[str, str]]:
-    """(status, message, code, details, headers)"""
+    """Returns (status, message, code, details, headers)."""
     return status_of(error), error.message, error.code, error.details, headers_of(error)
 
 
 async def _send_to_login(scope: Scope, send: Send, path: str) -> None:
-    """A browser without a session; afterwards it comes back to *path*."""
+    """Redirects a browser without a session to the login, and afterwards to *path*."""
     query = scope.get("query_string", b"")
     asked = path + (f"?{query.decode('latin-1')}" if query else "")
     headers = {
@@ -276,7 +277,7 @@ async def _tell(
     details: Mapping[str, object] = MappingProxyType({}),
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Refuses a request: people who look at a page get the page that `web` has for errors."""
+    """Refuses a request; browsers get the error page of `web`."""
     page = getattr(scope["app"].state, "problem_page", None) if scope["type"] == "http" else None
     if page is None or not (browsers.is_page(path) and browsers.wants_page(Headers(scope=scope))):
         await _refuse(scope, send, path, status, message, code, details, more)

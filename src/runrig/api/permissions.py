@@ -1,6 +1,8 @@
-"""The permission each route needs: declared on the route, checked before the request is trusted, shown in the OpenAPI document.
+"""The permission of each route: declared on the route, checked before the request is trusted, shown in the OpenAPI
+document.
 
-What users may not see is answered with 404, and what they see but may not do with 403 (`service.rights`).
+The response is 404 for objects that a user may not see, and 403 for actions that they may not perform
+(`service.rights`).
 """
 
 import json
@@ -19,16 +21,16 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.rights import About, Asker
 
 MOST_NAMED = 5
-"""How many nodes a refusal names."""
+"""Maximum nodes named in a refusal."""
 OPENLY = "none"
-"""The permission, in the document, of a route that needs no token."""
+"""The permission shown for a route that does not require a token."""
 
 Finds = Callable[[Asker, Request], About | None]
-"""None: about no pool in particular."""
+"""None: no particular pool."""
 
 
 def named(parameter: str) -> Finds:
-    """The pool in the path; for a subpool with its own part of the path, the parent, whose roles count (law S5)."""
+    """Returns the pool in the path; if the path has a part for the subpool, the parent, whose roles count (rule S5)."""
 
     def find(_: Asker, request: Request) -> About:
         return About(request.path_params[parameter])
@@ -37,7 +39,7 @@ def named(parameter: str) -> Finds:
 
 
 def workflow(parameter: str) -> Finds:
-    """The pool of the workflow that the path names."""
+    """Returns the pool of the workflow in the path."""
 
     def find(asker: Asker, request: Request) -> About:
         return asker.workflow(request.path_params[parameter])
@@ -47,7 +49,7 @@ def workflow(parameter: str) -> Finds:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The pool in *field* of the body.  A body without it is about no pool, or is refused before the route begins."""
+    """The pool in *field* of the body. A body without it refers to no pool, or is refused before the route runs."""
 
     field: str
     parent: bool = False
@@ -58,7 +60,7 @@ class Sent:
 
 
 async def _sent(request: Request) -> dict[str, Any]:
-    """The body as the route will read it; empty if it is no object."""
+    """Returns the body as the route will read it; empty if it is not an object."""
     try:
         found = json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -67,7 +69,7 @@ async def _sent(request: Request) -> dict[str, Any]:
 
 
 def _nodes(sent: dict[str, Any]) -> str | None:
-    """The nodes that a body names, in words; None if it names none."""
+    """Returns the nodes in a body, in words; None if there are none."""
     found = sent.get("nodes")
     names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
     rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
@@ -76,10 +78,10 @@ def _nodes(sent: dict[str, Any]) -> str | None:
 
 
 class Needs:
-    """A dependency of a route.  *of_subpool*: the permission needed instead if the pool is a subpool.
+    """A dependency of a route. *of_subpool*: the permission needed instead if the pool is a subpool.
 
-    *promise*: fields of the body that need `CHANGE_CLUSTER` for a top-level pool: a refusal names at once the role that is enough.
-    *to_nodes*: what is done to the nodes in the body, which a refusal then names.
+    *promise*: body fields that require `CHANGE_CLUSTER` for a top-level pool, so that a refusal names the
+    sufficient role. *to_nodes*: the action on the nodes in the body, for refusals.
     """
 
     def __init__(
@@ -124,18 +126,20 @@ class Needs:
         asker.check_there(permission, about.pool)
 
     def lasting(self, asker: Asker, request: Request) -> Callable[[Identity], bool]:
-        """Whether somebody may have now what *asker* got; for routes that stream.  May ask the store, once."""
+        """Returns whether the user still has the permission that *asker* was granted, for streams. May query the store,
+        once.
+        """
         about = None if self._finds is None else self._finds(asker, request)
         return lambda who: Asker(who, asker.service).may(self.permission, about)
 
     def _check_everywhere(self, asker: Asker) -> None:
-        """Checks a body that names no pool: where one has to be named, reading it says so."""
+        """Checks a body without a pool. If a pool is required, the parser reports it."""
         if self._of_subpool is not None:
             asker.need(self.permission)
 
 
 class Open:
-    """A dependency of a route that needs no token."""
+    """A dependency of a route that does not require a token."""
 
     def __str__(self) -> str:
         return OPENLY
@@ -152,7 +156,9 @@ def needs(
     promise: Collection[str] = (),
     to_nodes: str | None = None,
 ) -> Any:
-    """For ``dependencies=`` of a route.  Without *finds* a role on all pools is needed, or any role if that is enough."""
+    """For ``dependencies=`` of a route. Without *finds*, a role on all pools is required, or any role if that is
+    sufficient.
+    """
     return Depends(Needs(permission, finds, of_subpool, promise, to_nodes))
 
 
@@ -160,21 +166,21 @@ OPEN: Any = Depends(Open())
 
 
 def install(app: FastAPI, router: APIRouter) -> None:
-    """Adds the routes of *router*, each with the permission it needs, also in the document.
+    """Adds the routes of *router*, each with its permission, also in the document.
 
-    One by one: an included router would be searched twice for each request, and each of its routes wrapped.
+    One by one, because an included router would be searched twice for each request and each of its routes wrapped.
     """
     for route in router.routes:
-        assert isinstance(route, APIRoute), f"{route} has no place for what it needs"
+        assert isinstance(route, APIRoute), f"{route} does not support permissions"
         said = [str(each) for each in declared(route)]
-        assert said, f"{route.path} does not say what it needs"
+        assert said, f"{route.path} does not declare a permission"
         route.operation_id = route.unique_id = _operation_id(route)
         route.openapi_extra = {**(route.openapi_extra or {}), "x-permission": " and ".join(said)}
         app.router.routes.append(route)
 
 
 def _operation_id(route: APIRoute) -> str:
-    """The name of its function; at the door of the reference client with the name of that."""
+    """Returns the name of its function; in the osmo API, with a prefix."""
     others = route.path.startswith("/api/") and not route.path.startswith(OURS)
     return f"osmo_{route.name}" if others else route.name
 

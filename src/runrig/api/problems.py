@@ -1,4 +1,4 @@
-"""The body of an error: `{message, error_code, details}` at the door of the reference client, problem details (RFC 9457) at ours."""
+"""The body of an error: `{message, error_code, details}` in the osmo API, problem details (RFC 9457) in API v1."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from runrig.domain.errors import (
 
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 OURS = "/api/v1/"
-"""Paths of our own door begin like this."""
+"""Prefix of paths of API v1."""
 TYPE = "urn:runrig:problem:"
-"""The type of a problem is this and its code in small letters."""
+"""Prefix of the type of a problem; its code in small letters follows."""
 
 TITLES: Mapping[str, str] = {
     InvalidInput.code: "Invalid request",
@@ -33,7 +33,7 @@ TITLES: Mapping[str, str] = {
 
 
 def written(path: str, status: int, message: str, code: str, details: Mapping[str, object]) -> tuple[bytes, str]:
-    """(body, content type) of an error that answers a request for *path*."""
+    """Returns (body, content type) of an error for a request to *path*."""
     if f"/{path.lstrip('/')}/".startswith(OURS):
         return _json(problem(status, message, code, details)), PROBLEM_JSON
     return _json({"message": message, "error_code": code, "details": dict(details)}), JSON
@@ -44,7 +44,7 @@ def _json(body: Mapping[str, object]) -> bytes:
 
 
 def problem(status: int, message: str, code: str, details: Mapping[str, object]) -> dict[str, object]:
-    """Returns what `wire.v1.ProblemDetails` describes; *details* without content is left out, and so are unknown lines and columns."""
+    """Returns `wire.v1.ProblemDetails` as a mapping, without empty *details* and unknown lines and columns."""
     found: dict[str, object] = {
         "type": TYPE + code.lower(),
         "title": TITLES.get(code, code),

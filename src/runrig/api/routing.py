@@ -1,4 +1,4 @@
-"""Shared by all routes: how they are documented, and who is asking."""
+"""Shared by all routes: documentation, and the user of the request."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ Responses = dict[int | str, dict[str, Any]]
 def answers(model: type[Answer], *errors: int, said: Mapping[int, Said] | None = None) -> Responses:
     """``responses=`` of a route that returns *model*: its example, and one of each error.
 
-    *said*: status → message and details, for errors whose usual example says too little.
+    *said*: status → message and details, for errors whose usual example is not specific enough.
     """
     content = {"application/json": {"example": model.example()}}
     return {200: {"description": "Done", "content": content}, **documented(*ALWAYS, *errors, said=said)}
@@ -48,10 +48,10 @@ def text_answers(example: str, *errors: int) -> Responses:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Says in ``Annotated`` that *find* gives the value of a parameter, in the thread of the route.
+    """In ``Annotated``: *find* returns the value of a parameter, in the thread of the route.
 
-    As a dependency of the framework each would cost the event loop as much as the rest of the request.
-    *documented*: of the header that it reads.
+    As a dependency of the framework, each would cost the event loop as much as the rest of the request. *documented*:
+    the header that it reads.
     """
 
     find: Callable[[Request], Any]
@@ -68,9 +68,9 @@ _REQUEST = "found_in"
 
 
 class Route(APIRoute):
-    """Finds what is `Found`, writes the answer in the thread that made it, and takes requests by a short way (`ShortWay`).
+    """Calls `Found`, writes the response in the thread of its endpoint, and has a fast path for requests (`ShortWay`).
 
-    The framework would validate the answer again, in a second thread.
+    The framework would validate the response again, in a second thread.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
@@ -84,12 +84,12 @@ class Route(APIRoute):
         self._beginning = self.path.partition("{")[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """The framework asks each route in turn, with a regular expression."""
+        """The framework tries each route in turn, with a regular expression."""
         return super().matches(scope) if scope["path"].startswith(self._beginning) else (Match.NONE, {})
 
 
 def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
-    """Returns the marks of the parameters, by name."""
+    """Returns the `Found` markers of the parameters, by name."""
     marks = {
         parameter.name: next((mark for mark in get_args(parameter.annotation)[1:] if isinstance(mark, Found)), None)
         for parameter in signature(endpoint).parameters.values()
@@ -98,7 +98,7 @@ def _found(endpoint: Callable[..., Any]) -> dict[str, Found]:
 
 
 def _served(endpoint: Callable[..., Any], found: Mapping[str, Found]) -> Callable[..., Any]:
-    """*endpoint* as the framework calls it: with the request instead of what is found in it."""
+    """Returns *endpoint* as the framework calls it: with the request in place of the `Found` parameters."""
 
     def complete(request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         return asked | {name: mark.find(request) for name, mark in found.items()}
@@ -124,7 +124,7 @@ def _written(answer: Shown | Model | Mapping[str, Any] | Response) -> Response:
 
 
 def reply(body: Shown | Model | Mapping[str, Any], status: int = 200, **headers: str | None) -> Response:
-    """*headers* with underscores for dashes; None: left out.  A value brings its ETag."""
+    """*headers*: with underscores instead of dashes; None: omitted. A value adds its ETag."""
     if isinstance(body, Tagged):
         headers = {"etag": body.etag} | headers
     sent = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
@@ -132,7 +132,7 @@ def reply(body: Shown | Model | Mapping[str, Any], status: int = 200, **headers:
 
 
 def source(scope: Scope) -> str:
-    """The address that a request comes from."""
+    """Returns the client's address."""
     client = scope.get("client")
     return str(client[0]) if client else "unknown"
 
@@ -143,7 +143,7 @@ def _service(request: Request) -> Service:
 
 
 def _who(request: Request) -> Identity:
-    """The identity that the guard found."""
+    """Returns the identity set by the guard."""
     identity: Identity = request.state.identity
     return identity
 
@@ -153,7 +153,7 @@ def _user(request: Request) -> str:
 
 
 def _base(request: Request) -> str:
-    """The base of links in answers: the address under which the client called the server."""
+    """Returns the base of links in responses: the address with which the client called the server."""
     return f"{request.scope['scheme']}://{request.headers['host']}"
 
 
@@ -165,21 +165,22 @@ def _key(request: Request) -> str | None:
         return str(uuid.UUID(value))
     except ValueError:
         raise InvalidInput.one(
-            f"Idempotency-Key {value!r:.80} is no UUID: make a new one for each submission"
+            f"Idempotency-Key {value!r:.80} is not a UUID. Use a new UUID for each submission"
         ) from None
 
 
 _USER_HEADER = header(
-    "x-osmo-user", "Who asks, with the rights of that user; believed by `up` alone. Else the user of the token."
+    "x-osmo-user",
+    "Act as this user, with that user's permissions (only with `up`). Default: the user of the token.",
 )
 _KEY_HEADER = header(
     "Idempotency-Key",
-    "A UUID: the same submission sent again with it is answered with the workflow that the first one made.",
+    "A UUID. Repeating a submission with it returns the workflow that the first request created.",
     example="5f0c3a1e-8d2b-4c47-9a3e-2f6b7c1d0e9f",
 )
 
 Asked = Annotated[Request, Found(lambda request: request)]
-"""The request itself: its end says that nobody waits for the answer any more."""
+"""The request itself. When it ends, the response is no longer needed."""
 Serving = Annotated[Service, Found(_service)]
 Who = Annotated[Identity, Found(_who)]
 User = Annotated[str, Found(_user, _USER_HEADER)]

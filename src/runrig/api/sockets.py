@@ -1,7 +1,8 @@
-"""The router: WebSockets that carry the bytes of sessions in tasks.  The guard lets WebSockets through on these paths only.
+"""WebSockets that carry the data of sessions in tasks. The guard allows WebSockets only on these paths.
 
-There are two ways to speak.  The reference client's: bytes as they are, the size of its terminal as JSON first and after RESIZE later,
-no exit code; and on a control connection the keys of further connections.  And ours, in frames, so that an exit code has its place.
+There are two protocols. The osmo client's: plain bytes; the terminal size as JSON first, and after RESIZE later; no
+exit code; and control connections, which announce the keys of further connections. And runrig's own, with frames, which
+can carry an exit code.
 """
 
 import asyncio
@@ -31,12 +32,12 @@ from runrig.service.waiting import changes, soon
 
 RESIZE = b"\x00RESIZE:"
 STDIN, END, TERMINAL = 0, 3, 4
-"""The first byte of our frames, besides OUT and ERR."""
+"""The first byte of runrig's frames, in addition to OUT and ERR."""
 FIRST_MESSAGE_S = 10.0
 ANNOUNCED_S = 5.0
-"""A connection may arrive before the message that announces it."""
+"""Seconds to wait for an announcement, because a connection may arrive before it."""
 LOOK_S = 2.0
-"""How soon a session ends whose token is revoked."""
+"""Maximum seconds after which a session with a revoked token ends."""
 IDLE_S = 3600.0
 _LONGEST_SIDE = 9999
 _LONGEST_REASON = 120
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class Over(NamedTuple):
-    """Why a session ends.  *code*: of the WebSocket; None: the client has gone."""
+    """Ends a session. *code*: of the WebSocket; None: the client disconnected."""
 
     code: int | None
     why: str
@@ -57,7 +58,7 @@ _GONE = Over(None, "the client disconnected")
 
 
 async def connect(socket: WebSocket) -> None:
-    """A client with the key of a session."""
+    """Serves a client with the key of a session."""
     service: Service = socket.app.state.service
     try:
         ticket = await _ticket(service, socket)
@@ -74,7 +75,7 @@ async def connect(socket: WebSocket) -> None:
         with nullcontext() if ticket.is_announced else service.metrics.sessions.session(ticket.kind.value):
             over = await (session.control() if ticket.is_control else session.carry())
         if over.code is not None:
-            with suppress(WebSocketDisconnect, OSError, RuntimeError):  # it has gone just now
+            with suppress(WebSocketDisconnect, OSError, RuntimeError):  # It has just disconnected.
                 await socket.close(over.code, over.why.encode()[:_LONGEST_REASON].decode(errors="ignore"))
     finally:
         service.sessions.leave(ticket)
@@ -90,7 +91,7 @@ ROUTES = (
 
 
 async def _ticket(service: Service, socket: WebSocket) -> Ticket:
-    """Raises NotFound if there is none for who asks."""
+    """Raises NotFound if the user does not have such a ticket."""
     path, identity = socket.path_params, socket.state.identity
     about = (path["kind"], path["id"]) if "kind" in path else None
     end = time.monotonic() + ANNOUNCED_S
@@ -100,7 +101,7 @@ async def _ticket(service: Service, socket: WebSocket) -> Ticket:
             return ticket
         if time.monotonic() > end or not service.sessions.expects(identity, about):
             break
-        await asyncio.sleep(0.05)  # its control connection is about to announce it
+        await asyncio.sleep(0.05)  # Its control connection is about to announce it.
     raise NotFound("unknown or expired session key. A key works once, for one minute, for the user who requested it")
 
 
@@ -115,11 +116,11 @@ class Session:
         self._carried = service.metrics.sessions.carried(ticket.kind.value)
 
     async def control(self) -> Over:
-        """Takes announcements for as long as the task runs and the client stays."""
+        """Accepts announcements while the task runs and the client is connected."""
         return await _first(self._announcements, self._watch)
 
     async def carry(self) -> Over:
-        """Bytes in both directions."""
+        """Carries data in both directions."""
         try:
             ticket = self._ticket = await self._sized()
             passage = await self._service.sessions.passage(ticket)
@@ -153,7 +154,7 @@ class Session:
             self._carried.from_task(len(data))
             if framed:
                 await self._socket.send_bytes(bytes((channel,)) + data)
-            elif channel != ERR or not files:  # what rsync complains of is not of its protocol
+            elif channel != ERR or not files:  # Error messages of rsync are not part of its protocol.
                 await self._socket.send_bytes(data)
         return _ENDED
 
@@ -219,7 +220,9 @@ class Session:
         await passage.write(data)
 
     async def _sized(self) -> Ticket:
-        """The ticket, with the size that the reference client sends before anything else.  Raises InvalidInput, WebSocketDisconnect."""
+        """Returns the ticket with the terminal size, which the osmo client sends first. Raises InvalidInput,
+        WebSocketDisconnect.
+        """
         ticket = self._ticket
         if ticket.kind is not SessionKind.EXEC or ticket.framed or ticket.program is None:
             return ticket
@@ -231,7 +234,7 @@ class Session:
         return replace(ticket, program=replace(ticket.program, terminal=_size(first, "Rows", "Cols")))
 
     async def _tell_end(self, end: tuple[int, str] | RunrigError) -> None:
-        """*end*: the exit code with what there is to say of it, or why there is none."""
+        """*end*: the exit code and a message, or why there is none."""
         message = end.message if isinstance(end, RunrigError) else end[1]
         if self._ticket.framed:
             await self._socket.send_bytes(bytes((END,)) + json.dumps(_end_as_json(end)).encode())
@@ -246,7 +249,7 @@ def _end_as_json(end: tuple[int, str] | RunrigError) -> dict[str, object]:
 
 
 async def _first(*parts: Callable[[], Coroutine[Any, Any, Over]]) -> Over:
-    """Returns what the first of *parts* to end says, after all others have been stopped."""
+    """Returns the result of the first of *parts* to finish, after stopping the others."""
     tasks = [asyncio.create_task(part()) for part in parts]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""In front of everything in `serve`: passes requests to the leader's service; a standby answers that it does not lead.
+"""The outermost layer of `serve`: passes requests to the leader's service, or reports that this process is a standby.
 
-Anybody, under any host name, may ask whether the process lives and whether it works, because probes call it by address;
-so neither answer says more than that.
+Anyone can request the health endpoints under any host name, because probes call them by address. So their responses
+contain nothing else.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,9 @@ _HEADERS = {
 
 
 class Leading(NamedTuple):
-    """*app* None: this process does not lead, and *why* says why; else *why* is what keeps the leader from working, if anything."""
+    """*app* None: this process does not lead, for the reason *why*; else *why* is what prevents the leader from
+    working, if anything.
+    """
 
     app: ASGIApp | None
     why: str | None
@@ -41,7 +43,7 @@ class Standby:
         app, why = self._standing()
         path = scope.get("path", "")
         if scope["type"] == "websocket" and (app is None or path in (ALIVE, READY)):
-            await send({"type": "websocket.close", "code": 1013})  # with status 403, before it has begun
+            await send({"type": "websocket.close", "code": 1013})  # With status 403, before it has begun.
             return
         if path == ALIVE:
             await _say(send, 200, HealthAnswer(status="ok").model_dump_json().encode())
@@ -54,7 +56,7 @@ class Standby:
 
 
 async def _refuse(send: Send, path: str, why: str) -> None:
-    text, media_type = written(path, 503, f"this server does not work now: {why}", Unavailable.code, {})
+    text, media_type = written(path, 503, f"this server is not working: {why}", Unavailable.code, {})
     more = {"Content-Type": media_type, "Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
     await _say(send, 503, text, more)
 

@@ -1,6 +1,6 @@
-"""Who asks, as of now: what goes on after the request ends with the right to it, the token, the session or the user.
+"""Checks during a stream that the user may still read it: permission, token, session and user.
 
-One way for all that streams.  The roles are those of now, each time that it is asked.
+Used by all streams. Each check uses the current roles.
 """
 
 from typing import Annotated
@@ -16,7 +16,7 @@ from runrig.service.service import Service
 
 
 def staying(request: Request) -> Stays:
-    """For a route about one workflow it asks the store, once."""
+    """For a route about one workflow, it queries the store once."""
     asker = Asker(request.state.identity, request.app.state.service)
     needed = [each.lasting(asker, request) for each in declared(request.scope["route"]) if isinstance(each, Needs)]
 
@@ -28,7 +28,9 @@ def staying(request: Request) -> Stays:
 
 
 def present(request: Request) -> Identity | None:
-    """Who asks, with the roles that they have by now; None: the token or the session has ended.  Takes no lock and asks no database."""
+    """Returns the user with their current roles; None if the token or session has ended. Takes no lock and queries no
+    database.
+    """
     service: Service = request.app.state.service
     if request.state.cookie is None:
         return service.access.authentication.present(request.state.identity)

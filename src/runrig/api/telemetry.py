@@ -1,8 +1,8 @@
-"""Gives every request an id, one line in the log and its place in the metrics.
+"""Gives every request an id, one log line and its metrics.
 
-The id is the client's `x-request-id` if it is sane, else a new one; it appears in the answer, in the request's log lines, and in
-the details of an answer with status 500 or more.  Neither log nor metrics show the path, the query, the headers or the body: only
-the template of the route.
+The id is the client's `x-request-id` if it is valid, else a new one. It appears in the response, in the log lines of
+the request, and in the details of errors with status 500 and above. Neither log nor metrics contain the path, query,
+headers or body, only the template of the route.
 """
 
 import logging
@@ -17,7 +17,7 @@ from runrig.service.runtime.metrics import Metrics
 HEADER = "x-request-id"
 NO_ROUTE = "(none)"
 GONE = 499
-"""The client went away before it got an answer."""
+"""The client disconnected before it got a response."""
 _QUIET = ("/healthz", "/readyz", "/metrics")
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
 
@@ -51,7 +51,7 @@ class Telemetry:
         try:
             await self._app(scope, receive, noting)
         except Exception:
-            status = 500 if status == GONE else status  # the layer around us answers it
+            status = 500 if status == GONE else status  # The layer around this one handles it.
             raise
         finally:
             self._note(scope, status, began_after or time.perf_counter() - began)
@@ -69,7 +69,7 @@ class Telemetry:
 
 
 class RouteNoted:
-    """Innermost: tells `Telemetry` which route took the request; the layers in between do not see it."""
+    """Innermost: reports the route to `Telemetry`, because the layers in between do not see it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Times that questions name: of the years that both databases can store, a second away from their ends."""
+"""Times in requests, limited to years that both databases can store, with a margin of a second."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -11,7 +11,7 @@ _LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def _storable(at: datetime) -> datetime:
-    """*at* with its zone: UTC if it has none.  Raises what becomes status 422."""
+    """Returns *at* with its zone, by default UTC. Raises an error that becomes status 422."""
     zoned = at if at.tzinfo else at.replace(tzinfo=UTC)
     if not _EARLIEST <= zoned <= _LATEST:
         raise PydanticCustomError("time_out_of_range", "use a time from the years 1970 to 9999")

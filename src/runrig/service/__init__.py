@@ -1,1 +1,1 @@
-"""What the server does: commands and queries of people, and the loop that makes the cluster follow."""
+"""The functions of the server: commands and queries of users, and the loop that makes the cluster follow."""

@@ -1,4 +1,4 @@
-"""Output as a stream from the files that tasks write, for as long as they write if the client follows."""
+"""Streams output from the files that tasks write, for as long as they write if the client follows."""
 
 import json
 import time
@@ -22,10 +22,10 @@ T = TypeVar("T")
 BOTH = (STDOUT, STDERR)
 POLL_S = 0.15
 LONGEST_POLL_S = 0.6
-"""How often to look at a growing file, and at one that has not grown for a while: nothing tells us that it grew."""
+"""Seconds between reads of a growing file, and of one that has not grown for a while. Nothing reports growth."""
 
 READERS = 8
-"""Threads that read output.  Other threads answer requests, so a slow disk delays only these."""
+"""Threads that read output. Other threads answer requests, so a slow disk delays only these."""
 BYTES_AT_ONCE = 256 * 1024
 
 _readers = CapacityLimiter(READERS)
@@ -33,10 +33,11 @@ _readers = CapacityLimiter(READERS)
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """*task* None: all tasks, each line with its pod in front unless there can be only one.  *last_lines* None: from the beginning.
+    """*task* None: all tasks, with the pod at the beginning of each line unless there can be only one. *last_lines*
+    None: from the beginning.
 
-    *every_attempt*: not only the latest of each pod.  *since*: only what was written from then on.  *records*: each line as a JSON object,
-    `LogRecord`.
+    *every_attempt*: not only the latest of each pod. *since*: only output from then on. *records*: each line as a JSON
+    object, `LogRecord`.
     """
 
     workflow: str
@@ -56,7 +57,7 @@ class Follower:
     def __init__(self, service: Service, request: LogRequest, attempts: Sequence[Task]) -> None:
         self._service = service
         self._request = request
-        self._id = attempts[0].workflow if attempts else request.workflow  # the request may name it by uuid
+        self._id = attempts[0].workflow if attempts else request.workflow  # The request may contain its uuid.
         self._tails: dict[TaskKey, Tail] = {}
         self._alone = True
         self._ended = False
@@ -68,7 +69,7 @@ class Follower:
             history = self._parts(tail.so_far() for tail in self._tails.values() if follows)
             while stays() is not None and (data := await _read(partial(next, history, None))) is not None:
                 yield data
-            changed.set()  # by what happened before we listened
+            changed.set()  # By a commit before we listened.
             pause_s = POLL_S
             while follows and not self._ended:
                 if stays() is None:
@@ -78,7 +79,7 @@ class Follower:
                     lines += await _read(partial(tail.more, time.monotonic()))
                 if data := b"".join(map(self._bytes, sorted(lines, key=lambda each: each.time))):
                     yield data
-                    changed.set()  # there may already be more of it
+                    changed.set()  # There may already be more output.
                 pause_s = POLL_S if changed.is_set() else min(2 * pause_s, LONGEST_POLL_S)
                 if await soon(changed, pause_s):
                     self._take_in(await to_thread.run_sync(partial(attempts_of, self._service, self._request)))
@@ -111,13 +112,13 @@ class Follower:
         self._ended = all(task.status.finished for task in attempts)
 
     def _bytes(self, lines: Lines) -> bytes:
-        """Empty if they are older than was asked for."""
+        """Returns the lines as text; empty if they are older than requested."""
         if self._request.since is not None and lines.time < self._request.since:
             return b""
         return b"".join(map(_record, one_by_one([lines]))) if self._request.records else self._text(lines)
 
     def _text(self, lines: Lines) -> bytes:
-        """A line that has not ended stays open where nothing but its own rest can follow."""
+        """Leaves an incomplete line open if it can only be followed by its own rest."""
         prefix = b"" if self._alone else f"[{lines.key.task}] ".encode()
         data = lines.data.replace(b"\n", b"\n" + prefix) if prefix else lines.data
         ends = lines.whole or prefix or len(self._request.streams) > 1
@@ -143,7 +144,9 @@ async def _read(read: Callable[[], T]) -> T:
 
 
 def _only_one(attempts: Sequence[Task]) -> bool:
-    """True if the workflow never has more than one pod: with a `count`, others may be missing for now (rule A3)."""
+    """Returns True if the workflow never has more than one pod: with a `count`, others may be missing for now (rule
+    A3).
+    """
     names = {(task.name, task.spec) for task in attempts}
     return len(names) == 1 and all(name == spec for name, spec in names)
 
@@ -156,8 +159,8 @@ def attempts_of(service: Service, request: LogRequest) -> tuple[Task, ...]:
 
 
 def stream(service: Service, request: LogRequest, stays: Stays) -> AsyncIterator[bytes]:
-    """Follows, if asked to, for as long as who asks *stays*.
+    """Follows the output if requested, while the user *stays*.
 
-    Raises NotFound before anything is sent.  Reads the store, so must not be called in the event loop.
+    Raises NotFound before it sends anything. Reads the store, so it must not be called in the event loop.
     """
     return Follower(service, request, attempts_of(service, request)).stream(stays)

@@ -1,4 +1,4 @@
-"""Wakes all readers after a commit, whatever it changes.  Many readers cost a commit as much as one."""
+"""Wakes all readers after every commit. Many readers cost a commit as much as one."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from runrig.service.service import Service
 
 
 class Pulse:
-    """Listens only while there are waiting readers.  Everything runs in the event loop, except for `_tell`."""
+    """Listens only while readers are waiting. Everything runs in the event loop except `_tell`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -20,7 +20,7 @@ class Pulse:
 
     @contextmanager
     def felt(self) -> Iterator[asyncio.Event]:
-        """An event set after commits; the waiting side clears it."""
+        """Returns an event that is set after commits; the waiting side clears it."""
         event = asyncio.Event()
         if not self._waiting:
             self._loop, self._told = asyncio.get_running_loop(), False
@@ -34,11 +34,11 @@ class Pulse:
                 self._ear.close()
 
     def _tell(self, _: WorkflowStatus | None) -> None:
-        """In the thread of a commit."""
+        """Runs in the thread of a commit."""
         if self._told or self._loop is None:
             return
         self._told = True
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # The loop is closed.
             self._loop.call_soon_threadsafe(self._beat)
 
     def _beat(self) -> None:

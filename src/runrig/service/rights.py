@@ -1,4 +1,4 @@
-"""Users who make requests: what they may see and do, and errors that name the role that would be enough.
+"""Users who make requests: their permissions, and errors that name a sufficient role.
 
 If a user may not see something, the error is the same as if it did not exist.
 """
@@ -18,7 +18,8 @@ from runrig.service.service import Service
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The subject of a request.  *pool*: the pool whose roles count.  *workflow*, *owner*: set if the subject is a workflow.
+    """The subject of a request. *pool*: the pool whose roles count. *workflow*, *owner*: set if the subject is a
+    workflow.
 
     *parent*: the subject is a new subpool of *pool*.
     """
@@ -34,7 +35,7 @@ class About:
 
 
 class Asker:
-    """The user of a request: what they may see and do."""
+    """The user of a request, and their permissions."""
 
     def __init__(self, identity: Identity, service: Service) -> None:
         self.identity = identity
@@ -46,7 +47,7 @@ class Asker:
         return self.service.workflow_queries.place(id, self.visibility)
 
     def workflow(self, id: str) -> About:
-        """The workflow's pool and owner.  Raises as `place`."""
+        """Returns the workflow's pool and owner. Raises as `place`."""
         place = self.place(id)
         return About(place.pool, place.id, place.owner)
 
@@ -56,7 +57,9 @@ class Asker:
         return allows(self.identity, permission, pool=about.pool, owner=about.owner)
 
     def need(self, permission: Permission, about: About | None = None, doing: str | None = None) -> None:
-        """Raises NotAllowed, or NotFound if the user may not see the pool.  *doing*: the action in words, if the permission covers more."""
+        """Raises NotAllowed, or NotFound if the user may not see the pool. *doing*: the action in words, if the
+        permission covers more.
+        """
         if self.may(permission, about):
             return
         if about is not None:
@@ -64,7 +67,8 @@ class Asker:
         raise _not_allowed(self.identity, permission, about, doing)
 
     def check_promise(self, name: str, fields: Collection[str]) -> None:
-        """Raises NotAllowed: administrators of a pool may not change its guarantees, only those of its subpools (rule S1).
+        """Raises NotAllowed: administrators of a pool may change the guarantees of its subpools, but not its own (rule
+        S1).
 
         *fields*: the fields that an edit of the pool *name* mentions.
         """
@@ -72,12 +76,12 @@ class Asker:
             self.need(Permission.CHANGE_CLUSTER, About(name))
 
     def known_users(self, asks: str) -> Collection[str]:
-        """Users whose existence is no secret to this user.  *asks*: the name under which this user asks."""
+        """Returns the users whose existence this user may know. *asks*: the name that this user uses for the request."""
         listed = self.service.access.users.all() if self.may(Permission.ACCESS) else ()
         return {asks, self.identity.user, *(user.name for user in listed)}
 
     def submits_to(self) -> list[str]:
-        """The pools to which the user may submit, sorted by name."""
+        """Returns the pools to which the user may submit, sorted by name."""
         there = (view.pool for view in self.service.queries.pools(visibility=self.visibility))
         names = (pool.name for pool in there if pool.state is PoolState.ACTIVE)
         return sorted(name for name in names if self.may(Permission.SUBMIT, About(name)))
@@ -97,7 +101,7 @@ class Asker:
         )
 
     def check_there(self, permission: Permission, pool: str) -> None:
-        """Raises NotFound.  The error of the command itself would list all pools."""
+        """Raises NotFound. The error of the command itself would list all pools."""
         if permission in _CHANGING:
             self.service.queries.check_pool(pool, self.visibility, live=permission is not Permission.SUBMIT)
 
@@ -106,14 +110,16 @@ _CHANGING = (Permission.SUBMIT, Permission.CHANGE_POOL, Permission.CHANGE_SUBPOO
 
 
 STILL_S = 5.0
-"""Streams check at least this often, in seconds, whether the user may still read them."""
+"""Seconds between two checks whether the user may still read a stream."""
 
 Stays = Callable[[], Identity | None]
-"""Returns the user with their current roles; None if they may no longer read.  Takes no lock and no database query."""
+"""Returns the user with their current roles; None if they may no longer read. Takes no lock and queries no database."""
 
 
 def seeing_as_much(stays: Stays, visibility: Visibility) -> Callable[[], Visibility | None]:
-    """Returns a function that returns the current visibility; None if it is no longer *visibility*: the client then has to start over."""
+    """Returns a function that returns the current visibility; None if it is no longer *visibility*: the client then has
+    to start over.
+    """
 
     def sees() -> Visibility | None:
         who = stays()
@@ -155,11 +161,11 @@ _WITH = {
 
 def _not_allowed(identity: Identity, permission: Permission, about: About | None, doing: str | None) -> NotAllowed:
     if permission is Permission.OWN_TOKENS:
-        return NotAllowed(f"{identity.user} got in without a token, and so can neither make nor end one: {BY_TOKEN}")
+        return NotAllowed(f"{identity.user} logged in without a token, and so cannot create or revoke one: {BY_TOKEN}")
     if permission is Permission.CHANGE_OWN:
         return NotAllowed(
-            f"this token gives only {', '.join(identity.narrowed or ())}, and {identity.user} has more roles: credentials and settings, "
-            f"which all tokens of {identity.user} share, are changed only with a token that gives all of them",
+            f"this token grants only {', '.join(identity.narrowed or ())}, but {identity.user} has more roles. To change credentials "
+            f"and settings, which all tokens of {identity.user} share, use a token that grants all of them",
             {"permission": permission.value},
         )
     pool = "" if about is None else about.pool

@@ -1,4 +1,4 @@
-"""The service: everything the server can do, with one state, one store and one backend behind it."""
+"""The service: everything the server can do, with one state, one store and one backend."""
 
 import logging
 from collections.abc import Mapping
@@ -51,12 +51,13 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """*submissions*, *batches*, *declarations*, *subpools*, *nodes*, *sessions*: commands.  *arrivals*: the first two, for an event loop.
+    """Commands: *submissions*, *batches*, *declarations*, *subpools*, *nodes*, *sessions*; *arrivals*: the first two,
+    for an event loop.
 
-    *plans*: what a command would do.
+    Queries: *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*, *feed*.
 
-    *queries*, *topology*, *boards*, *workflow_queries*, *task_queries*, *pool_revisions*, *history*,
-    *feed*: questions.  *past*: the same of an earlier revision; *keeper* writes what that takes.  `start` begins to reconcile.
+    *plans*: the effects of a command. *past*: the same queries for an earlier revision; *keeper* writes its
+    checkpoints. `start` begins to reconcile.
     """
 
     def __init__(
@@ -73,13 +74,12 @@ class Service:
         credential_key: Path | None = None,
         mirror: Mirror | None = None,
     ) -> None:
-        """*node_labels*: what a cluster file says about this machine, which the backend cannot know.
+        """*node_labels*: from the cluster file, for this machine, where the backend cannot find them.
 
-        *drain_sweep_s*: how often to check pools that are DELETING (law S3).
-        *retention_days*: after which finished workflows are deleted; None: never.  *metrics*: shared by all terms of this server.
-        *oidc*: where people sign in.
-        *credential_key*: the file with the keys that seal credentials; None: none are kept.
-        *mirror*: answers long questions; None: this process does.
+        *drain_sweep_s*: seconds between checks of DELETING pools (rule S3). *retention_days*: after which finished
+        workflows are deleted; None: never. *metrics*: shared by all terms of this server. *oidc*: the identity
+        provider. *credential_key*: the file with the keys that seal credentials; None: credentials are disabled.
+        *mirror*: answers slow questions; None: this process does.
         """
         self.backend_name = backend.name
         self.drain_sweep_s = drain_sweep_s
@@ -121,9 +121,9 @@ class Service:
         self.metrics.attach(self._monitor_snapshot)
 
     def prepare(self, cluster: ClusterSpec | None, *, user: str) -> None:
-        """Declares the cluster and takes in its nodes, before anybody submits.  Raises what is wrong with the declaration.
+        """Declares the cluster and adds its nodes, before anything can be submitted. Raises for an invalid declaration.
 
-        Without *cluster* a new server has one pool, `default`, with all GPUs.
+        Without *cluster*, a new server has one pool, `default`, with all GPUs.
         """
         self.subpools.follow_parents()
         if cluster is not None:
@@ -142,12 +142,12 @@ class Service:
         self.keeper.start()
 
     def settle(self) -> None:
-        """Runs rounds until nothing changes any more; for callers that drive the service without its thread."""
+        """Runs rounds until nothing changes, for callers without the service's thread."""
         while self._reconciler.round():
             pass
 
     def close(self) -> None:
-        """Stops the service.  Tasks go on, and a later server finds them."""
+        """Stops the service. Tasks keep running, and the next server finds them."""
         self.metrics.detach()
         self.asker.close()
         self.sessions.close()
@@ -164,7 +164,7 @@ class Service:
         return self._transactor.listening(listener, workflow)
 
     def accept_clock(self, *, user: str) -> ClockAccepted:
-        """The machine's clock is believed from now on; limits that end by it are noticed at once."""
+        """Accepts the system clock as it is now. Limits that are due by it are handled immediately."""
         before, doubt = self.clock.now(), self.clock.doubt
         self.clock.accept()
         now = self.clock.now()
@@ -181,15 +181,15 @@ class Service:
 
     @property
     def stored(self) -> int:
-        """The last revision that is stored."""
+        """The last stored revision."""
         return self._transactor.stored
 
     @property
     def not_ready(self) -> str | None:
-        """Why the server does not work as it should; None if it does.  Waits for nothing."""
+        """Returns why the server does not work properly; None if it does. Does not wait."""
         return self._transactor.trouble or self._reconciler.trouble
 
     @property
     def standstill(self) -> Standstill | None:
-        """Since when and why nothing is decided; None while rounds succeed."""
+        """Returns since when and why nothing is decided; None while rounds succeed."""
         return self._reconciler.standstill

@@ -1,4 +1,4 @@
-"""Waiting for a change without holding a thread and without polling."""
+"""Waits for a change without holding a thread and without polling."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from runrig.service.service import Service
 
 @contextmanager
 def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
-    """An event set after each commit that changes *workflow*; the waiting side clears it."""
+    """Returns an event that is set after each commit that changes *workflow*; the waiting side clears it."""
     event = asyncio.Event()
     with _listening(service, workflow, lambda _: event.set()):
         yield event
@@ -22,11 +22,11 @@ def changes(service: Service, workflow: str) -> Iterator[asyncio.Event]:
 
 @contextmanager
 def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus | None], None]) -> Iterator[None]:
-    """Calls *hear* in the event loop with what `Transactor.listening` reports."""
+    """Calls *hear* in the event loop with the reports of `Transactor.listening`."""
     loop = asyncio.get_running_loop()
 
     def tell(status: WorkflowStatus | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # The loop is closed.
             loop.call_soon_threadsafe(hear, status)
 
     with service.listening(tell, workflow):
@@ -34,9 +34,9 @@ def _listening(service: Service, workflow: str, hear: Callable[[WorkflowStatus |
 
 
 async def soon(event: asyncio.Event, timeout_s: float) -> bool:
-    """True if *event* is set within *timeout_s*; clears it."""
+    """Returns True if *event* is set within *timeout_s*; clears it."""
     try:
-        async with asyncio.timeout(timeout_s):  # `wait_for` may forget that it was cancelled, in Python 3.11
+        async with asyncio.timeout(timeout_s):  # In Python 3.11, `wait_for` can lose a cancellation.
             await event.wait()
     except TimeoutError:
         return False
@@ -45,10 +45,10 @@ async def soon(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 async def statuses(service: Service, id: str, timeout_s: float) -> AsyncIterator[WorkflowStatus]:
-    """Yields the present status of the workflow *id*, then each new one, until the time is up or it has ended.
+    """Yields the current status of the workflow *id*, then each new one, until the time is up or it has ended.
 
     If nothing changes, it yields the same status again, so that the caller can check whether the user may still wait.
-    Asks the store only once: each commit reports the status after it.  Raises NotFound.
+    Queries the store only once: each commit reports the new status. Raises NotFound.
     """
     end = time.monotonic() + timeout_s
     heard: asyncio.Queue[WorkflowStatus | None] = asyncio.Queue()

@@ -254,7 +254,7 @@ def test_a_role_that_both_doors_would_read_differently_is_refused(world: TwoTeam
     made = world.send("ada", "POST", "/api/v1/pools", {"name": "osmo", "quota": 0})
     assert made.status_code == 201, made.text
     status, message = refused(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-admin"})
-    assert (status, message.partition(": ")[2]) == (422, "write 'admin' or 'osmo-osmo-admin'")
+    assert (status, message.rpartition(". ")[2]) == (422, "Use 'admin' or 'osmo-osmo-admin'")
     said(world, "ada", "POST", "api/auth/user/tom/roles", {"role_name": "osmo-osmo-admin"})
     assert roles_of(world, "tom") == ["osmo-osmo-admin", "osmo-team-user"]
 

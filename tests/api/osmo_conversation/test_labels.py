@@ -118,7 +118,7 @@ def test_a_selector_that_is_none_is_refused_and_lists_nothing(world: TwoTeams, s
 
 def test_an_unknown_filter_is_refused(world: TwoTeams) -> None:
     status, message = refused(world, "tom", "GET", "api/workflow", owner="tom")
-    assert (status, message.partition(":")[0]) == (400, "unknown parameter 'owner'")
+    assert (status, message.partition(".")[0]) == (400, "unknown parameter 'owner'")
 
 
 def test_tags_are_put_on_and_taken_off_also_after_the_end(world: TwoTeams) -> None:

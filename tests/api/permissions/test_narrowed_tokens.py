@@ -149,8 +149,8 @@ def test_what_all_tokens_share_is_changed_only_with_one_that_gives_all_roles(tmp
             assert refused.status_code == 403
             told = refused.json()
             assert (told.get("detail") or told["message"]) == (
-                f"this token gives only {', '.join(GIVES[by] or ())}, and una has more roles: credentials and settings, which all "
-                "tokens of una share, are changed only with a token that gives all of them"
+                f"this token grants only {', '.join(GIVES[by] or ())}, but una has more roles. To change credentials "
+                "and settings, which all tokens of una share, use a token that grants all of them"
             )
         assert it.portrait() == before
         assert it.do("whole", route).status_code in DONE

@@ -179,8 +179,8 @@ def test_only_the_owner_and_admins_of_the_pool_read_what_is_in_the_file(tmp_path
             refused = it.send(actor, "GET", f"/api/workflow/{id}/spec", use_template=True)
             assert (refused.status_code, refused.json()["message"]) == (
                 403,
-                f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: "
-                "without use_template the file is shown, its secrets hidden",
+                f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
+                "Omit use_template to see the file without secrets",
             )
         assert it.send("uwe", "GET", f"/api/workflow/{id}/spec").status_code == 404
 

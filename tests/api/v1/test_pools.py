@@ -189,8 +189,8 @@ def test_a_value_inside_a_request_is_read_as_strictly_as_the_request(tmp_path: P
         body = {"topology_keys": [{"key": "rack", "label": "r", "lebel": "x"}, {"key": 3}, 4]}
         said = it.http.patch("/api/v1/pools/pool1", json=body).json()
     assert [each["message"] for each in said["problems"]] == [
-        "unknown field 'topology_keys.0.lebel': leave it out",
-        "topology_keys.1.key: 3 is not right: Input should be a valid string",
+        "unknown field 'topology_keys.0.lebel'. Omit it",
+        "topology_keys.1.key: invalid value 3: Input should be a valid string",
         "topology_keys.1.label is missing",
-        "topology_keys.2: 4 is not right: Input should be an object",
+        "topology_keys.2: invalid value 4: Input should be an object",
     ]

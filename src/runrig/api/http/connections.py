@@ -35,7 +35,8 @@ def config(
     proxies: str | None = None,
     **more: Any,
 ) -> uvicorn.Config:
-    """How *app* is served to those who came into *crowd* by its door.  *proxies*: addresses trusted to say on whose behalf they call.
+    """Returns the settings with which *app* serves connections accepted by the door of *crowd*. *proxies*: addresses
+    trusted to name the client.
 
     *more*: further options of uvicorn.
     """
@@ -44,7 +45,7 @@ def config(
         read_timeout = read_timeout_s
         guests = crowd.guests
 
-    # Without its name: the less is exposed, the better.
+    # Without the name of the program, because attackers need not know it.
     return uvicorn.Config(
         app,
         http=Connection,
@@ -63,7 +64,7 @@ def config(
 
 
 class _Awaits(Enum):
-    """The part of a request that has yet to come."""
+    """The part of a request that has not arrived yet."""
 
     HEAD = auto()
     BODY = auto()
@@ -71,7 +72,9 @@ class _Awaits(Enum):
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """*read_timeout*: seconds from the first byte of a request to its last, and from the start of a connection to its first byte."""
+    """*read_timeout*: seconds from the first byte of a request to its last, and from the start of a connection to its
+    first byte.
+    """
 
     read_timeout: ClassVar[float] = READ_TIMEOUT_S
     guests: ClassVar[Mapping[int, Guest]] = {}
@@ -80,11 +83,11 @@ class LimitedConnection(HttpToolsProtocol):
     _refused = False
     _awaits = _Awaits.HEAD
     _left: int | None = 0
-    """Bytes of the body that have to come; None: it comes in chunks."""
+    """Bytes of the body that have not arrived; None: it is chunked."""
     _around = 0
-    """Bytes of a body in chunks that came since its last byte: sizes, extensions, trailers."""
+    """Bytes of a chunked body since its last byte of data: sizes, extensions, trailers."""
     _looked_at = 0
-    """Bytes in which the head does not end."""
+    """Number of bytes known not to contain the end of the head."""
     _head_ended = _ended = _keeps_alive = False
 
     def __init__(self, *parts: Any, **more: Any) -> None:
@@ -119,7 +122,7 @@ class LimitedConnection(HttpToolsProtocol):
     # ---------------------------------------------------------------- reading
 
     def _read(self) -> None:
-        """Reads what has come: the rest of one request, and the next one when that has been answered."""
+        """Reads the bytes received: the rest of one request, and after its response the next one."""
         try:
             while self._unread and self._reads_on():
                 pass
@@ -127,7 +130,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._end(
                 400,
                 InvalidInput.code,
-                "this is not an HTTP/1.1 request that can be read: check its request line and headers, 64 KiB at most",
+                "invalid HTTP/1.1 request. Check its request line and headers (at most 64 KiB)",
             )
             return
         if self._awaits is _Awaits.BODY or (self._unread and self._awaits is _Awaits.HEAD):
@@ -140,7 +143,7 @@ class LimitedConnection(HttpToolsProtocol):
             )
 
     def _reads_on(self) -> bool:
-        """Reads a head, or what is there of a body; False if it cannot yet."""
+        """Reads a head, or the available part of a body; returns False if more bytes are needed."""
         match self._awaits:
             case _Awaits.NOTHING:
                 self.flow.pause_reading()
@@ -171,7 +174,7 @@ class LimitedConnection(HttpToolsProtocol):
         return True
 
     def _hand_over(self) -> None:
-        """From here on the connection is that of a WebSocket."""
+        """Hands the connection over to the WebSocket implementation."""
         if body_of("1.1", self.headers) != 0:
             raise Unreadable
         self._awaits = _Awaits.NOTHING
@@ -189,10 +192,10 @@ class LimitedConnection(HttpToolsProtocol):
         plain.set_protocol(socket)
 
     def _begin(self) -> int | None:
-        """Starts the request whose head has been parsed; the bytes of its body, None if it comes in chunks."""
+        """Starts the request whose head was parsed. Returns the bytes of its body, None if it is chunked."""
         version = self.parser.get_http_version()
         left = body_of(version, self.headers)
-        if not self._head_ended or self._ended != (left == 0):  # the parser sees the end elsewhere
+        if not self._head_ended or self._ended != (left == 0):  # The parser found another end.
             raise Unreadable
         raw_path, _, query = self.url.partition(b"?")
         self.scope["method"] = self.parser.get_method().decode("ascii")
@@ -225,7 +228,7 @@ class LimitedConnection(HttpToolsProtocol):
         except httptools.HttpParserError:
             if not self._ended:
                 raise
-            self.cycle.keep_alive = False  # something follows the last chunk, and nobody says where it begins
+            self.cycle.keep_alive = False  # Data follows the last chunk, and its beginning is unknown.
         if self._left is not None:
             self._left -= len(part)
         elif self._around > LARGEST_HEAD:
@@ -234,7 +237,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._whole()
 
     def _whole(self) -> None:
-        """The request has come to its end."""
+        """The request is complete."""
         self._forget()
         self._awaits = _Awaits.NOTHING
         if not self.cycle.response_complete:
@@ -253,7 +256,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._awaits is _Awaits.HEAD:  # and not a trailer, which is no header
+        if self._awaits is _Awaits.HEAD:  # And not a trailer, which is not a header.
             super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
@@ -279,11 +282,11 @@ class LimitedConnection(HttpToolsProtocol):
         self._read()
 
     def _is_sending(self) -> bool:
-        """True if a client whose connection is about to be closed may still be sending."""
+        """Returns True if the client may still be sending when its connection is closed."""
         return self._refused or self._awaits is _Awaits.BODY
 
     def _hurry(self) -> None:
-        """Sets the deadline, unless there is one: a request is arriving."""
+        """Sets the deadline for an arriving request, unless it is set already."""
         if self._deadline is None:
             self._deadline = self.loop.call_later(self.read_timeout, self._too_slow)
 
@@ -295,18 +298,20 @@ class LimitedConnection(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._deadline = None
         self._end(
-            408, InvalidInput.code, f"the request did not arrive within {self.read_timeout:g} seconds: send it whole"
+            408,
+            InvalidInput.code,
+            f"the request did not arrive within {self.read_timeout:g} seconds. Send it completely",
         )
 
     def _asked_to_leave(self, status: int, message: str) -> None:
         if self.cycle is not None and self._awaits is _Awaits.HEAD and not self._unread:
             self._forget()
-            self.transport.close()  # it was served, and nothing is asked: nothing is to be said
+            self.transport.close()  # It was served and has no pending request, so no message is needed.
         else:
             self._end(status, Unavailable.code, message, lingers=False)
 
     def _end(self, status: int, code: str, message: str, *, lingers: bool = True) -> None:
-        """Says why, unless an answer has already begun, and hangs up."""
+        """Sends the reason, unless a response has already begun, and closes the connection."""
         self._forget()
         self._refused = lingers
         between = self._awaits is _Awaits.HEAD

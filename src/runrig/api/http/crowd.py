@@ -1,8 +1,9 @@
-"""Limits on connections: unauthenticated ones get a few per address for some seconds, each user a share, within the file descriptors.
+"""Limits on connections: some for each address without authentication, for a few seconds; a share for each user; and
+all within the file descriptors.
 
-A connection is a stranger until it shows a valid token. If there is no room for a new connection, the oldest stranger is
-closed, one from the same address first. So clients that send their request immediately are served, even if many others are idle.
-Everything runs in the event loop.
+A connection is unauthenticated until it sends a valid token. If a new connection does not fit, the oldest
+unauthenticated one is closed, preferably from the same address. So clients that send their request immediately are
+served, even if many others are idle. Everything runs in the event loop.
 """
 
 import asyncio
@@ -21,11 +22,11 @@ from runrig.domain.errors import Unavailable
 from runrig.service.runtime import logs
 
 STRANGER_S = 10.0
-"""How long a connection may be open, or a request of a proxy may take, before it has shown a valid token."""
+"""Seconds that a connection, or a proxy's request, may take until it has sent a valid token."""
 MOST = 1000
 BACKLOG = 100
 AT_ONCE = 16
-"""Connections that wait to be accepted, and that are accepted in one go: then those that have come are heard first."""
+"""Maximum connections in the accept queue, and accepted in one go; then established ones get their turn."""
 SPARE = 100
 """Extra connections: those that are being closed."""
 FILES = 100
@@ -39,13 +40,13 @@ End = Callable[[int, str], None]
 
 
 class Guest:
-    """One connection, from accept to close.  *address* None: a proxy, which calls for others."""
+    """One connection, from accept to close. *address* None: a proxy."""
 
     def __init__(self, crowd: "Crowd", address: str | None, end: End) -> None:
         self.end = end
         self.address = address
         self.refusal: str | None = None
-        """Why it is closed, once the message can be sent; None if it is not."""
+        """Why it is being closed, until the message can be sent; None if it is not."""
         self.is_leaving = False
         self._crowd = crowd
         self._user: str | None = None
@@ -55,21 +56,21 @@ class Guest:
             self._wait_for_token()
 
     def asks(self, address: str) -> None:
-        """A request begins, on behalf of *address*."""
+        """Notes the beginning of a request from *address*."""
         if self._proxied and self._user is None and not self.is_leaving:
             self.answered()
             self.address = address
             self._wait_for_token()
 
     def shows(self, user: str) -> None:
-        """It has shown a valid token of *user*.  Raises Unavailable if that user has too many connections."""
+        """Notes a valid token of *user*. Raises Unavailable if that user has too many connections."""
         if user != self._user and not self.is_leaving:
             self._crowd.admit(user, self._user)
             self._user = user
         self._known()
 
     def answered(self) -> None:
-        """A request was answered. The connection of a proxy belongs to no user until the next one."""
+        """Notes a response. A proxy's connection belongs to no user until its next request."""
         if self._proxied:
             self._known()
 
@@ -82,16 +83,16 @@ class Guest:
         self._crowd.open -= 1
 
     def _wait_for_token(self) -> None:
-        assert self.address is not None, "a stranger has an address"
+        assert self.address is not None, "an unauthenticated connection has an address"
         self._crowd.strangers.setdefault(self.address, {})[self] = None
         self._deadline = asyncio.get_running_loop().call_later(STRANGER_S, self._too_late)
         self._crowd.make_room(self.address)
 
     def _known(self) -> None:
-        """It is a stranger no longer."""
+        """Removes it from the unauthenticated connections."""
         if self._deadline is None:
             return
-        assert self.address is not None, "a stranger has an address"
+        assert self.address is not None, "an unauthenticated connection has an address"
         self._deadline.cancel()
         self._deadline = None
         mine = self._crowd.strangers[self.address]
@@ -101,22 +102,23 @@ class Guest:
 
     def _too_late(self) -> None:
         self.leaves()
-        self.end(408, f"no valid token was shown within {STRANGER_S:g} seconds: send a request with one")
+        self.end(408, f"no valid token was received within {STRANGER_S:g} seconds: send a request with one")
 
 
 class Crowd:
-    """*most*: connections; *proxies*: addresses and networks, with commas, whose word on whom they call for is believed."""
+    """*most*: connections; *proxies*: addresses and networks, separated by commas, that are trusted to name the client."""
 
     def __init__(self, most: int = MOST, proxies: str | None = None) -> None:
         self.most = most
-        self.of_address = max(BACKLOG, most // 4)  # so many come at the same time, each with its token on the way
+        # This many can arrive together, each with a token that has not been read yet.
+        self.of_address = max(BACKLOG, most // 4)
         self.of_user = max(BACKLOG, most // 2)
         self.strangers: dict[str, dict[Guest, None]] = {}
-        """Guests without a valid token by address, oldest first."""
+        """Connections without a valid token by address, oldest first."""
         self.guests: dict[int, Guest] = {}
-        """All guests by descriptor."""
+        """All connections by descriptor."""
         self.open = 0
-        """How many of them have not been told to leave."""
+        """Number of connections that are not being closed."""
         self._users: Counter[str] = Counter()
         self._proxies = [ipaddress.ip_network(each) for each in (proxies or "").split(",") if each]
         self._ended: Counter[str] = Counter()
@@ -125,7 +127,7 @@ class Crowd:
     def enter(self, descriptor: int, address: str, end: End) -> Guest:
         ip = ipaddress.ip_address(address.partition("%")[0])
         ip = getattr(ip, "ipv4_mapped", None) or ip
-        full = f"{self.most} connections are open, which is all that there may be: try again later"
+        full = f"{self.most} connections are open, which is the limit. Try again later"
         is_full = self.open >= self.most and not self._end_oldest(full)
         self.open += 1
         is_proxy = any(ip in network for network in self._proxies)
@@ -139,16 +141,16 @@ class Crowd:
             guest.leaves()
 
     def make_room(self, address: str) -> None:
-        """Ends the oldest stranger of *address* if there are too many."""
+        """Closes the oldest unauthenticated connection of *address* if it has too many."""
         mine = self.strangers[address]
         if len(mine) > self.of_address:
             self._end(
                 next(iter(mine)),
-                f"{self.of_address} connections of {address} have shown no valid token, and this is the oldest",
+                f"{self.of_address} connections of {address} have not sent a valid token, and this is the oldest",
             )
 
     def _end_oldest(self, message: str) -> bool:
-        """Ends the oldest stranger of the address that has the most; False if there is none."""
+        """Closes the oldest unauthenticated connection of the address with the most; returns False if there is none."""
         if not self.strangers:
             return False
         address = max(self.strangers, key=lambda each: len(self.strangers[each]))
@@ -164,7 +166,7 @@ class Crowd:
         if self._users[user] >= self.of_user:
             self.note("users")
             raise Unavailable(
-                f"{user} has {self._users[user]} connections open, which is all that one user may have: close some",
+                f"{user} has {self._users[user]} open connections, which is the limit for one user. Close some",
                 {"retry_after_s": 1},
             )
         self._users[user] += 1
@@ -177,7 +179,7 @@ class Crowd:
                 del self._users[user]
 
     def note(self, why: str) -> None:
-        """Counts a connection that was ended for want of room; the log has a line now and then."""
+        """Counts a connection that was closed to free a slot; logs this at intervals."""
         self._ended[why] += 1
         now = time.monotonic()
         if now - self._noted_at >= _NOTE_EVERY_S:
@@ -189,7 +191,7 @@ class Crowd:
 
 
 class Arrived(socket.socket):
-    """A connection whose end the crowd hears of."""
+    """A connection that reports its end to the crowd."""
 
     crowd: Crowd | None = None
 
@@ -200,15 +202,17 @@ class Arrived(socket.socket):
         super().close()
 
     def hang_up(self, _status: int, message: str) -> None:
-        """Ends it before anything can be said: it is told as soon as it can be, and a TLS handshake does not go on."""
+        """Closes it before anything was sent. The end is reported as soon as possible, and a TLS handshake is aborted."""
         if self.crowd is not None:
             self.crowd.guests[self.fileno()].refusal = message
-        with suppress(OSError):  # it has gone already
+        with suppress(OSError):  # It is already closed.
             self.shutdown(socket.SHUT_RD)
 
 
 class Door(socket.socket):
-    """A listening socket that accepts at most as many connections as *crowd* and the file descriptors of this process allow."""
+    """A listening socket that accepts only as many connections as *crowd* and the file descriptors of this process
+    allow.
+    """
 
     def __init__(self, crowd: Crowd, *kind: Any) -> None:
         super().__init__(*kind)
@@ -216,11 +220,13 @@ class Door(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def listen(self, _at_once: int = AT_ONCE, /) -> None:
-        """The event loop accepts as many in one go as it thinks that it lets wait."""
+        """The event loop accepts as many connections in one go as it passes here."""
         super().listen(BACKLOG)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection.  Raises BlockingIOError if there is none, and after one that had to be closed at once."""
+        """Returns the next connection. Raises BlockingIOError if there is none, or after one that had to be closed
+        immediately.
+        """
         try:
             plain, address = super().accept()
         except OSError as error:
@@ -242,7 +248,9 @@ class Door(socket.socket):
         super().close()
 
     def _turn_away(self) -> None:
-        """Without a descriptor left: closes the next one, by means of the spare one, or it would be offered again and again."""
+        """If no descriptor is left, closes the next connection with a reserved descriptor. Otherwise the event loop
+        would get it again and again.
+        """
         os.close(self._spare)
         try:
             super().accept()[0].close()

@@ -1,6 +1,6 @@
-"""Which heads of requests are read at all: those that any two readers understand alike.  The parser says what is in them.
+"""Rejects heads of requests that could be interpreted in two ways, before the parser reads them.
 
-A proxy in front may read one that is oddly written in another way, and then two see different requests in the same bytes.
+If a proxy in front interprets an unusual head differently, the two see different requests in the same bytes.
 """
 
 import re
@@ -12,18 +12,19 @@ LARGEST_HEAD = 64 * 1024
 _END = b"\r\n\r\n"
 _BEGINNING = re.compile(rb"[A-Z]")
 _LINE = re.compile(rb"[A-Z-]+ /[!\"$-~]* HTTP/1\.[01]\r\n")
-"""The path is one of this server, without a fragment: nobody else is spoken for here."""
+"""A path on this server, without a fragment. Requests for other servers are rejected."""
 _UPGRADE = re.compile(rb"\r\nupgrade:[^\r]*", re.IGNORECASE)
 
 
 class Unreadable(Exception):
-    """What was sent is no request, or one that two readers could understand in two ways."""
+    """The bytes are not a request, or can be interpreted in two ways."""
 
 
 def end_of_head(sent: bytearray, looked_at: int) -> int | None:
-    """Where the head ends with which *sent* begins; None if that has not come.  Raises Unreadable if it need not be waited for.
+    """Returns where the head at the beginning of *sent* ends; None if it is incomplete. Raises Unreadable if waiting
+    for more is useless.
 
-    *looked_at*: bytes of *sent* in which it does not end.
+    *looked_at*: bytes of *sent* known not to contain the end.
     """
     if not _BEGINNING.match(sent):
         raise Unreadable
@@ -39,9 +40,9 @@ def end_of_head(sent: bytearray, looked_at: int) -> int | None:
 
 
 def as_parsed(head: bytes) -> bytes:
-    """*head* as the parser is to have it.  Raises Unreadable.
+    """Returns *head* for the parser. Raises Unreadable.
 
-    Without the wish to go on in another protocol, which a server may pass over: the parser would pass over the body.
+    Removes an upgrade to another protocol, which a server may ignore, because the parser would then ignore the body.
     """
     lines = head.count(b"\r\n")
     if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head or not _LINE.match(head):
@@ -50,7 +51,9 @@ def as_parsed(head: bytes) -> bytes:
 
 
 def body_of(version: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """Bytes of the body of a request; None if it comes in chunks.  Raises Unreadable.  *headers*: their names in lower case."""
+    """Returns the bytes of the body of a request; None if it is chunked. Raises Unreadable. *headers*: with names in
+    lower case.
+    """
     hosts, lengths, encodings = 0, [], []
     for name, value in headers:
         if name == b"host":

@@ -1,4 +1,4 @@
-"""Tells long work that its client has gone away."""
+"""Cancels long work if its client disconnects."""
 
 import asyncio
 
@@ -7,11 +7,11 @@ from fastapi import Request
 
 from runrig.service.mirror.leaving import Leaving
 
-_watching: set[asyncio.Task[None]] = set()  # the event loop alone would forget them
+_watching: set[asyncio.Task[None]] = set()  # The event loop holds only weak references to tasks.
 
 
 def leaving_of(request: Request) -> Leaving:
-    """Knows when the client of *request* has gone away.  Asked in the thread of a route whose body has been read."""
+    """Returns a `Leaving` for the client of *request*. Called in the thread of a route whose body has been read."""
     leaving = Leaving()
     from_thread.run_sync(_watch, request, leaving)
     return leaving
@@ -24,7 +24,7 @@ def _watch(request: Request, leaving: Leaving) -> None:
 
 
 async def watch(request: Request, leaving: Leaving) -> None:
-    """Until the client goes away, or has its answer."""
+    """Ends when the client disconnects or has its response."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     leaving.leave()

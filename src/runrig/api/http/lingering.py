@@ -1,5 +1,5 @@
-"""How answers leave: pieces of one moment together; and a client that is still sending when it is refused hears why, and who reads nothing
-is cut off.
+"""Sends responses: parts written together are sent together, a client that is still sending gets its refusal, and one
+that does not read is disconnected.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from fcntl import ioctl
 
 LINGER_S = 2.0
 TOGETHER = 16 * 1024
-"""Bytes that wait for what comes next, and leave when nobody writes more for now: a head with its body."""
+"""Maximum bytes that wait for more to be written, such as a head for its body."""
 
 
 class Lingering(asyncio.Transport):
-    """Closes in two steps: a client that is still sending when it is refused would lose the answer if the socket closed at once.
+    """Closes in two steps: if the socket closed immediately, a client that is still sending would lose the response.
 
-    Who takes nothing of what is sent for *patience_s* is cut off.
+    Disconnects a client that reads nothing for *patience_s*.
     """
 
     def __init__(self, transport: asyncio.Transport, is_sending: Callable[[], bool], patience_s: float) -> None:
@@ -68,7 +68,7 @@ class Lingering(asyncio.Transport):
         )
 
     def _look(self, taken: int) -> None:
-        """*taken*: bytes that had arrived when it last looked."""
+        """*taken*: bytes that had arrived at the previous look."""
         left = self._transport.get_write_buffer_size()
         if left and self._taken(left) <= taken:
             self._transport.abort()
@@ -76,7 +76,9 @@ class Lingering(asyncio.Transport):
             self._look_later()
 
     def _taken(self, left: int) -> int:
-        """Bytes that have arrived.  The system keeps megabytes, and takes no more until it has sent a good part of them."""
+        """Returns the bytes that the client received. The system buffers megabytes, and accepts no more until it has
+        sent a good part of them.
+        """
         connection = self._transport.get_extra_info("socket").fileno()
         (kept,) = struct.unpack("i", ioctl(connection, termios.TIOCOUTQ, bytes(4)))
         return self._written - left - int(kept)

@@ -1,7 +1,7 @@
-"""The short way of a request to its route: one that is in order is read here, any other by the framework, which says what is wrong.
+"""A fast path to routes: valid requests are read here, others by the framework, which reports what is wrong.
 
-The framework finds out anew for each request how each parameter is to be read, which costs more than what most routes do.  Here
-that is found out once.
+The framework determines for each request how to read each parameter, which costs more than most routes. Here that
+happens once per route.
 """
 
 import json
@@ -24,16 +24,16 @@ from runrig.domain.statuses import UnknownParameter
 
 JSON = "application/json"
 LONGEST = 64 * 1024
-"""Bytes of a body that goes the short way."""
+"""Bytes of a body on the fast path."""
 
 
 class Odd(Exception):
-    """The request is not in order: the framework is to say what is wrong."""
+    """The request is invalid; the framework reports why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """*read*: the value for what was sent, and problems of it."""
+    """*read*: returns the value of the raw parameter, and its problems."""
 
     name: str
     alias: str
@@ -44,7 +44,7 @@ class _Parameter:
 
     @classmethod
     def of(cls, field: Any) -> "_Parameter":
-        """Reads the framework's own *field*."""
+        """Converts the framework's own *field*."""
         required = field.field_info.is_required()
         default = None if required else field.default
         return cls(
@@ -69,14 +69,14 @@ class _Parameter:
 
 
 class ShortWay:
-    """*route*: its parameters stand in path, query and a body of JSON, and its dependencies take the request alone.
+    """*route*: its parameters are in path, query and a JSON body, and its dependencies need only the request.
 
-    Its endpoint takes the request as *request_name* too, and gives a response.  *framework*: the long way.
+    Its endpoint also takes the request as *request_name* and returns a response. *framework*: the slow path.
     """
 
     def __init__(self, route: APIRoute, framework: ASGIApp, request_name: str) -> None:
         known = route.dependant
-        assert not [*known.header_params, *known.cookie_params], f"{route.path}: what a header says is to be `Found`"
+        assert not [*known.header_params, *known.cookie_params], f"{route.path}: headers must be read with `Found`"
         assert len(known.body_params) < 2, f"{route.path} has two bodies"
         self.framework = framework
         self._request_name = request_name
@@ -105,10 +105,10 @@ class ShortWay:
         await response(scope, receive, send)
 
     def _check_known(self, sent: QueryParams) -> None:
-        """Raises UnknownParameter: a filter that is passed over lists what nobody asked for."""
+        """Raises UnknownParameter, because ignoring a filter would list too much."""
         known = [each.alias for each in self._query]
         problems = [
-            Problem(f"unknown parameter {name!r:.80}: there are {', '.join(known) or 'none here'}", name[:80])
+            Problem(f"unknown parameter {name!r:.80}. Parameters: {', '.join(known) or 'none'}", name[:80])
             for name in sent
             if name not in known
         ]
@@ -116,7 +116,7 @@ class ShortWay:
             raise UnknownParameter(tuple(problems))
 
     def _in_order(self, request: Request, body: bytes) -> dict[str, Any] | None:
-        """The parameters by name; None if the request is not in order, or so long that it should not be read twice to find that out."""
+        """Returns the parameters by name; None if the request is invalid, or too long to be read twice if it is."""
         if len(body) > LONGEST:
             return None
         try:
@@ -125,7 +125,7 @@ class ShortWay:
             return None
 
     def _asked(self, request: Request, body: bytes) -> dict[str, Any]:
-        """The parameters by name.  Raises Odd."""
+        """Returns the parameters by name. Raises Odd."""
         there: Mapping[str, Any] = request.path_params
         asked = {each.name: each.value(there[each.name]) for each in self._path}
         if request.scope["query_string"]:
@@ -146,7 +146,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _json(request: Request, body: bytes) -> dict[str, Any]:
-    """Returns what *body* says.  Raises Odd unless it is an object of JSON."""
+    """Returns the fields of *body*. Raises Odd unless it is a JSON object."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Odd
     try:
@@ -159,7 +159,7 @@ def _json(request: Request, body: bytes) -> dict[str, Any]:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """*receive* as it was before *body* was read from it."""
+    """Returns a *receive* that starts with *body*, which was already read from the original."""
     is_read = False
 
     async def read() -> Message:

@@ -1,4 +1,4 @@
-"""Answers in HTTP/1.0, which knows no chunks: one whose length nobody knows beforehand ends with its connection."""
+"""Responses in HTTP/1.0, which has no chunks: a response of unknown length ends with its connection."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""The door of the reference client: the routes that it calls, and those that the specifications name."""
+"""The osmo API: the routes that the osmo client calls, and those in its specification."""

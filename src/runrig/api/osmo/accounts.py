@@ -1,4 +1,4 @@
-"""Routes by which the reference client manages tokens and users: `token list|set|delete|roles` and `user list|get|create|update|delete`."""
+"""Routes for the osmo client's `token list|set|delete|roles` and `user list|get|create|update|delete`."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -37,7 +37,7 @@ _LAST_ADMIN: Said = (
 def _documented(
     schema: dict[str, Any], example: object, *errors: int, said: dict[int, Said] | None = None
 ) -> Responses:
-    """As `answers`, of a route that answers JSON which is no object."""
+    """As `answers`, for a route whose JSON response is not an object."""
     content = {"application/json": {"schema": schema, "example": example}}
     return answers(wire.AccountAnswer, *errors, said=said) | {200: {"description": "Done", "content": content}}
 
@@ -52,7 +52,7 @@ def _nothing(*errors: int, said: dict[int, Said] | None = None) -> Responses:
 
 
 _TOLD = _documented(
-    {"type": "string"}, "the-43-characters-that-are-told-this-once-only", 404, 409, said={404: _NO_USER}
+    {"type": "string"}, "the-43-characters-that-are-shown-only-this-once", 404, 409, said={404: _NO_USER}
 )
 
 
@@ -65,7 +65,7 @@ def _json(models: Iterable[Answer]) -> Response:
 Ends = Annotated[
     str, Query(alias="expires_at", description="Day as YYYY-MM-DD; the token expires when it begins, in UTC")
 ]
-Description = Annotated[str, Query(description="What it is for")]
+Description = Annotated[str, Query(description="Purpose of the token")]
 Roles = Annotated[list[str], Query(description="Roles to grant. Default: all roles of the user")]
 
 
@@ -113,7 +113,7 @@ def _made(
 
 
 def _seconds_until(text: str, now: float) -> float:
-    """Raises InvalidInput for what is no day to come."""
+    """Raises InvalidInput unless it is a future date."""
     try:
         day = date.fromisoformat(text)
         at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
@@ -195,7 +195,7 @@ def delete_access_token_of(service: Serving, who: Who, user: str, name: str) -> 
 
 
 def _account(service: Service, name: str) -> User:
-    """Raises NotFound, also for one who was removed."""
+    """Raises NotFound, also for a removed user."""
     user = service.access.users.get(name)
     if user.removed:
         raise NotFound(f"user {name!r:.80} was deleted")

@@ -1,4 +1,4 @@
-"""Apps of the reference client, of which there are none: a workflow file is submitted as it is."""
+"""Apps of the osmo API, which runrig does not have: workflow files are submitted directly."""
 
 from typing import Annotated
 

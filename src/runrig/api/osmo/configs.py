@@ -1,4 +1,4 @@
-"""Configurations as the reference client's `config` commands see them: pools with their history, and what else is fixed."""
+"""Configurations for the osmo client's `config` commands: pools with their history, and fixed settings."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ router = APIRouter(route_class=Route, tags=["configs"])
 
 POOL = "POOL"
 WARNING = "x-osmo-warning"
-"""The client prints what stands there, in base64, beside the answer."""
+"""The client prints this base64 value next to the response."""
 ConfigType = Annotated[
     Literal[
         "BACKEND",
@@ -44,7 +44,7 @@ ConfigType = Annotated[
     ],
     BeforeValidator(lambda text: text.upper() if isinstance(text, str) else text),
 ]
-"""In any case: the client writes it in capitals in queries and bodies, and small in paths."""
+"""In either case: the client writes it in capitals in queries and bodies, and in small letters in paths."""
 LONGEST_PAGE = 1000
 MOST_WITH_DATA = 20
 LARGEST = 2**62
@@ -66,8 +66,8 @@ def config_history(
     name: Annotated[str | None, Query(description="Only changes of this pool")] = None,
     revision: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
     tags: Annotated[list[str], Query(description="Only revisions with one of these tags")] = [],  # noqa: B006
-    created_after: Annotated[At | None, Query(description="This time is still in it")] = None,
-    created_before: Annotated[At | None, Query(description="This time is no longer in it")] = None,
+    created_after: Annotated[At | None, Query(description="From this time, inclusive")] = None,
+    created_before: Annotated[At | None, Query(description="Until this time, exclusive")] = None,
     at_timestamp: Annotated[At | None, Query(description="Only the revision in effect at this time")] = None,
     omit_data: Annotated[bool, Query(description="Omit the pools themselves")] = False,
     order: Literal["ASC", "DESC"] = "ASC",
@@ -102,7 +102,7 @@ def _settings_at(service: Service, revision: int, visibility: Visibility) -> dic
 
 @router.get(
     "/api/configs/diff",
-    summary="Pools as they were declared after two revisions; a revision of pools that are not seen is not there",
+    summary="Show the declared pools after two revisions. Revisions of pools that you cannot see are not found",
     dependencies=[needs(Permission.LIST_POOLS)],
     responses=answers(wire.ConfigDiffAnswer, 404),
 )
@@ -117,7 +117,8 @@ def config_diff(
 @router.post(
     "/api/configs/history/rollback",
     summary="Restore pools to their state after a revision. Other pools are deleted; their running workflows finish",
-    description="The header `x-osmo-warning` has, in base64, which pools were deleted and which are still DELETING and did not come back.",
+    description="The header `x-osmo-warning` lists, in base64, the deleted pools and those that were not restored because they are "
+    "still DELETING.",
     dependencies=[needs(Permission.CHANGE_CLUSTER)],
     response_model=wire.ConfigRollbackAnswer,
     responses=answers(wire.ConfigRollbackAnswer, 404, 409),
@@ -135,7 +136,7 @@ def roll_back_config(service: Serving, user: User, body: wire.ConfigRollbackRequ
 
 
 def _differs(done: RolledBack, revision: int) -> Iterator[str]:
-    """How the pools still differ from those of *revision*, and what that cost."""
+    """Returns how the pools still differ from those of *revision*, and the side effects."""
     if done.draining:
         yield f"Not restored, because workflows still run there: {', '.join(done.draining)}."
     if done.deleted:

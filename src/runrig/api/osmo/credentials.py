@@ -1,4 +1,4 @@
-"""Routes by which the reference client sets, lists and deletes credentials."""
+"""Routes with which the osmo client sets, lists and deletes credentials."""
 
 from collections.abc import Iterable, Mapping
 
@@ -57,7 +57,7 @@ def _sent(body: wire.CredentialSetRequest) -> tuple[CredentialKind, Mapping[str,
 
 
 def _with_auth(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """`password` is another name of `auth` there."""
+    """Accepts `password` as another name of `auth`."""
     if values is None or "password" not in values or "auth" in values:
         return values
     return {"auth" if key == "password" else key: value for key, value in values.items()}

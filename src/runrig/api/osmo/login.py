@@ -1,7 +1,8 @@
-"""The login of the reference client: by a token, and where people sign in at a provider of identities, by the provider.
+"""The login of the osmo client: with a token, or if configured, with the identity provider.
 
-The client speaks OAuth: it asks where to send a browser, and brings the code, the device code or the refresh token to the token endpoint.
-That is one of this server, which asks the provider and gives a token of its own, as for our own client (`api.v1.sign_in`).
+The client speaks OAuth: it requests the URL for a browser, and sends a code, device code or refresh token to the token
+endpoint. That endpoint belongs to this server, which asks the provider and returns its own token, as for the runrig
+client (`api.v1.sign_in`).
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ _DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 def _form(*fields: str) -> dict[str, Any]:
-    """The body of a route in the document."""
+    """Documents the form body of a route."""
     properties = {name: {"type": "string"} for name in fields}
     schema = {"type": "object", "properties": properties, "required": list(fields[:1])}
     example = dict.fromkeys(fields, "")
@@ -104,7 +105,7 @@ async def give_oidc_token(service: Serving, request: Asked, base: Base, address:
 
 
 async def _fields(request: Request) -> Mapping[str, str]:
-    """The fields of a form, the last value of each; none if it is not one, or too long."""
+    """Returns the fields of a form, the last value of each; none if it is not a form, or too long."""
     body = await request.body()
     try:
         found = parse_qs(body.decode("ascii"), max_num_fields=20) if len(body) <= LONGEST_FORM else {}
@@ -128,7 +129,7 @@ def _given(service: Service, form: Mapping[str, str], base: str, address: str) -
 
 
 def _signed_in(service: Service, form: Mapping[str, str], base: str, address: str) -> SignedIn | None:
-    """None: by a grant that is not one of the three."""
+    """Returns None for a grant type other than these three."""
     signs, text = service.access.sign_ins, form.get
     match form.get("grant_type"):
         case "authorization_code":
@@ -144,7 +145,7 @@ def _signed_in(service: Service, form: Mapping[str, str], base: str, address: st
 
 
 def _refused(error: RunrigError) -> Response:
-    """As OAuth has it; faults of the server and of the provider are told as everywhere."""
+    """Returns errors as in OAuth; faults of the server and of the provider have the usual format."""
     if isinstance(error, NotFound) or status_of(error) in (429, 500, 503):
         raise error
     return _error("invalid_grant", error.message)

@@ -1,6 +1,6 @@
-"""The reference client's `config update POOL NAME`: the settings that differ from those shown, by the names that these have.
+"""The osmo client's `config update POOL NAME`: the changed settings, under their osmo names.
 
-Maps are merged; a list takes the place of the one before.  What comes out is read as a pool of a cluster file, with its rules.
+Maps are merged; a list replaces the old one. The result is read as a pool of a cluster file, with the same rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,15 +35,15 @@ _FIXED = {
     "platforms": "platforms are the flavors of the cluster file. Change them with `runrig apply`",
     "backend": "the backend of a server cannot change",
     "closed_by": "use `runrig pool close` and `runrig pool open`",
-    "closed_reason": "`runrig pool close` says it",
+    "closed_reason": "`runrig pool close` shows it",
 } | {each.name: f"use {each.reference} instead" for each in SETTINGS if each.reference}
 _NOT_KEPT = "runrig has no such setting"
 _AS_ASKED = {each.reference or each.name: each.asked for each in SETTINGS if each.name != "default_exit_actions"}
-"""Fields of the reference client → their names in a cluster file.  Maps are merged, field by field."""
+"""Osmo fields → fields of a cluster file. Maps are merged field by field."""
 _SETTABLE = {*_AS_ASKED, "default_exit_actions", "resources", "quotas"}
 _OUTCOMES = {"status", "state", "subpool_state", "closed_by", "closed_reason"}
 MOST_TRIES = 20
-"""How often an edit is merged anew because somebody else was quicker."""
+"""Maximum times an edit is merged again after concurrent changes."""
 
 
 def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Said:
@@ -55,7 +55,9 @@ def said_with(body: wire.SaidRequest | wire.ConfigRollbackRequest | None) -> Sai
 
 
 def patched(service: Service, user: str, asker: Asker, name: str, body: wire.PoolPatchRequest) -> PoolView:
-    """The pool afterwards.  Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed if others were quicker each time."""
+    """Returns the pool after the edit. Raises NotFound, NotAllowed, InvalidInput with all problems, and Changed after
+    too many concurrent changes.
+    """
     said = said_with(body)
     tries_left = MOST_TRIES
     while True:
@@ -63,15 +65,16 @@ def patched(service: Service, user: str, asker: Asker, name: str, body: wire.Poo
         tries_left -= 1
         try:
             return service.declarations.put_pools([(after, expected)], user=user, said=said)[0]
-        except Changed:  # it says only what it changes: that is merged with what the others made of the pool
+        except Changed:  # The edit contains only changes, so it is merged with the pool's new state.
             if not tries_left:
                 raise
 
 
 def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -> None:
-    """Changes many pools at once, or none.  Raises as `patched` does; the sentence names the pool.
+    """Changes many pools, or none. Raises as `patched`; the message names the pool.
 
-    The client sends all that it was shown: what a subpool has from its parent, and what is the outcome of other commands, is left out.
+    The client sends everything it was shown. Inherited settings of subpools, and results of other commands, are
+    ignored.
     """
     said = said_with(body)
     edits = []
@@ -85,7 +88,7 @@ def put(service: Service, user: str, asker: Asker, body: wire.PoolsPutRequest) -
 
 
 def _own(name: str, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the settings that were sent for *name* say of this pool itself."""
+    """Returns which of the settings sent for *name* belong to this pool itself."""
     sent = configs[name]
     parent, delimiter, _ = name.partition(SUBPOOL_DELIMITER)
     above = configs.get(parent, {}) if delimiter else {}
@@ -102,7 +105,7 @@ def _own(name: str, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_gpus(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``resources.gpu``; nothing if it is not there, or not a mapping."""
+    """Returns ``resources.gpu``; empty if it is missing or not a mapping."""
     resources = settings.get("resources")
     gpu = resources.get(GPU) if isinstance(resources, Mapping) and set(resources) == {GPU} else None
     return gpu if isinstance(gpu, Mapping) else {}
@@ -111,7 +114,9 @@ def _of_gpus(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 def _changed(
     service: Service, asker: Asker, name: str, config: Mapping[str, Any], *, whole: bool
 ) -> tuple[Pool, Expected]:
-    """(the pool with what *config* changes, what it is now).  *whole*: a map in it takes the place of the one before, and is not merged."""
+    """Returns (the pool with the changes in *config*, the current pool). *whole*: a map replaces the old one instead of
+    being merged.
+    """
     before = service.queries.pool(name, asker.visibility)
     shown = settings(before, service.backend_name)
     changes = {key: value for key, value in config.items() if shown.get(key, _NOT_KEPT) != value}
@@ -133,12 +138,12 @@ def _problems(pool: Pool, changes: Mapping[str, Any]) -> Iterator[Problem]:
         if key not in _SETTABLE:
             yield Problem(f"{key}: {_FIXED.get(key, _NOT_KEPT)}", f"{PATH}.{key}")
         elif pool.parent is not None and key != "resources":
-            text = f"{key}: a subpool has only resources.gpu.guarantee of its own; the rest is that of {pool.parent}"
+            text = f"{key}: a subpool can only set resources.gpu.guarantee and inherits the rest from {pool.parent}"
             yield Problem(text, f"{PATH}.{key}")
 
 
 def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
-    """The pool as a cluster file would declare it with *changes*.  *whole*: as in `_changed`."""
+    """Returns the pool with *changes*, as a cluster file would declare it. *whole*: as in `_changed`."""
     merged = pool_settings(pool, (), ())
     merged |= {_AS_ASKED[key]: None if value == "" else value for key, value in changes.items() if key in _AS_ASKED}
     if "default_exit_actions" in changes:
@@ -164,7 +169,7 @@ def _merged(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any], *,
 
 
 def _text(resource: str, value: Any) -> Any:
-    """An amount as it is shown, in the smallest unit, as a file has it."""
+    """Formats an amount in the smallest unit, as in a file."""
     return amount_text(resource, value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -175,12 +180,13 @@ def _mapping(value: Any, path: str) -> Mapping[str, Any]:
 
 
 def _countable(shown: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, int]:
-    """guarantee, maximum and weight of resources.gpu.  Raises InvalidInput."""
+    """Returns guarantee, maximum and weight of resources.gpu. Raises InvalidInput."""
     resources = _mapping(changes["resources"], "resources")
     for name in resources:
         if name != GPU:
             raise InvalidInput.one(
-                f"resources.{name}: only gpu is counted there; see quotas", f"{PATH}.resources.{name}"
+                f"resources.{name}: only gpu is supported here. Use quotas for other resources",
+                f"{PATH}.resources.{name}",
             )
     sent = _mapping(resources.get(GPU, {}), "resources.gpu")
     usual: dict[str, int] = shown["resources"][GPU]
@@ -188,14 +194,14 @@ def _countable(shown: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
         path = f"resources.gpu.{name}"
         least = NO_LIMIT if name == "maximum" else 0
         if name not in usual:
-            raise InvalidInput.one(f"{path}: there are {', '.join(usual)}", f"{PATH}.{path}")
+            raise InvalidInput.one(f"{path}: expected {', '.join(usual)}", f"{PATH}.{path}")
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise InvalidInput.one(f"{path}: {value!r:.60} is no whole number from {least} on", f"{PATH}.{path}")
+            raise InvalidInput.one(f"{path}: {value!r:.60} is not a whole number of at least {least}", f"{PATH}.{path}")
     return {**usual, **sent}
 
 
 def _gpu_quota(pool: Pool, quota: Mapping[str, Any], gpu: Mapping[str, int]) -> dict[str, Any]:
-    """The flavor whose GPUs *gpu* counts, with its quota.  Raises InvalidInput."""
+    """Returns the flavor whose GPUs *gpu* counts, with its quota. Raises InvalidInput."""
     flavors = [flavor for flavor, each in quota.items() if GPU in each] or list(pool.flavors) or ["default"]
     if len(flavors) != 1:
         text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors)}, so one number is ambiguous. Change quotas instead"
@@ -203,7 +209,7 @@ def _gpu_quota(pool: Pool, quota: Mapping[str, Any], gpu: Mapping[str, int]) -> 
     limit = gpu["maximum"] - gpu["guarantee"]
     if gpu["maximum"] != NO_LIMIT and limit < 0:
         text = f"resources.gpu: the maximum of {gpu['maximum']} is below the guarantee of {gpu['guarantee']}"
-        raise InvalidInput.one(f"{text}: raise it, or say {NO_LIMIT} for none", f"{PATH}.resources.gpu.maximum")
+        raise InvalidInput.one(f"{text}. Raise it, or set {NO_LIMIT} for no limit", f"{PATH}.resources.gpu.maximum")
     (flavor,) = flavors
     own = dict(quota.get(flavor, {}))
     kept = {name: value for name, value in own.get(GPU, {}).items() if name == "lending_limit"}
@@ -217,10 +223,12 @@ def _of_subpool(pool: Pool, shown: Mapping[str, Any], changes: Mapping[str, Any]
     gpu = _countable(shown, changes)
     for name in ("maximum", "weight"):
         if gpu[name] != shown["resources"][GPU][name]:
-            text = f"resources.gpu.{name}: a subpool has only a guarantee of its own; the rest is that of {pool.parent}"
+            text = f"resources.gpu.{name}: a subpool can only set a guarantee and inherits the rest from {pool.parent}"
             raise InvalidInput.one(text, f"{PATH}.resources.gpu.{name}")
     flavors = sorted({key.flavor for key in pool.quotas if key.resource == GPU})
     if len(flavors) != 1:
-        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors) or 'no flavor'}, so one number is not clear"
-        raise InvalidInput.one(f"{text}: `runrig pool subpool update` takes one for each", f"{PATH}.resources.gpu")
+        text = f"resources.gpu: {pool.name} has GPUs of {', '.join(flavors) or 'no flavor'}, so one number is ambiguous"
+        raise InvalidInput.one(
+            f"{text}: use `runrig pool subpool update`, which accepts one per flavor", f"{PATH}.resources.gpu"
+        )
     return replace(pool, quotas={**pool.quotas, FlavorResource(flavors[0], GPU): Quota(gpu["guarantee"])})

@@ -60,9 +60,9 @@ def pool_quota(
     service: Serving,
     visibility: Seeing,
     pools: Pools = [],  # noqa: B006
-    all_pools: bool = True,  # noqa: ARG001 - of the reference client, which sends it beside `pools`
+    all_pools: bool = True,  # noqa: ARG001 - the osmo client sends it in addition to `pools`
     archived: Annotated[bool, Query(description="Include ARCHIVED pools")] = False,
-    subpools: Annotated[bool, Query(description="Those of `pools` too")] = False,
+    subpools: Annotated[bool, Query(description="More pools, like `pools`")] = False,
 ) -> Shape:
     views = service.queries.pools(names=pools, archived=archived, below=subpools, visibility=visibility)
     return shaped.pool_quota(views, service.backend_name)

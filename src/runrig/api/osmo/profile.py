@@ -1,4 +1,4 @@
-"""Who asks, where they may submit, and what they set for themselves."""
+"""The user, the pools to which they may submit, and their settings."""
 
 from fastapi import APIRouter
 
@@ -16,7 +16,7 @@ from runrig.wire.base import utc
 router = APIRouter(route_class=Route, tags=["access"])
 
 NEVER = "9999-12-31T00:00:00"
-"""When a token without an end expires: the reference client stops at a null."""
+"""The expiry shown for a token that does not expire, because the osmo client fails on null."""
 
 _CONNECT = [needs(Permission.CONNECT)]
 _NO_POOL: Said = ("unknown pool 'visoin' (pools: vision, vision--a)", {})

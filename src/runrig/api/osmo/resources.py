@@ -44,15 +44,15 @@ def list_resources(
 
 
 _BY_POOL = ("platform_allocatable_fields", "pool_platform_labels", "config_fields")
-"""Fields that say the same of each pool that may use a node."""
+"""Fields with the same value for each pool that can use a node."""
 _NODES_AT_ONCE = 50
-"""With a thousand pools about 10 MB."""
+"""About 10 MB with a thousand pools."""
 
 
 def streamed(nodes: Sequence[Node], *, more: bool) -> Iterator[bytes]:
-    """`wire.ResourcesAnswer` as JSON, in parts.
+    """Yields `wire.ResourcesAnswer` as JSON, in parts.
 
-    Each node repeats its pools three times, which may be most of the answer by far: nodes that have them in common share the text.
+    Each node lists its pools three times, which can be most of the response. Nodes with the same pools share the text.
     """
     texts: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
     for start in range(0, len(nodes), _NODES_AT_ONCE):

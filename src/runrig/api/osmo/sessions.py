@@ -1,4 +1,6 @@
-"""Routes by which the reference client asks for a program, ports or files of a task that runs; `api.sockets` has the connections."""
+"""Routes with which the osmo client requests a shell, ports or files of a running task; `api.sockets` has the
+connections.
+"""
 
 import shlex
 from dataclasses import replace
@@ -19,9 +21,9 @@ from runrig.service.commands.sessions import SessionKind, Ticket
 router = APIRouter(route_class=Route, tags=["sessions"])
 
 MOST_PORTS = 30
-"""The most ports for which one request may ask."""
+"""Maximum ports in one request."""
 USUAL_SIZE = Size(24, 80)
-"""Until the client has said how large its terminal is."""
+"""Until the client has sent the size of its terminal."""
 
 _EXEC = [needs(Permission.EXEC_WORKFLOW, workflow("id"))]
 EntryCommand = Annotated[str, Query(description="Command in shell syntax (not run by a shell)")]
@@ -81,7 +83,7 @@ def port_forward(
     task: str,
     task_ports: Annotated[
         list[Annotated[int, Query(ge=1, le=65535)]],
-        Query(min_length=1, max_length=MOST_PORTS, description="Of the task"),
+        Query(min_length=1, max_length=MOST_PORTS, description="Ports in the task"),
     ],
     use_udp: Annotated[bool, Query(description="The connection with the key carries datagrams")] = False,
 ) -> Response:
@@ -102,7 +104,7 @@ def port_forward(
 @router.post(
     "/api/workflow/{id}/rsync/task/{task}",
     summary="Get a key for connections to rsync in a task",
-    description="The image of the task has to contain rsync and a shell.",
+    description="The task's image must contain rsync and a shell.",
     dependencies=_EXEC,
     responses=answers(wire.RouterAnswer, 404, 409),
 )
@@ -137,7 +139,7 @@ def _program(text: str) -> Program:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise InvalidInput.one(f"the command cannot be read: {error}", "entry_command") from error
+        raise InvalidInput.one(f"invalid command: {error}", "entry_command") from error
     if not words:
         raise InvalidInput.one("the command is empty. Use a program such as /bin/bash", "entry_command")
     return Program(words, USUAL_SIZE)

@@ -1,4 +1,4 @@
-"""Pools of the service in the shape of the reference client."""
+"""Pools in the format of the osmo client."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,9 @@ def settings(view: PoolView, backend: str) -> Shape:
 
 
 def settings_then(pool: Pool, inherited: Pool, flavors: Iterable[Flavor], backend: str) -> Shape:
-    """The settings of a pool of an earlier revision.  *inherited*: its parent of then, if it is a subpool; *flavors*: those of now."""
+    """Returns the settings of a pool at an earlier revision. *inherited*: its parent at that time, if it is a subpool;
+    *flavors*: the current ones.
+    """
     plain = to_plain(DeclaredPool(**declared(pool, inherited)))
     return pools.settings(plain | {"backend": backend}, _platforms(flavors))
 

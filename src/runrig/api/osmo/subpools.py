@@ -1,4 +1,4 @@
-"""Routes of subpools (subpools.md)."""
+"""Routes of subpools."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ _OVER: Said = (
     },
 )
 _TAKEN: Said = (
-    "pool team--a is ACTIVE: the name is taken; `runrig pool subpool update team a` changes it",
+    "subpool team--a already exists. To change it, use `runrig pool subpool update team a`",
     {"pool": "team--a", "state": "ACTIVE"},
 )
 _DRAINING: Said = (
@@ -46,8 +46,8 @@ _DRAINING: Said = (
 _UNKNOWN: Said = ("pool team has no subpool 'x' (subpools: a, b, c)", {})
 _NO_PARENT: Said = ("unknown pool 'teem' (pools: sim, team)", {})
 _NO_SHARE: Said = (
-    "quota: 101% is more than all of the parent's quota: at most 100%",
-    {"problems": [{"message": "quota: 101% is more than all of the parent's quota: at most 100%", "path": "quota"}]},
+    "quota: 101% is more than the parent's quota. Use at most 100%",
+    {"problems": [{"message": "quota: 101% is more than the parent's quota. Use at most 100%", "path": "quota"}]},
 )
 
 

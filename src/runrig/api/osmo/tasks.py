@@ -1,4 +1,4 @@
-"""Tasks of all workflows, as the reference client lists and sums them."""
+"""Tasks of all workflows, as the osmo client lists and sums them."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +18,7 @@ router = APIRouter(route_class=Route, tags=["workflows"])
 
 _STATUSES = frozenset(status.value for status in Status)
 _NEVER = ("SUBMITTING", "PROCESSING")
-"""Statuses of the reference that a task here never has."""
+"""Osmo statuses that a task in runrig never has."""
 if TYPE_CHECKING:
     StatusName = str
 else:
@@ -56,12 +56,12 @@ def list_tasks(
     all_pools: bool = False,  # noqa: ARG001 - of the reference client: without `pools` it is all of them
     nodes: Annotated[list[str], Query(description="On these nodes")] = [],  # noqa: B006
     priority: list[PriorityName] = Query(default=[]),  # noqa: B008
-    started_after: Annotated[At | None, Query(description="This time is still in it")] = None,
-    started_before: Annotated[At | None, Query(description="This time is no longer in it")] = None,
+    started_after: Annotated[At | None, Query(description="From this time, inclusive")] = None,
+    started_before: Annotated[At | None, Query(description="Until this time, exclusive")] = None,
     summary: Annotated[bool, Query(description="Sums by user, pool and priority instead")] = False,
     aggregate_by_workflow: Annotated[bool, Query(description="Sums of each workflow instead")] = False,
     order: Annotated[
-        Literal["ASC", "DESC"], Query(description="Order of the page; it has the newest tasks in either case")
+        Literal["ASC", "DESC"], Query(description="Order within the page, which always has the newest tasks")
     ] = "ASC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0, le=2**31)] = 0,

@@ -39,7 +39,7 @@ LONGEST_PAGE = 1000
 PriorityName = Literal["HIGH", "NORMAL", "LOW"]
 _STATUSES = frozenset(status.value for status in WorkflowStatus)
 _NEVER = ("WAITING", "FAILED_SUBMISSION", "FAILED_IMAGE_PULL")
-"""Statuses of the reference that a workflow here never has."""
+"""Osmo statuses that a workflow in runrig never has."""
 if TYPE_CHECKING:
     StatusName = str
 else:
@@ -52,7 +52,7 @@ _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
 
 
 def links(base: str) -> Links:
-    """Addresses of this API at the server *base*."""
+    """URLs of this API on the server *base*."""
     return Links(base, "/api/workflow/", "?use_template=True", "/error_logs", "task_name", "retry_id")
 
 
@@ -89,7 +89,7 @@ async def submit(
         return _submitted(await service.arrivals.do(again, key), base)
     if body is None:
         raise InvalidInput.one('the body is missing. Send {"file": TEXT}, or set workflow_id', "file")
-    # `workflow validate` sends what was rendered from a template without the template, and the settings once more.
+    # `workflow validate` sends the rendered text without its template, together with the settings.
     is_rendered = validation_only and not dry_run and not is_template(body.file)
     submission = Submission(
         text=body.file,
@@ -187,11 +187,13 @@ def list_workflows(
     label: Annotated[list[str], Query(description="KEY=VALUE, with `*` and `(a|b)` in the value")] = [],  # noqa: B006
     no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
     tags: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
-    app: Annotated[str | None, Query(description="Of this app (there are no apps, so the list is empty)")] = None,
+    app: Annotated[
+        str | None, Query(description="Only workflows of this app (always an empty list, since runrig has no apps)")
+    ] = None,
     submitted_after: At | None = None,
     submitted_before: At | None = None,
     order: Annotated[
-        Literal["ASC", "DESC"], Query(description="Order of the page; it has the newest workflows in either case")
+        Literal["ASC", "DESC"], Query(description="Order within the page, which always has the newest workflows")
     ] = "DESC",
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 20,
     offset: Annotated[int, Query(ge=0)] = 0,
@@ -273,14 +275,14 @@ def events(
 
 
 def _lines(found: Iterable[Event | ClusterEvent]) -> str:
-    """``2026-01-31 12:00:00.250000  text`` per event."""
+    """Yields ``2026-01-31 12:00:00.250000  text`` for each event."""
     return "".join(f"{at(each.time):%Y-%m-%d %H:%M:%S.%f}  {text}\n" for each, text in each_in_words(found))
 
 
 @router.get(
     "/api/workflow/{id}/spec",
     summary="Show the workflow file, rendered or as submitted",
-    description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
+    description="Only the owner and the pool's admins can see values of variables, contents of files, and templates.",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=text_answers(wire.SubmitRequest.example()["file"], 404),
@@ -289,8 +291,8 @@ def spec(service: Serving, asker: Asking, id: str, use_template: bool = False) -
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
     if use_template and not whole:
         raise NotAllowed(
-            f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: without use_template "
-            "the file is shown, its secrets hidden"
+            f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
+            "Omit use_template to see the file without secrets"
         )
     found = service.workflow_queries.spec(id)
     text = found.text if whole else masked(found.text)
@@ -304,7 +306,7 @@ TaskName = Annotated[
     Query(description="Pod. Default: all pods, with the pod's name before each line unless there is only one"),
 ]
 RetryId = Annotated[int | None, Query(ge=0, description="Attempt. Default: the latest")]
-LastLines = Annotated[int | None, Query(ge=0, description="Of each task")]
+LastLines = Annotated[int | None, Query(ge=0, description="Only the last lines of each task")]
 Follow = Annotated[bool, Query(description="Follow the output until the tasks end or permission to read them is lost")]
 
 

@@ -1,4 +1,4 @@
-"""Our own door."""
+"""API v1, the API of runrig itself."""
 
 from runrig.api.v1 import (
     access,
@@ -33,4 +33,4 @@ MODULES = (
     plans,
     sessions,
 )
-"""Routes are tried in this order: the busiest come first."""
+"""Routes are tried in this order: the most frequently called first."""

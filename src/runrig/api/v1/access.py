@@ -1,4 +1,4 @@
-"""Users, their roles, and the trail of what was changed of them."""
+"""Users, their roles, and the audit trail of access."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -39,7 +39,7 @@ def _by_name(user: access.User) -> tuple[str]:
 @router.post(
     "/api/v1/users",
     summary="Create a user",
-    description="With an Idempotency-Key a user who is there just as asked for is answered as if made now.",
+    description="With an Idempotency-Key, an identical existing user is returned as if it had just been created.",
     dependencies=_ACCESS,
     status_code=201,
     response_model=User,

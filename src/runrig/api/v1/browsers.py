@@ -1,4 +1,4 @@
-"""Browsers: who is logged in on a command line signs one in."""
+"""Browsers: a user logged in on the command line signs one in."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Cohorts, and the quota tree that they and the pools make."""
+"""Cohorts, and the quota tree of cohorts and pools."""
 
 from typing import Annotated
 
@@ -61,7 +61,7 @@ def _reply(cohort: Cohort, *, created: bool = False) -> Response:
 @router.post(
     "/api/v1/cohorts",
     summary="Create a cohort",
-    description="With an Idempotency-Key a cohort that is there just as it is asked for is answered as if it had been created now.",
+    description="With an Idempotency-Key, an identical existing cohort is returned as if it had just been created.",
     dependencies=_CHANGE,
     status_code=201,
     response_model=Cohort,
@@ -97,7 +97,10 @@ def delete_cohort(
     expected: IfMatch,
     name: str,
     leave_children: Annotated[
-        bool, Query(description="Also with children: they stay under a cohort that is only named (law Q6)")
+        bool,
+        Query(
+            description="Delete the cohort even if it has children. They stay under its name, at the top of the tree"
+        ),
     ] = False,
 ) -> Response:
     service.declarations.delete_cohort(name, user=user, leave_children=leave_children, expected=expected)

@@ -1,4 +1,4 @@
-"""Credentials of the caller: they are set, listed without their values, and deleted; nobody can read a value."""
+"""Credentials of the user: they can be set, deleted, and listed without their values, which are never shown."""
 
 from typing import Annotated
 from urllib.parse import quote

@@ -1,6 +1,7 @@
-"""The log of the whole cluster, a page at a time or as it grows.
+"""The log of the whole cluster, in pages or as a stream.
 
-The stream is one of server-sent events.  A reader holds no thread, and shares what it is told (`following.py`).
+The stream consists of server-sent events. A reader holds no thread, and shares its messages with other readers
+(`following.py`).
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from runrig.service.rights import seeing_as_much
 router = APIRouter(route_class=Route, tags=["events"])
 
 LONGEST_GAP = 20_000
-"""Revisions that are sent after; who has missed more is told to read everything anew."""
+"""Maximum missed revisions that are sent; a reader that missed more has to reload everything."""
 HEARTBEAT_S = 15.0
 LARGEST = 2**62
 
@@ -46,8 +47,8 @@ def list_events(
     service: Serving,
     visibility: Seeing,
     after: After = None,
-    since: Annotated[At | None, Query(description="This time is still in it")] = None,
-    until: Annotated[At | None, Query(description="This time is still in it")] = None,
+    since: Annotated[At | None, Query(description="From this time, inclusive")] = None,
+    until: Annotated[At | None, Query(description="Until this time, inclusive")] = None,
     pool: Annotated[str | None, Query(description="Only events of this pool, its subpools and their workflows")] = None,
     kind: Annotated[list[Kind] | None, Query(description="Only events of this kind (repeatable)")] = None,
     limit: Limit = USUAL_PAGE,
@@ -69,7 +70,7 @@ def list_events(
 
 
 def _resumed(request: Request) -> int | None:
-    """The revision of Last-Event-ID, with which browsers go on where a stream broke."""
+    """Returns the revision in Last-Event-ID, with which browsers resume a broken stream."""
     sent = request.headers.get("last-event-id")
     if sent is None:
         return None
@@ -104,10 +105,9 @@ LastEvent = Annotated[
 @router.get(
     "/api/v1/events/stream",
     summary="Stream cluster events",
-    description="Server-sent events: `commit` has the list of events (`ClusterEvent`) of one or more revisions, and the last revision as "
-    "id; `reset` says that too much was missed, or that the log is another one: read everything anew, then go on.  It begins "
-    "after `after`, else with what happens from now on.  It ends with the token, and when other pools are seen than "
-    "at its beginning: go on after the last id.",
+    description="Server-sent events. `commit` has the events (`ClusterEvent`) of one or more revisions; its id is the last revision. "
+    "`reset` means that too many were missed, or that the log is a different one: reload everything, then continue. The stream "
+    "begins after `after`, by default now. It ends with the token, and when your visible pools change: reconnect with the last id.",
     dependencies=[needs(Permission.LIST_POOLS)],
     response_class=StreamingResponse,
     responses=texts(
@@ -135,7 +135,7 @@ async def _stream(
     with followers.joined() as changed:
         changed.set()
         while True:
-            await changed.wait()  # one timer for all of them
+            await changed.wait()  # One timer for all streams.
             changed.clear()
             visibility = sees()
             if visibility is None:

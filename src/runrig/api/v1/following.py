@@ -1,7 +1,8 @@
-"""Followers of events: who is at the same revision and sees as much is told the same bytes, read and written once.
+"""Followers of events: those at the same revision with the same visibility get the same bytes, read and written once.
 
-All are woken together, some time after a commit, and told what there is up to one revision.  So they stay side by side: a commit costs
-one read of the log and one text for each sight, and each follower only the sending.  The more follow, the longer is the time between.
+All are woken together, some time after a commit, and informed up to the same revision. So they stay in step: a commit
+costs one read of the log and one text per visibility, and per follower only the sending. The interval grows with the
+number of followers.
 """
 
 import asyncio
@@ -20,26 +21,28 @@ from runrig.service.waiting import soon
 from runrig.wire.json import to_json
 
 PAUSE_S = 0.25
-"""At least so long between two messages to one follower, so that a busy server sends pages and not single events."""
+"""Minimum seconds between two messages to a follower, so that a busy server sends pages instead of single events."""
 FOLLOWER_S, LONGEST_PAUSE_S = 0.015, 4.0
-"""As much longer each follower makes that time, up to an end: a message costs some 0.15 ms, and all together 1 % of a processor."""
+"""Seconds that each follower adds to that time, up to a limit. A message takes about 0.15 ms; together they use 1 % of
+a processor.
+"""
 READERS = 4
 """Threads that read the log for all followers."""
 MOST_KEPT, LARGEST_KEPT = 1_000, 16 * 2**20
-"""How many pages are kept for those who come later or read slowly, and their bytes."""
+"""Maximum pages cached for late or slow readers, and their bytes."""
 
 _readers = CapacityLimiter(READERS)
 
 
 class Sent(NamedTuple):
-    """What is seen after one revision and up to *revision*, as bytes for each follower; empty if that is nothing."""
+    """The message to followers: visible events after one revision, up to *revision*; empty if there are none."""
 
     revision: int
     message: bytes
 
 
 class Followers:
-    """All but the reading happens in the event loop."""
+    """Everything but the reading runs in the event loop."""
 
     def __init__(self, service: Service, pulse: Pulse) -> None:
         self._service = service
@@ -49,18 +52,20 @@ class Followers:
         self._pages: OrderedDict[tuple[Sight, int], asyncio.Task[Sent]] = OrderedDict()
         self._bytes = 0
         self.newest = 0
-        """All are told of what happened up to this revision."""
+        """All followers are informed up to this revision."""
         self.made = 0
-        """How many pages were read and written so far."""
+        """Number of pages read and written so far."""
 
     @property
     def pause_s(self) -> float:
-        """The time between two messages of one follower."""
+        """Returns the seconds between two messages to one follower."""
         return min(LONGEST_PAUSE_S, max(PAUSE_S, FOLLOWER_S * len(self._waiting)))
 
     @contextmanager
     def joined(self) -> Iterator[asyncio.Event]:
-        """An event set when `newest` has moved on, and at least every `STILL_S`; the waiting side clears it."""
+        """Returns an event that is set when `newest` has changed, and at least every `STILL_S`; the waiting side clears
+        it.
+        """
         event = asyncio.Event()
         if not self._waiting:
             self._ticking = asyncio.create_task(self._tick())
@@ -83,12 +88,14 @@ class Followers:
                 await asyncio.sleep(self.pause_s)
 
     async def after(self, revision: int, visibility: Visibility) -> Sent:
-        """What *visibility* reaches of what happened after *revision*, which is below `newest`; a page of it if it is much."""
+        """Returns the events after *revision*, which is below `newest`, that *visibility* covers; only a page if there
+        are many.
+        """
         key = (visibility.sight, revision)
         page = self._pages.get(key)
         if page is None:
             page = self._pages[key] = asyncio.create_task(self._made(key, visibility))
-        return await asyncio.shield(page)  # whoever leaves does not end what others wait for
+        return await asyncio.shield(page)  # A follower that leaves must not cancel what others wait for.
 
     async def _made(self, key: tuple[Sight, int], visibility: Visibility) -> Sent:
         try:
@@ -100,7 +107,7 @@ class Followers:
         self._bytes += len(told.message)
         while len(self._pages) > MOST_KEPT or self._bytes > LARGEST_KEPT:
             oldest, page = next(iter(self._pages.items()))
-            if not page.done():  # this one, or one that others wait for
+            if not page.done():  # Either this caller, or one that others wait for.
                 break
             del self._pages[oldest]
             self._bytes -= len(page.result().message)
@@ -115,5 +122,5 @@ class Followers:
 
 
 def message(kind: str, id: int, data: str) -> bytes:
-    """JSON has no line breaks of its own."""
+    """JSON contains no line breaks itself."""
     return f"id: {id}\nevent: {kind}\ndata: {data}\n\n".encode()

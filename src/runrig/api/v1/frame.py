@@ -1,4 +1,4 @@
-"""What all routes of our own door have in common: how they are documented, what they take from headers, and how they answer."""
+"""Shared by the routes of API v1: documentation, request headers, and responses."""
 
 import re
 from collections.abc import Mapping
@@ -22,26 +22,26 @@ Examples = Mapping[int, Said] | None
 
 
 def shows(model: type[Shown] | type[Model], *errors: int, said: Examples = None, tag: bool = False) -> Responses:
-    """``responses=`` of a route that answers 200 with *model*.  *tag*: and with the ETag of what it shows."""
+    """``responses=`` of a route that returns *model* with status 200. *tag*: also with its ETag."""
     return _responses(200, "Done", model, errors, said, {"ETag": _TAG_HEADER} if tag else {})
 
 
 def creates(
     model: type[Shown] | type[Model], *errors: int, said: Examples = None, tag: bool = False, tries: bool = False
 ) -> Responses:
-    """The same for one that answers 201 and says where it lies.  *tries*: 200 where nothing was to be done."""
+    """The same for a route that returns 201 and the location. *tries*: also 200, if nothing was done."""
     headers = {"Location": _LOCATION_HEADER} | ({"ETag": _TAG_HEADER} if tag else {})
     tried = shows(model, said=said, tag=tag)[200] | {"model": model, "description": "Preview"}
     return ({200: tried} if tries else {}) | _responses(201, "Created", model, errors, said, headers)
 
 
 def empties(*errors: int, said: Examples = None) -> Responses:
-    """The same for one that answers 204, with nothing."""
+    """The same for a route that returns 204 without a body."""
     return {204: {"description": "Done"}, **problems(*ALWAYS, *errors, said=said)}
 
 
 def texts(example: str, *errors: int, media_type: str = "text/plain") -> Responses:
-    """The same for one that answers text."""
+    """The same for a route that returns text."""
     content = {media_type: {"schema": {"type": "string"}, "example": example}}
     return {200: {"description": "Text", "content": content}, **problems(*ALWAYS, *errors)}
 
@@ -62,7 +62,7 @@ def _responses(
 
 
 _TAG_HEADER = {"description": "For If-Match", "schema": {"type": "string"}}
-_LOCATION_HEADER = {"description": "The path of what was created", "schema": {"type": "string"}}
+_LOCATION_HEADER = {"description": "Path of the created object", "schema": {"type": "string"}}
 
 
 def _user(request: Request) -> str:
@@ -71,16 +71,16 @@ def _user(request: Request) -> str:
 
 
 User = Annotated[str, Found(_user)]
-"""Who acts: the user of the token.  Nobody speaks for others at this door."""
+"""The actor: the user of the token. API v1 has no requests on behalf of others."""
 
 
 def quoted(tag: str) -> str:
-    """As a header has it."""
+    """Returns it quoted, as in a header."""
     return f'"{tag}"'
 
 
 def _expected(request: Request) -> Expected:
-    """The tags of If-Match; a weak one is equal to none."""
+    """Returns the tags of If-Match; a weak tag never matches."""
     sent = request.headers.getlist("if-match")
     if not sent or sent == ["*"]:
         return None
@@ -95,5 +95,7 @@ def _expected(request: Request) -> Expected:
 
 IfMatch = Annotated[
     Expected,
-    Found(_expected, header("If-Match", "The ETag that was read: the edit is refused if it is no longer right.")),
+    Found(
+        _expected, header("If-Match", "The ETag that was read. The edit is refused if the object has changed since.")
+    ),
 ]

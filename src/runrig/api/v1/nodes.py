@@ -1,4 +1,4 @@
-"""Nodes, and the domains that they lie in."""
+"""Nodes and their topology domains."""
 
 from typing import Annotated
 
@@ -54,7 +54,7 @@ def list_nodes(
 @router.get(
     "/api/v1/nodes/{name}",
     summary="One node",
-    description="The ETag names what the cluster says of it, not what is free there.",
+    description="The ETag depends on the node's data in the cluster, not on its usage.",
     dependencies=_READ,
     responses=shows(Node, 404, tag=True),
 )
@@ -68,7 +68,8 @@ _MARKED = shows(NodesMarked, 404, 413)
 @router.post(
     "/api/v1/nodes:cordon",
     summary="Cordon nodes: no new pods; running pods stay",
-    description="The mark is runrig's own: it needs no right on the cluster, and lasts until it is taken off or the node is gone.",
+    description="runrig keeps the cordon itself, so it needs no permission on the cluster. It lasts until the node is uncordoned or "
+    "removed.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, to_nodes="cordon")],
     responses=_MARKED,
 )

@@ -1,7 +1,7 @@
-"""One way to page: `limit` and `cursor` in, `items` and `next_cursor` out.
+"""Paging: `limit` and `cursor` in the request, `items` and `next_cursor` in the response.
 
-A cursor is the place of the last item in the order of the list, so that a page neither repeats nor leaves out what was there all the
-while, whatever comes and goes meanwhile.
+A cursor is the position of the last item in the list's order. So no page repeats or skips an item that exists
+throughout, whatever is created or deleted in the meantime.
 """
 
 import base64
@@ -17,11 +17,11 @@ LONGEST_PAGE = 1000
 USUAL_PAGE = 100
 _LARGEST = 2**62
 _LATEST_S = 253_402_300_799.0
-"""The end of the year 9999, where the times of both databases end."""
+"""The end of the year 9999, the last time that both databases can store."""
 _LONGEST_TEXT = 300
 
-Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at most")]
-Cursor = Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Maximum number of items")]
+Cursor = Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")]
 
 Place = tuple[Any, ...]
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def cursor_of(place: Place) -> str:
 
 
 def place_of(cursor: str | None, *kinds: type) -> Place | None:
-    """The place that *cursor* stands for, its parts of *kinds*; None without a cursor.  Raises InvalidInput."""
+    """Returns the position in *cursor*, with parts of *kinds*; None without a cursor. Raises InvalidInput."""
     if cursor is None:
         return None
     try:
@@ -40,7 +40,9 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or len(found) != len(kinds) or not all(map(_is_one, found, kinds)):
-        raise InvalidInput.one(f"cursor {cursor!r:.80} is none of this list: send next_cursor as it came", "cursor")
+        raise InvalidInput.one(
+            f"cursor {cursor!r:.80} does not belong to this list. Send next_cursor exactly as received", "cursor"
+        )
     return tuple(found)
 
 
@@ -60,7 +62,7 @@ def _is_one(value: object, kind: type) -> bool:
 def cut(
     found: Sequence[T], place: Callable[[T], Place], limit: int, after: Place | None
 ) -> tuple[Sequence[T], str | None]:
-    """(the page of *found* that follows *after*, the cursor of the next one).  *found* is in the order of *place*."""
+    """Returns (the page of *found* after *after*, the cursor of the next one). *found* is in the order of *place*."""
     rest = found if after is None else [each for each in found if place(each) > after]
     page = rest[:limit]
     return page, cursor_of(place(page[-1])) if len(rest) > limit else None

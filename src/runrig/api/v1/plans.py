@@ -1,4 +1,4 @@
-"""What an edit would do, before anybody makes it."""
+"""Plans: the effects of an edit, without making it."""
 
 from fastapi import APIRouter, Response
 
@@ -21,8 +21,8 @@ router = APIRouter(route_class=Route, tags=["server"])
 @router.post(
     "/api/v1/plan",
     summary="Preview the effect of an edit, a loss of nodes or a submission. Nothing is stored",
-    description="Whoever may make an edit may plan it: a cluster file and the loss of nodes need `change cluster`, a quota what "
-    "changing the pool needs, a submission `submit`.",
+    description="A plan needs the same permission as the edit: `change cluster` for a cluster file or a loss of nodes, that of the "
+    "update for a quota, `submit` for a submission.",
     dependencies=[needs(Permission.CHANGE_POOL, Sent("pool"))],
     response_model=Plan,
     responses=shows(Plan, 404, 409, 413),

@@ -1,4 +1,4 @@
-"""Pools, those with a parent too: every pool is at `/api/v1/pools/{name}` by its whole name."""
+"""Pools, including subpools: each is at `/api/v1/pools/{name}` with its full name."""
 
 from typing import Annotated
 
@@ -69,7 +69,7 @@ def _place(found: PoolView) -> tuple[str, str]:
 @router.post(
     "/api/v1/pools",
     summary="Create a pool, or restore an ARCHIVED one",
-    description="With an Idempotency-Key a pool that is there just as it is asked for is answered as if it had been created now.",
+    description="With an Idempotency-Key, an identical existing pool is returned as if it had just been created.",
     dependencies=[needs(Permission.CHANGE_CLUSTER, Sent("parent", parent=True), of_subpool=Permission.CHANGE_SUBPOOLS)],
     status_code=201,
     response_model=Pool,
@@ -89,7 +89,7 @@ def create_pool(
 
 
 def _check_subpool(body: v1.PoolCreate) -> None:
-    """Raises InvalidInput: whatever else it has is its parent's (law S5)."""
+    """Raises InvalidInput for settings that a subpool inherits from its parent (rule S5)."""
     others = sorted(body.model_fields_set - {"name", "parent", "quota"})
     if others:
         raise InvalidInput.one(f"a subpool inherits {others[0]} from {body.parent}. Change it there", others[0])
@@ -184,8 +184,8 @@ def list_pool_changes(
     user: User,
     asker: Asking,
     name: str,
-    since: Annotated[At | None, Query(description="This time is still in it")] = None,
-    until: Annotated[At | None, Query(description="This time is still in it")] = None,
+    since: Annotated[At | None, Query(description="From this time, inclusive")] = None,
+    until: Annotated[At | None, Query(description="Until this time, inclusive")] = None,
     by: Annotated[
         str | None,
         Query(
@@ -216,7 +216,7 @@ def list_pool_changes(
     if by is not None and not found.entries and by not in (*asker.known_users(user), history.RUNRIG):
         ever = service.history.changes(name, HistoryQuery(by=by, limit=1), asker.visibility)
         if not ever.entries:
-            raise NotFound(f"no user {by!r} has changed pool {name}: `runrig pool history {name}` shows who has")
+            raise NotFound(f"user {by!r} has not changed pool {name}. To see who has, use `runrig pool history {name}`")
     following = None if found.next is None else cursor_of(found.next)
     return PoolChangePage(following, tuple(found.entries))
 

@@ -1,4 +1,4 @@
-"""Sessions in tasks that run: a program with an exit code at its end, a port, files.  `api.sockets` has the connections."""
+"""Sessions in running tasks: a program with its exit code, a port, files. `api.sockets` has the connections."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ _SHOWN = creates(Session, 404, 409, 413)
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:exec",
     summary="Open a session for a program in a task",
-    description="The connection carries binary messages whose first byte says what follows: to the server 0 stdin (nothing more: its "
-    "end), 4 the size of the terminal as JSON; to the client 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
+    description="The connection carries binary messages. Their first byte is their type. To the server: 0 stdin (empty: its end), "
+    "4 the terminal size as JSON. To the client: 1 stdout, 2 stderr, 3 the end as JSON, with exit_code or a problem.",
     dependencies=_EXEC,
     status_code=201,
     response_model=Session,
@@ -41,9 +41,9 @@ def start_exec(service: Serving, asker: Asking, user: User, id: str, task: str, 
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:port-forward",
     summary="Open a session for connections to a port of a task",
-    description='Each connection is announced on that of the session as `{"key": TEXT}`, and begins under this key. With `udp` the '
-    "connection of the session carries datagrams itself: each message is the IPv4 address (4 bytes) and the port (2) of a sender of yours, "
-    "then what it sends, or what is sent to it.",
+    description='To open a connection, send `{"key": TEXT}` on the connection of the session, then connect with this key. With `udp`, '
+    "the session's connection carries datagrams itself. Each message is the IPv4 address (4 bytes) and port (2 bytes) of a client "
+    "on your side, then the data from or to it.",
     dependencies=_EXEC,
     status_code=201,
     response_model=Session,
@@ -59,7 +59,7 @@ def start_port_forward(
 @router.post(
     "/api/v1/workflows/{id}/tasks/{task}:rsync",
     summary="Open a session for rsync in a task. Its image must contain rsync and a shell",
-    description="Its connections are announced as those to a port.",
+    description="Connections are opened as for a port.",
     dependencies=_EXEC,
     status_code=201,
     response_model=Session,

@@ -1,6 +1,8 @@
-"""Sign-in at the provider of identities, for the command line and for pages of this server: codes in, a token of ours out.
+"""Sign-in with the identity provider, for the command line and for pages of this server: exchanges codes for a token of
+this server.
 
-Open routes: who comes here has no token yet.  What the client shows is a code or a refresh token, which only the provider can judge.
+The routes are open, because clients have no token yet. They send a code or a refresh token, which only the provider can
+verify.
 """
 
 from fastapi import APIRouter
@@ -71,7 +73,8 @@ def start_device_sign_in(service: Serving, address: Source) -> DeviceStarted:
 @router.post(
     "/api/v1/sign-in/device/token",
     summary="Get a token once the user has confirmed the device",
-    description="409 with `pending` until then: ask again after the interval, after five seconds more each time that `slower` is true.",
+    description="Returns 409 with `pending` until then. Try again after the interval, and add five seconds to it each time that `slower` "
+    "is true.",
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 409, 413, said=_SAID),
 )
@@ -81,7 +84,7 @@ def sign_in_by_device(service: Serving, address: Source, body: v1.SignInByDevice
 
 @router.post(
     "/api/v1/sign-in/renewal",
-    summary="A new token for a refresh token, with the groups as they are now",
+    summary="Exchange a refresh token for a new token with the user's current groups",
     dependencies=[OPEN],
     responses=shows(SignedIn, 404, 413, said=_SAID),
 )

@@ -1,4 +1,4 @@
-"""Tokens, one's own and those of others, and who asks."""
+"""The user's tokens, those of other users, and the identity of the user."""
 
 from typing import Annotated
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""One workflow: what it is, why it waits, what happened, its file and its output."""
+"""One workflow: its state, why it waits, its events, file and output."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -37,14 +37,14 @@ RECORDS = "application/x-ndjson"
 
 _READ = [needs(Permission.READ_WORKFLOW, workflow("id"))]
 
-TaskName = Annotated[str | None, Query(description="Of a pod; none: all")]
+TaskName = Annotated[str | None, Query(description="Only this pod. Default: all pods")]
 Attempt = Annotated[int | None, Query(ge=0, description="None: the latest")]
 
 
 @router.get(
     "/api/v1/workflows/{id}",
     summary="Show a workflow with its groups and tasks",
-    description="The ETag names its tags: nothing else of it can be edited.",
+    description="The ETag depends on its tags, the only part that can be edited.",
     dependencies=_READ,
     response_model=Workflow,
     responses=shows(Workflow, 404, tag=True),
@@ -57,8 +57,8 @@ def get_workflow(service: Serving, visibility: Seeing, id: str) -> Response:
 @router.get(
     "/api/v1/workflows/{id}/why",
     summary="Explain why a workflow is waiting and which changes would start it",
-    description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
-    "The search takes longer than the rest, and may be refused with 503.",
+    description="Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make them. "
+    "The search takes longer than the rest, and can be refused with 503.",
     dependencies=_READ,
     responses=shows(WorkflowWhy, 404),
 )
@@ -71,7 +71,7 @@ def explain_workflow(
         Literal["none", "own", "all"],
         Query(description="Also find changes that would start it: by the owner (own) or by anyone (all)"),
     ] = "none",
-    depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
+    depth: Annotated[int, Query(ge=1, le=2, description="Maximum number of the owner's changes to combine")] = 1,
 ) -> WorkflowWhy:
     if changes == "none" and depth > 1:
         raise InvalidInput.one("depth requires changes=own or changes=all", "depth")
@@ -84,8 +84,8 @@ def explain_workflow(
 @router.get(
     "/api/v1/workflows/{id}/changes",
     summary="List changes that would start a workflow",
-    description="Each change was run by the engine.  Changes of pools, cohorts and nodes are tried for those who may make them.  "
-    "The search may take seconds, and may be refused with 503.  Empty if nothing of it is in the queue.",
+    description="Each change was tried by the engine. Changes of pools, cohorts and nodes are tried only for users who may make them. "
+    "The search can take seconds, and can be refused with 503. Empty if the workflow is not in the queue.",
     dependencies=_READ,
     responses=shows(WorkflowChanges, 404),
 )
@@ -95,7 +95,7 @@ def list_starting_changes(
     request: Asked,
     id: str,
     by: Annotated[Literal["own", "all"], Query(description="Changes by the owner (own) or by anyone (all)")] = "own",
-    depth: Annotated[int, Query(ge=1, le=2, description="2: also two of the owner's changes together")] = 1,
+    depth: Annotated[int, Query(ge=1, le=2, description="Maximum number of the owner's changes to combine")] = 1,
 ) -> WorkflowChanges:
     return service.change_queries.would_start(
         id, asker.identity, others=by == "all", depth=depth, leaving=leaving_of(request)
@@ -148,7 +148,7 @@ def list_workflow_events(
 @router.get(
     "/api/v1/workflows/{id}/spec",
     summary="Show the workflow file, rendered or as submitted",
-    description="Only the owner and admins of the pool see the values of variables, the contents of files, and templates.",
+    description="Only the owner and the pool's admins can see values of variables, contents of files, and templates.",
     dependencies=_READ,
     response_class=PlainTextResponse,
     responses=texts(v1.WorkflowFile.example()["file"], 404),
@@ -162,8 +162,8 @@ def get_workflow_spec(
     whole = asker.may(Permission.CHANGE_WORKFLOW, asker.workflow(id))
     if template and not whole:
         raise NotAllowed(
-            f"the template of {id} may have secrets in it, so only its owner and admins of its pool see it: without template "
-            "the file is shown, its secrets hidden"
+            f"the template of {id} may contain secrets, so only its owner and the pool's admins can see it. "
+            "Omit template to see the file without secrets"
         )
     found = service.workflow_queries.spec(id)
     text = found.text if whole else masked(found.text)
@@ -188,7 +188,9 @@ def get_workflow_logs(
     stream: Annotated[
         Literal["stdout", "stderr", "both"], Query(description="Default: both, merged in order of time")
     ] = "stdout",
-    last_lines: Annotated[int | None, Query(ge=0, description="Of each stream of each task")] = None,
+    last_lines: Annotated[
+        int | None, Query(ge=0, description="Only the last lines of each stream of each task")
+    ] = None,
     follow: Annotated[
         bool, Query(description="Follow the output until the tasks end or permission to read them is lost")
     ] = False,

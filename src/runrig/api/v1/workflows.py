@@ -1,4 +1,4 @@
-"""Workflows: submitting, cancelling, holding, repeating, and what is asked of them all."""
+"""Workflows: submit, cancel, hold, repeat, and list."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -33,7 +33,7 @@ from runrig.wire.render import RenderAnswer
 router = APIRouter(route_class=Route, tags=["workflows"])
 
 MOST_EXPLAINED = 100
-"""Workflows on a page that also says why they wait."""
+"""Workflows on a page that includes why they wait."""
 
 _SUBMIT = needs(Permission.SUBMIT, Sent("pool"))
 _CHANGE = needs(Permission.CHANGE_WORKFLOW, workflow("id"))
@@ -88,8 +88,8 @@ def _submitted(accepted: WorkflowSubmitted) -> Response:
 @router.post(
     "/api/v1/workflows:batch",
     summary="Submit up to 1,000 workflows individually, or up to 200 all-or-nothing",
-    description="Success says that each has its outcome, not that each was submitted.  With an Idempotency-Key the same batch, sent "
-    "again, doubles nothing and goes on where the first one was cut off.",
+    description="Status 200 means that each item has a result, not that each was submitted. With an Idempotency-Key, repeating a batch "
+    "submits nothing twice and continues an interrupted one.",
     dependencies=[_SUBMIT],
     responses=shows(v1.WorkflowOutcomes, 404, 409, 413),
 )
@@ -169,7 +169,7 @@ async def cancel_workflow(service: Serving, user: User, id: str, body: v1.Workfl
 @router.post(
     "/api/v1/workflows/{id}/hold",
     summary="Hold a workflow: groups that have not started stay out of the queue",
-    description="It leaves the queue, and keeps its submit time.  What runs goes on.",
+    description="The workflow leaves the queue and keeps its submit time. Running groups continue.",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowNamed, 404, 409),
 )
@@ -190,7 +190,7 @@ async def release_workflow(service: Serving, user: User, id: str) -> v1.Workflow
 @router.post(
     "/api/v1/workflows/{id}/reassign",
     summary="Change the pool or priority of a workflow that has not started",
-    description="The gate judges it as if it were submitted so.  It keeps its submit time.",
+    description="The same checks apply as for a submission. The workflow keeps its submit time.",
     dependencies=[_CHANGE],
     responses=shows(v1.WorkflowReassigned, 404, 409, 413),
 )
@@ -236,8 +236,8 @@ def list_workflows(
     no_label: Annotated[list[str], Query(description="Without a label of this key")] = [],  # noqa: B006
     tag: Annotated[list[str], Query(description="With one of these tags")] = [],  # noqa: B006
     name: Annotated[str | None, Query(description="Part of the ID")] = None,
-    submitted_after: Annotated[At | None, Query(description="This time is still in it")] = None,
-    submitted_before: Annotated[At | None, Query(description="This time is still in it")] = None,
+    submitted_after: Annotated[At | None, Query(description="From this time, inclusive")] = None,
+    submitted_before: Annotated[At | None, Query(description="Until this time, inclusive")] = None,
     why: Annotated[bool, Query(description="Include why each is waiting; limits pages to 100 items")] = False,
     limit: Limit = USUAL_PAGE,
     cursor: Cursor = None,

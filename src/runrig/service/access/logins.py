@@ -1,7 +1,7 @@
-"""Failed logins: how many are accepted, from one address and in total.
+"""Limits failed logins, from one address and in total.
 
-A token has 256 random bits, so nobody finds one by trying; the limit is on the work and the log lines that trying costs.  So a
-good token is never kept out by bad ones from the same address.
+A token has 256 random bits and cannot be guessed. The limit is on the work and the log lines that attempts cost, so a
+valid token is accepted even if its address has too many failures.
 """
 
 import ipaddress
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 MOST_SOURCES = 10_000
-"""Sources remembered.  An attack from more is stopped by the limit for all."""
+"""Maximum sources remembered. Attacks from more sources hit the limit for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ ALL_SOURCES = Limit(200, 0.3)
 
 
 class _Bucket:
-    """What is left of a limit."""
+    """The remaining attempts within a limit."""
 
     __slots__ = ("at", "left")
 
@@ -40,7 +40,7 @@ class _Bucket:
         self.at = now
 
     def missing_s(self, limit: Limit) -> float:
-        """Seconds until one more failure is allowed; 0 if one is."""
+        """Returns the seconds until another failure is allowed; 0 if it is allowed now."""
         return max(0.0, (1.0 - self.left) * limit.every_s)
 
 
@@ -54,7 +54,9 @@ class FailedLogins:
         self._by_source: OrderedDict[str, _Bucket] = OrderedDict()
 
     def count(self, source: str, now: float) -> int | None:
-        """Counts a failure from the address *source*.  None within the limits, else seconds until the next attempt is accepted."""
+        """Counts a failure from the address *source*. Returns None within the limits, else the seconds until the next
+        attempt is accepted.
+        """
         with self._lock:
             total = self._total = self._total or _Bucket(self._all, now)
             bucket = self._bucket(network_of(source), now)
@@ -68,7 +70,7 @@ class FailedLogins:
             return None
 
     def wait_s(self, source: str, now: float) -> int | None:
-        """Seconds until another failure of *source* is allowed; None: one is.  Counts nothing."""
+        """Returns the seconds until another failure of *source* is allowed; None if it is allowed now. Counts nothing."""
         with self._lock:
             total, bucket = self._total, self._by_source.get(network_of(source))
             missing_s = 0.0
@@ -87,7 +89,7 @@ class FailedLogins:
 
 
 def network_of(source: str) -> str:
-    """*source* itself, or for IPv6 its /64, which belongs to one customer."""
+    """Returns *source*, or for IPv6 its /64, which belongs to one customer."""
     try:
         address = ipaddress.ip_address(source)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What would become of a submission: asked of the mirror, told as far as the one who asks may see."""
+"""Predicts what would happen to a submission: the mirror computes it, and the user sees what they may see."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,10 +14,10 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.queries.workflow_queries import WorkflowQueries
 
 MOST_NAMED = 4
-"""How many nodes or gangs the sentence names."""
+"""Maximum nodes or gangs named in the sentence."""
 
 MOST_LOOKS_HERE = 16
-"""How many gangs the server looks at itself, while others wait, before it says that it is not known yet."""
+"""Maximum gangs that the server evaluates itself while others wait; with more, the result is not known yet."""
 
 _DRY_RUN_HERE = partial(dry_run, most_looks=MOST_LOOKS_HERE)
 
@@ -29,7 +29,7 @@ class DryRuns:
         self._asker, self._workflows, self._clock = asker, workflows, clock
 
     def of(self, gangs: Sequence[Gang], visibility: Visibility) -> WorkflowDryRun | None:
-        """What the next cycle would do with *gangs*; None if that is not known."""
+        """Returns what the next cycle would do with *gangs*; None if that is unknown."""
         found, _ = self._asker.ask(dry_run, tuple(gangs), self._clock.now(), here=_DRY_RUN_HERE)
         if not found:
             return None

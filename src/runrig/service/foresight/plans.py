@@ -30,15 +30,15 @@ from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.transactor import Transactor
 
 AT_ONCE = 2
-"""Plans in the making: each has two branches, and takes two processors."""
+"""Maximum concurrent plans: each has two branches, and uses two processors."""
 
 LONGEST_S = 600.0
-"""A branch that takes longer is stuck: its budget counts what it does, not time."""
+"""A branch that takes longer is stuck: its budget limits work, not time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """*changes*: what the edit is, in the words of `apply`.  *plan*: what it would do, as far as the asker sees it.
+    """*changes*: the edit, as `apply` shows it. *plan*: its effects, as far as the user may see them.
 
     *queued*: the gangs that a submission queues immediately; empty for any other edit.
     """
@@ -68,9 +68,9 @@ class Plans:
     def shown(
         self, question: Callable[[], Question], *, user: str, visibility: Visibility, leaving: Leaving
     ) -> Plan | None:
-        """The plan for *question* with all that is shown of it; None if the one who asks has left.
+        """Returns the plan for *question* as it is shown; None if the client disconnected.
 
-        Raises what *question* and `plan` raise, and Unavailable if it takes too long.
+        Raises as *question* and `plan`, and Unavailable if it takes too long.
         """
         try:
             found = self.plan(question(), user=user, visibility=visibility, leaving=leaving)
@@ -82,9 +82,9 @@ class Plans:
         return replace(found.plan, changes=tuple(map(declared_change, found.changes)), verdict=verdict)
 
     def plan(self, question: Question, *, user: str, visibility: Visibility, leaving: Leaving) -> Planned:
-        """The effects of *question*, limited to *visibility*.
+        """Returns the effects of *question*, limited to *visibility*.
 
-        Raises what the command itself would raise, Unavailable if too many ask, and GivenUp if the one who asks has left.
+        Raises the errors of the command itself; Unavailable if too many are waiting; GivenUp if the client disconnects.
         """
         with self._turns.one(leaving):
             now = self._clock.now()
@@ -98,7 +98,7 @@ class Plans:
             without, with_it = found
             if not (isinstance(without, Outcome) and isinstance(with_it, Outcome)):
                 raise Unavailable(
-                    f"the cluster changed meanwhile ({with_it}). Run the plan again", {"retry_after_s": 1}
+                    f"the cluster changed in the meantime ({with_it}). Run the plan again", {"retry_after_s": 1}
                 )
             differ = consequences(without, with_it)
             asked = deed.names if isinstance(deed, OfDrain | OfNodes) else ()
@@ -111,7 +111,9 @@ class Plans:
 
 
 def _groups(state: State, id: str, deed: Deed) -> int:
-    """How many groups the workflow *id* has; 0 if it no longer exists.  A new workflow is the one that *deed* would submit."""
+    """Returns the number of groups of the workflow *id*; 0 if it no longer exists. A new workflow is the one that
+    *deed* would submit.
+    """
     if id in state.workflows:
         return len(state.groups_of(id))
     return len(deed.parsed.spec.spec.groups) if isinstance(deed, OfSubmission) else 0
@@ -121,12 +123,14 @@ def _groups(state: State, id: str, deed: Deed) -> int:
 
 
 def outcome_without(state: State, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
-    """The outcome after *state* settles without an edit.  Changes *state*."""
+    """Returns the outcome once *state* settles without an edit. Changes *state*."""
     return _outcome(state, lambda _: Edit(), nodes, now, budget, leaving)
 
 
 def outcome_with(state: State, deed: Deed, nodes: bool, now: float, budget: Budget, leaving: Leaving) -> Outcome | str:
-    """The same with *deed*; in words why it can no longer be done, because *state* is newer than what it was understood on."""
+    """Returns the outcome with *deed*; a message if it is no longer possible, because *state* is newer than the
+    question.
+    """
     return _outcome(state, lambda each: edit_of(each, deed, now), nodes, now, budget, leaving)
 
 

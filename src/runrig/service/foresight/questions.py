@@ -1,4 +1,4 @@
-"""What a plan may be about, and the edit that it is on a state.  Nothing is changed."""
+"""The possible subjects of a plan, and the edit that each means in a state. Nothing is changed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from runrig.spec.cluster import listed
 
 @dataclass(frozen=True, slots=True)
 class OfFile:
-    """A cluster file, as `apply` would take it."""
+    """A cluster file, as for `apply`."""
 
     text: str
     prune: bool = False
@@ -38,7 +38,7 @@ class OfEdit:
 
 @dataclass(frozen=True, slots=True)
 class OfSubpool:
-    """A new subpool, or one that is brought back."""
+    """A new or restored subpool."""
 
     parent: str
     short: str
@@ -53,14 +53,14 @@ class OfDeletion:
 
 @dataclass(frozen=True, slots=True)
 class OfNodes:
-    """Nodes that are lost: they take no new pods and lose those that they have."""
+    """Nodes that are lost: they accept no new pods and lose their pods."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OfDrain:
-    """Nodes that *user* drains (law N2)."""
+    """Nodes that *user* drains (rule N2)."""
 
     names: tuple[str, ...]
     force: bool
@@ -69,7 +69,7 @@ class OfDrain:
 
 @dataclass(frozen=True, slots=True)
 class OfDomain:
-    """All nodes of a domain of the topology: ``r21``, or ``eu1/s2/r21`` where there are several of that name."""
+    """All nodes of a topology domain: ``r21``, or ``eu1/s2/r21`` if several have that name."""
 
     name: str
 
@@ -81,7 +81,7 @@ class OfSubmission:
 
 @dataclass(frozen=True, slots=True)
 class OfCluster:
-    """A cluster file that has been read.  *prune*: what it removes, as of `declare`."""
+    """A cluster file that has been read. *prune*: what it removes, as in `declare`."""
 
     spec: ClusterSpec
     prune: tuple[str, ...]
@@ -90,11 +90,11 @@ class OfCluster:
 
 Question = OfFile | OfEdit | OfSubpool | OfDeletion | OfDrain | OfDomain | OfSubmission
 Deed = OfCluster | OfEdit | OfSubpool | OfDeletion | OfDrain | OfNodes | OfSubmission
-"""A question that is understood: an edit of any state follows from it."""
+"""An interpreted question, from which the edit of any state follows."""
 
 
 def edit_of(state: State, deed: Deed, now: float) -> Edit:
-    """Pure.  Raises what the command would raise."""
+    """Pure. Raises the errors of the command."""
     match deed:
         case OfCluster(spec, prune, user):
             return Edit(pools.declare(state, spec, prune=prune, user=user).actions)
@@ -124,9 +124,9 @@ class Reader:
     def understood(
         self, state: State, question: Question, user: str, visibility: Visibility, now: float
     ) -> tuple[Deed, Edit, tuple[Difference, ...]]:
-        """What *question* means on *state*, and what it changes of what is declared there.
+        """Returns the meaning of *question* in *state*, and which declared settings it changes.
 
-        Raises what the command would raise: InvalidInput, NotFound, Conflict, Refused.
+        Raises the errors of the command: InvalidInput, NotFound, Conflict, Refused.
         """
         match question:
             case OfFile(text, prune):
@@ -154,7 +154,7 @@ def _without(state: State, names: tuple[str, ...]) -> Edit:
 
 
 def _nodes_in(state: State, domain: str) -> tuple[str, ...]:
-    """Raises NotFound, and InvalidInput if several domains have the name."""
+    """Raises NotFound; InvalidInput if several domains have the name."""
     found: dict[str, list[str]] = {}
     for labels in _hierarchies(state):
         for node in state.nodes.values():
@@ -174,7 +174,7 @@ def _nodes_in(state: State, domain: str) -> tuple[str, ...]:
 
 
 def _hierarchies(state: State) -> list[tuple[str, ...]]:
-    """The labels of the topology keys of pools, coarse to fine, each list once."""
+    """Returns the labels of the topology keys of pools, coarse to fine, each list once."""
     living = (pool for pool in state.pools.values() if pool.state is not PoolState.ARCHIVED and pool.topology_keys)
     return sorted({tuple(key.label for key in pool.topology_keys) for pool in living})
 

@@ -1,4 +1,4 @@
-"""The consequences of an edit as somebody sees them: of other pools only amounts, without names."""
+"""The effects of an edit as a user may see them: of other pools only amounts, without names."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def seen(found: Plan, visibility: Visibility) -> Plan:
 
 
 def with_names(found: Plan, alone: Callable[[str], bool]) -> Plan:
-    """*found* with gangs called as in other answers.  *alone*: whether a workflow has one group."""
+    """Returns *found* with the names of gangs that other responses use. *alone*: whether a workflow has one group."""
 
     def name(gang: str) -> str:
         workflow, slash, _ = gang.partition("/")
@@ -71,7 +71,7 @@ def with_names(found: Plan, alone: Callable[[str], bool]) -> Plan:
 
 
 def _named(found: Plan, visibility: Visibility) -> set[str]:
-    """Gangs that start or would have: whoever preempts is one of them."""
+    """Returns the gangs that start or would have started. Preemptors are among them."""
     return {each.gang for each in (*found.starts, *found.waits) if visibility.sees(each.pool)}
 
 

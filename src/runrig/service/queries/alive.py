@@ -1,4 +1,4 @@
-"""What a state says of a workflow that has not ended."""
+"""The state of a workflow that has not ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -16,9 +16,10 @@ from runrig.engine.state.state import State
 
 
 class Alive(NamedTuple):
-    """A workflow that has not ended.  *draining*: its pool is to go.  *passable*: a later gang of its pool may start before it.
+    """A workflow that has not ended. *draining*: its pool is being deleted. *passable*: a later gang of its pool may
+    start before it.
 
-    *gpus*: of the gangs that *groups* name.
+    *gpus*: of the gangs in *groups*.
     """
 
     workflow: Workflow
@@ -30,7 +31,7 @@ class Alive(NamedTuple):
 
 
 def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive | None]:
-    """The workflow *id* in *state*; None if it has ended.  *most_looks*: as of `why_next`."""
+    """Returns the workflow *id* in *state*; None if it has ended. *most_looks*: as in `why_next`."""
     workflow = state.workflows.get(id)
     if workflow is None:
         return None
@@ -41,7 +42,7 @@ def alive_in(state: State, id: str, most_looks: int = MOST_LOOKS) -> Steps[Alive
 
 
 def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, int]]:
-    """Yields gangs of the ledger that *groups* name, and their GPUs."""
+    """Yields the gangs in the ledger that *groups* name, and their GPUs."""
     for group in groups:
         blockers = (each.reason for each in (*group.blockers, *group.in_full))
         holders = (gang for reason in (*group.reasons, *blockers) for gang in reason.holders)
@@ -51,6 +52,6 @@ def _mentioned(state: State, groups: Iterable[GroupWhy]) -> Iterator[tuple[str, 
 
 
 MOST_LOOKS_HERE = 16
-"""How many gangs before one the server looks at itself, while others wait."""
+"""Maximum gangs ahead of one that the server evaluates itself while others wait."""
 
 alive_here = partial(alive_in, most_looks=MOST_LOOKS_HERE)

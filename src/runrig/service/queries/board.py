@@ -1,4 +1,4 @@
-"""Who holds which GPUs, and who waits, copied from the state in one look: what a map of the cluster is drawn from."""
+"""Which gangs hold which GPUs and which wait, copied from the state for the map of the cluster."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from runrig.service.runtime.writing import Revision
 
 
 class BoardNode(NamedTuple):
-    """*path*: its domains, coarse to fine; () if it lacks a label of a level.  *open*: it takes new pods."""
+    """*path*: its domains, coarse to fine; () if it lacks the label of a level. *open*: accepts new pods."""
 
     name: str
     gpus: int
@@ -31,7 +31,7 @@ class BoardNode(NamedTuple):
 
 
 class Share(NamedTuple):
-    """*amount* GPUs of a node.  *indices*: which ones; () if nobody says so."""
+    """*amount* GPUs of a node. *indices*: which ones; () if unknown."""
 
     node: str
     amount: int
@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 class BoardGang(NamedTuple):
-    """A gang that holds GPUs, or is promised some.  *id*, *pool*: "" if the asker does not see it."""
+    """A gang that holds or has reserved GPUs. *id*, *pool*: "" if the user may not see it."""
 
     id: str
     pool: str
@@ -49,7 +49,9 @@ class BoardGang(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """*gangs* of *pool* wait, with *gpus* at their full size.  *pool*: "" for all that the asker does not see."""
+    """*gangs* of *pool* are pending, with *gpus* at their full size. *pool*: "" for everything that the user may not
+    see.
+    """
 
     pool: str
     gangs: int
@@ -58,7 +60,7 @@ class Queued(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """*levels*: the names of the domains on the way to a node.  *nodes*: domain by domain, in natural order.  *gangs*: by id."""
+    """*levels*: the names of the domain levels above a node. *nodes*: by domain, in natural order. *gangs*: by id."""
 
     revision: int
     levels: tuple[str, ...]
@@ -71,9 +73,9 @@ Held = tuple[Gang, GangState, Placement]
 
 
 class Look(NamedTuple):
-    """Who holds what, at *revision*: what is shown is worked out of it without the lock.
+    """The GPUs of every gang at *revision*. Boards are computed from it without the lock.
 
-    *nodes*, *closed*, *keys*, and each of *held*: the same objects as in the look before, unless they have changed.
+    *nodes*, *closed*, *keys*, and each of *held*: the same objects as in the previous look, unless they have changed.
     """
 
     revision: int
@@ -85,33 +87,36 @@ class Look(NamedTuple):
 
 
 AT_ONCE = 500
-"""So many gangs are copied while the lock is held, and so many buckets counted, when somebody looks first: some 1 ms."""
+"""For the first look: gangs copied and buckets counted while the lock is held, about 1 ms."""
 
 MOST_NOTED = 20_000
-"""So many gangs that have changed are noted while nobody looks; with more all are copied anew."""
+"""Maximum changed gangs recorded between two looks; if more change, all are copied again."""
 
 _DECLARED = ("Node", "Flavor", "Cohort", "Pool")
 
 
 class Source(Readable, Protocol):
-    """What is looked at.  *stored*: its last revision.  *when_stored*: called with each further one."""
+    """The source of looks. *stored*: its last revision. *when_stored*: called with each later one."""
 
     stored: int
     when_stored: Callable[[Sequence[Revision]], None]
 
 
 class Boards:
-    """Keeps the last look, and what was made of it: each look costs what has changed since, and what waits.  Thread-safe.
+    """Caches the last look and what was drawn from it, so that a look costs only what has changed and what is pending.
+    Thread-safe.
 
-    What a commit changes is noted with it; nobody looks through the state for it but the first who asks.  *before*: of another source,
-    and no longer used: what it drew is not drawn again where it is the same.
+    Each commit records what it changes; only the first look reads the whole state. *before*: the boards of a source
+    that is no longer used; unchanged parts are not drawn again.
     """
 
     def __init__(self, transactor: Source, before: "Boards | None" = None) -> None:
         self._transactor = transactor
         self._keeping = threading.Lock()
         self._noted: dict[str, Held | None] | None = None
-        """Gangs that have changed since the last look, as they are now; None: nobody notes them.  Under the server's lock."""
+        """Gangs that have changed since the last look, in their current form; None: changes are not recorded. Under the
+        server's lock.
+        """
         self._declared = True
         self._held: dict[str, Held] | None = None
         self._last: Look | None = None if before is None else before._last
@@ -167,7 +172,9 @@ class Boards:
         return Look(revision, nodes, closed, keys, tuple(held.values()), queued)
 
     def _copied(self) -> dict[str, Held]:
-        """Who holds what, part by part: what is changed meanwhile is noted, and comes on top of it."""
+        """Returns what each gang holds. Copies part by part; changes during the copy are recorded and applied to it
+        afterwards.
+        """
         self._held = None
         with self._transactor.reading() as state:
             self._noted, self._declared = {}, True
@@ -185,14 +192,14 @@ class Boards:
 
 
 def _held_by(row: Record | None) -> Held | None:
-    """What a gang holds whose row is *row* now."""
+    """Returns what the gang with the current row *row* holds."""
     return (row.gang, row.state, row.placement) if isinstance(row, GangRow) and row.placement else None
 
 
 def _declared(
     state: State, last: Look | None
 ) -> tuple[tuple[Node, ...], frozenset[str], tuple[tuple[str, str, str], ...]]:
-    """Nodes, those that are closed, and topology keys: what is as it was, as the same object.  O(nodes + pools)."""
+    """Returns nodes, closed nodes and topology keys; unchanged ones as the same object. O(nodes + pools)."""
     nodes, closed = (
         tuple(state.nodes.values()),
         frozenset(n for n, node in state.nodes.items() if _is_closed(state, node)),
@@ -205,7 +212,7 @@ def _declared(
 
 
 def _count(state: State, most: int) -> bool:
-    """Counts what waits, up to *most* buckets; False if there are more that nobody has counted yet."""
+    """Counts pending gangs in up to *most* buckets; returns False if uncounted buckets remain."""
     for rank in state.ledger.ranks.values():
         for queue in rank.by_pool.values():
             if not queue.counted:
@@ -228,7 +235,9 @@ def _keys(state: State) -> Iterator[tuple[str, str, str]]:
 
 
 def _queued(state: State) -> Iterator[tuple[str, int, int]]:
-    """Yields (pool, gangs, GPUs) of each pool and rank, and of each gang that has a place and waits for others to stop."""
+    """Yields (pool, gangs, GPUs) for each pool and rank, and for each gang with reserved nodes that waits for others to
+    stop.
+    """
     for rank in state.ledger.ranks.values():
         for pool, queue in rank.by_pool.items():
             yield pool, len(queue.times), queue.gpus
@@ -237,7 +246,7 @@ def _queued(state: State) -> Iterator[tuple[str, int, int]]:
 
 
 class Drawn:
-    """What was made of earlier looks, by what it was made of.
+    """Results of earlier looks, by what they were computed from.
 
     *nodes*: by the labels of their domains.
     """
@@ -249,7 +258,7 @@ class Drawn:
         self._held: tuple[Held, ...] = ()
 
     def nodes(self, look: Look, labels: tuple[str, ...]) -> tuple[BoardNode, ...]:
-        """The same object as long as no node changes."""
+        """Returns the same object while no node changes."""
         if self._of[0] is not look.nodes or self._of[1] is not look.closed:
             self._of, self._nodes = (look.nodes, look.closed), {}
         found = self._nodes.get(labels)
@@ -258,7 +267,7 @@ class Drawn:
         return found
 
     def gangs(self, look: Look, visibility: Visibility) -> tuple[BoardGang, ...]:
-        """Each the same object as long as the gang does not change."""
+        """Returns, for each gang, the same object while the gang does not change."""
         if self._held is not look.held:
             self._held, before = look.held, self._gangs
             self._gangs = {id(each): before.get(id(each)) or _shown(each) for each in look.held}
@@ -278,7 +287,7 @@ class Drawn:
 
 
 _Shown = tuple[Held, BoardGang | None, BoardGang | None]
-"""A gang, as it is shown to who sees it, and to who does not; None: it holds no GPUs."""
+"""A gang as shown to users who may see it, and to others; None: it holds no GPUs."""
 
 
 def _shown(held: Held) -> _Shown:
@@ -291,7 +300,7 @@ def _shown(held: Held) -> _Shown:
 
 
 def board(look: Look, visibility: Visibility, drawn: Drawn | None = None) -> Board:
-    """What *visibility* reaches of *look*; of all other pools amounts only.  *drawn*: what was made of earlier looks."""
+    """Returns what *visibility* covers of *look*, and only amounts of other pools. *drawn*: results of earlier looks."""
     drawn = drawn or Drawn()
     levels = _levels(look, visibility)
     nodes = drawn.nodes(look, tuple(label for _, label in levels))
@@ -306,7 +315,7 @@ def board(look: Look, visibility: Visibility, drawn: Drawn | None = None) -> Boa
 
 
 def _nodes(look: Look, labels: tuple[str, ...]) -> Iterator[BoardNode]:
-    """Domain by domain, those without all labels last; names with numbers in the order of these."""
+    """Sorts nodes by domain, those without all labels last, and numbers in names by value."""
     keys: dict[str, Key] = {}
 
     def order(placed: tuple[tuple[str, ...], Node]) -> tuple[bool, tuple[Key, ...], Key]:
@@ -323,7 +332,7 @@ def _nodes(look: Look, labels: tuple[str, ...]) -> Iterator[BoardNode]:
 
 
 def _levels(look: Look, visibility: Visibility) -> list[tuple[str, str]]:
-    """The keys of the pool that has most of them, of those that are seen: (name, label)."""
+    """Returns (name, label) of the keys of the visible pool with the most keys."""
     by_pool: dict[str, list[tuple[str, str]]] = {}
     for pool, key, label in look.keys:
         if visibility.sees(pool):

@@ -1,4 +1,4 @@
-"""Kinds of events by the words that people ask for them with."""
+"""Kinds of events, by the words that users filter with."""
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
@@ -60,5 +60,5 @@ _IS: Mapping[Kind, Callable[[Action], bool]] = {
 
 
 def is_of(action: Action, kinds: Collection[Kind]) -> bool:
-    """Whether *action* is of one of *kinds*; no kinds: whether it is any action, so True."""
+    """Returns True if *action* is of one of *kinds*, or *kinds* is empty."""
     return not kinds or any(_IS[kind](action) for kind in kinds)

@@ -1,4 +1,4 @@
-"""The event log in words: one line for each entry.  Each entry keeps the law behind its action."""
+"""The event log as sentences: one line per entry, with the rule behind its action."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -31,14 +31,16 @@ _WHY_SPARED = {"R2": "its pool is within its quota", "R3": "stopping it would no
 
 
 def preempted_in_words(action: plan.Preempt) -> str:
-    """``was preempted by G, …``, to follow the name of the gang."""
+    """Returns ``was preempted by G, …``, which follows the name of the gang."""
     spared = ", ".join(f"{gang} ({_WHY_SPARED[law]})" for gang, law in action.spared)
     cheaper = f"; lower-cost candidates ruled out: {spared}" if spared else ""
     return f"was preempted by {action.by}, {_WHY_PREEMPTED[action.law]}{cheaper}"
 
 
 def granted_in_words(gang: Gang, placement: Placement) -> str:
-    """``, with 3 of 4 pods of train (minimum 2)`` for the pod sets of *gang* that accept fewer; "" without any (law A1)."""
+    """Returns ``, with 3 of 4 pods of train (minimum 2)`` for the pod sets of *gang* that accept fewer pods; "" if
+    there are none (rule A1).
+    """
     granted = {each.pod_set: each.count for each in placement}
     parts = [
         f"{granted[each.name]} of {each.count} pods of {each.name} (minimum {each.min_count})"
@@ -50,7 +52,7 @@ def granted_in_words(gang: Gang, placement: Placement) -> str:
 
 @singledispatch
 def in_words(action: plan.Action) -> str:
-    """*action* as a sentence without a full stop."""
+    """Returns *action* as a sentence without a full stop."""
     raise AssertionError(f"no words for {action!r}")
 
 
@@ -232,7 +234,7 @@ def _because(message: str) -> str:
 
 
 def unnumbered(action: plan.Action) -> plan.Action:
-    """*action* without GPU indices, which mean nothing where the cluster itself assigns devices."""
+    """Returns *action* without GPU indices, which mean nothing if the cluster itself assigns devices."""
     if not isinstance(action, plan.Nominate | plan.Admit | plan.Replace):
         return action
     placement = tuple(
@@ -243,7 +245,7 @@ def unnumbered(action: plan.Action) -> plan.Action:
 
 
 def _places(placement: Placement) -> str:
-    """The nodes of *placement* in order, each once."""
+    """Returns the nodes of *placement* in order, each once."""
     gpus: dict[str, list[int]] = {}
     for assignment in placement:
         for share in assignment.shares:
@@ -268,7 +270,7 @@ def _quotas(quotas: Quotas) -> str:
 
 
 def _ranges(indices: tuple[int, ...]) -> str:
-    """``0-3, 6`` of 0, 1, 2, 3, 6; *indices* ascend."""
+    """Returns ``0-3, 6`` for 0, 1, 2, 3, 6; *indices* ascend."""
     runs: list[tuple[int, int]] = []
     for index in indices:
         if runs and index == runs[-1][1] + 1:
@@ -279,9 +281,10 @@ def _ranges(indices: tuple[int, ...]) -> str:
 
 
 def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event | ClusterEvent, str]]:
-    """Each with its words: *found* is of one workflow.  An admission is compared with what the gang asked for when it was queued.
+    """Yields each event of *found*, all of one workflow, with its sentence. Compares an admission with what the gang
+    requested when it was queued.
 
-    The gang of a workflow with one group is called by the workflow.
+    The gang of a workflow with one group has the workflow's name.
     """
     gangs: dict[str, Gang] = {}
     alone, id = "", ""
@@ -301,7 +304,9 @@ def each_in_words(found: Iterable[Event | ClusterEvent]) -> Iterator[tuple[Event
 
 
 def _noted(event: ClusterEvent) -> str:
-    """A line from a program of the cluster begins with the program's name: ``kubelet: task main (attempt 0): Pulled: …  (x3)``."""
+    """Yields lines from a program of the cluster, which begin with its name: ``kubelet: task main (attempt 0): Pulled:
+    …  (x3)``.
+    """
     key = event.key
     about = f"task {key.task} (attempt {key.retry_id})" if key else f"group {event.group}" if event.group else ""
     reason = "" if event.text.startswith(event.reason) else event.reason
@@ -310,7 +315,7 @@ def _noted(event: ClusterEvent) -> str:
 
 
 def workflow_events(found: Iterable[Event | ClusterEvent]) -> list[WorkflowEvent]:
-    """Events of one workflow.  Entries of the log keep its order, even if the clock was set back."""
+    """Returns the events of one workflow. Log entries keep their order even if the clock was set back."""
     return sorted(_placed(found), key=lambda each: each.place)
 
 

@@ -1,4 +1,4 @@
-"""What a workflow failed of, by what its tasks wrote last."""
+"""Why a workflow failed, according to the last output of its tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,13 +15,13 @@ from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_on
 from runrig.service.queries.sources import Says
 
 MOST_TASKS = 16
-"""Of so many that failed first the output is read."""
+"""Number of first failures whose output is read."""
 SHOWN = 20
-"""Lines that are shown of it."""
+"""Number of output lines shown."""
 _MOST_REMEMBERED = 1_000
 _NOT_SHOWN = "its last lines are hidden because they may contain values of a credential that was changed or deleted since it was queued"
 _LAST_CODE = 255
-"""Codes above it are ours: such an attempt did not end by its program."""
+"""Codes above it are runrig's: the attempt was not ended by its program."""
 _TOLD_TO_STOP = (Status.FAILED_CANCELED, Status.FAILED_PREEMPTED, Status.FAILED_UPSTREAM)
 
 Specs = Callable[[Collection[str]], Mapping[str, WorkflowSpec]]
@@ -31,7 +31,7 @@ Handed = Callable[[str, Iterable[CredentialUse], float], Collection[str]]
 
 
 class Failures:
-    """Reads files, so not to be asked in the event loop.  What has ended is read once."""
+    """Reads files, so it must not be called in the event loop. The output of a finished workflow is read once."""
 
     def __init__(self, backend: Says, specs: Specs, handed: Handed) -> None:
         self._backend = backend
@@ -40,7 +40,7 @@ class Failures:
         self._known: dict[str, WorkflowCause] = {}
 
     def of(self, stored: StoredWorkflow) -> WorkflowCause | None:
-        """None if the workflow has not failed by a program of its own, or nothing is kept of what that wrote."""
+        """Returns None unless one of the workflow's programs failed and its output still exists."""
         workflow = stored.workflow
         if not workflow.status.finished or workflow.status is WorkflowStatus.COMPLETED:
             return None
@@ -48,7 +48,7 @@ class Failures:
             return known
         own = [task for task in first_failed(stored.tasks) if (task.exit_code or 0) <= _LAST_CODE]
         spec = self._specs({workflow.spec_hash}).get(workflow.spec_hash) if own else None
-        if spec is None:  # or it is about to be deleted, with all that its tasks wrote
+        if spec is None:  # Or it is about to be deleted, with all output.
             return None
         found = [each for task in own[:MOST_TASKS] if (each := self._read(stored, spec, task)) is not None]
         if not found:
@@ -64,7 +64,9 @@ class Failures:
     def _read(
         self, stored: StoredWorkflow, spec: WorkflowSpec, task: Task
     ) -> tuple[tuple[bool, float], Task, Cause, list[str]] | None:
-        """The cause of one attempt, with its place among those of others: the first in time that is no consequence of another's."""
+        """Returns the cause of one attempt, with its rank: the earliest cause that does not follow from another one
+        comes first.
+        """
         if self._backend.output(task.key) is None:
             return None
         try:
@@ -79,7 +81,7 @@ class Failures:
         return (cause.follows, at), task, cause, lines
 
     def _secrets(self, stored: StoredWorkflow, spec: WorkflowSpec, task: Task) -> Collection[str]:
-        """What it was handed.  Raises NotFound, Conflict, ServerFault if that is not known any more."""
+        """Returns the secrets that it received. Raises NotFound, Conflict or ServerFault if they are no longer known."""
         tasks = spec.group(task.group).tasks
         uses = [use for each in tasks if each.name == task.spec for use in each.credentials]
         queued = [group.queued_time for group in stored.groups if group.name == task.group]
@@ -88,7 +90,7 @@ class Failures:
 
 
 def _text(line: Lines) -> str:
-    """As it is shown, with its end if it has one."""
+    """Returns the line as shown, with its line feed if it has one."""
     text = line.data.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
     return f"{text}\n" if line.whole else text
 
@@ -103,7 +105,7 @@ def _shown(task: Task, cause: Cause, lines: list[str]) -> WorkflowCause:
 
 
 def first_failed(tasks: Iterable[Task]) -> list[Task]:
-    """The attempts that failed, the first to end first, without those that were told to stop."""
+    """Returns the failed attempts, in the order in which they ended, without those that were stopped."""
     failed = [
         task
         for task in tasks

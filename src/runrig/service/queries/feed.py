@@ -1,7 +1,7 @@
-"""The log of the whole cluster, a page at a time, limited to what a user may see.
+"""The log of the whole cluster in pages, limited to what a user may see.
 
-Many readers ask for what is new at the same moment: the latest events are kept, most of them as they were committed, so that the store is
-asked rarely, and once for all.
+Many readers request new events at the same time. So the latest events are cached, most of them when they are committed,
+and the store is rarely queried.
 """
 
 import threading
@@ -30,7 +30,7 @@ KEPT = 5_000
 """Latest events in memory."""
 PAGE = 1_000
 AT_FIRST = 400
-"""Revisions before the first question that are kept too."""
+"""Revisions before the first query that are cached as well."""
 _MOST_POOLS = 20_000
 _STEP_S = 1e-6
 """Times are whole microseconds."""
@@ -38,7 +38,7 @@ _STEP_S = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """*events*: those that are seen of the log up to *revision*, all of it if *revision* is *newest*."""
+    """*events*: the visible ones in the log up to *revision*; the page reaches the end if *revision* is *newest*."""
 
     events: tuple[ClusterEvent, ...]
     revision: int
@@ -47,9 +47,9 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class FeedQuery:
-    """Which events are wanted; the default: all.
+    """A filter for events; by default, all.
 
-    *since*, *until*: seconds since the epoch, both still wanted.  *pool*: with its subpools.  *kinds*: none means every kind.
+    *since*, *until*: seconds since the epoch, inclusive. *pool*: with its subpools. *kinds*: empty means every kind.
     """
 
     since: float | None = None
@@ -58,7 +58,7 @@ class FeedQuery:
     kinds: frozenset[Kind] = frozenset()
 
     def takes(self, event: Event) -> bool:
-        """Whether time and kind of *event* are wanted."""
+        """Returns True if time and kind of *event* match."""
         early = self.since is not None and event.time < self.since
         late = self.until is not None and event.time > self.until
         return not early and not late and is_of(event.action, self.kinds)
@@ -71,7 +71,7 @@ EVERYTHING = FeedQuery()
 
 
 class Feed:
-    """*numbered*: whether GPU indices mean something."""
+    """*numbered*: GPU indices have a meaning."""
 
     def __init__(self, transactor: Transactor, store: Store, *, numbered: bool) -> None:
         self._transactor = transactor
@@ -80,12 +80,12 @@ class Feed:
         self._lock = threading.Lock()
         self._kept: list[Event] = []
         self._from = -1
-        """Events after this revision, and up to `_to`, are kept."""
+        """Events after this revision, up to `_to`, are cached."""
         self._to = -1
         self._pools: OrderedDict[str, str | None] = OrderedDict()
 
     def newest(self) -> int:
-        """The revision of the last commit."""
+        """Returns the revision of the last commit."""
         with self._transactor.reading() as state:
             return state.revision
 
@@ -98,10 +98,11 @@ class Feed:
         query: FeedQuery = EVERYTHING,
         newest: int | None = None,
     ) -> FeedPage:
-        """The events of *query* after revision *after*; looks at about *most* of the log, never at a part of a revision.
+        """Returns the events of *query* after revision *after*. Reads about *most* log entries, and never part of a
+        revision.
 
-        *newest*: the last revision that is looked at, which is stored; None: the last of all.
-        Finding the begin of *query* takes about log2(revisions) reads.  Raises NotFound for an unknown or hidden pool.
+        *newest*: the last stored revision to read; None: the last one. Finding the beginning of *query* takes about
+        log2(revisions) reads. Raises NotFound for an unknown or hidden pool.
         """
         newest = self.newest() if newest is None else newest
         if query.pool is not None:
@@ -121,9 +122,9 @@ class Feed:
     def latest(
         self, most: int, within: int, visibility: Visibility, *, without: tuple[type[object], ...] = ()
     ) -> tuple[ClusterEvent, ...]:
-        """The last *most* events that are seen, oldest first; none of a kind of *without*.
+        """Returns the last *most* visible events, oldest first, except kinds in *without*.
 
-        It looks through the last *within* revisions, at most the `KEPT` events in memory, from the end on, and stops when it has them.
+        Searches the last *within* revisions from the end, at most the `KEPT` events in memory.
         """
         newest = self.newest()
         with self._lock:
@@ -134,7 +135,7 @@ class Feed:
         return tuple(islice(self._seen(wanted, visibility), most))[::-1]
 
     def seen(self, events: Sequence[Event], visibility: Visibility) -> tuple[ClusterEvent, ...]:
-        """The events among *events* that are seen, in their order."""
+        """Returns the visible events among *events*, in their order."""
         return tuple(self._seen(events, visibility))
 
     def _events(self, after: int, newest: int, most: int) -> list[Event]:
@@ -148,7 +149,7 @@ class Feed:
         return list(found[: bisect_right(found, newest, key=_revision)])
 
     def _take_in(self, newest: int) -> None:
-        """The list is replaced, never changed: others may be reading it."""
+        """Replaces the list instead of changing it, because others may be reading it."""
         if self._from < 0:
             self._from = self._to = max(0, newest - AT_FIRST)
         if self._to < newest and (stored := self._transactor.events_after(self._to)) is not None:
@@ -180,7 +181,7 @@ class Feed:
             yield _in_words(event, workflow, pool)
 
     def _names(self, workflow: str, event: Event, visibility: Visibility, told: dict[str, Names]) -> Names:
-        """The names that *event* may contain: a message can name any gang that preempted its workflow."""
+        """Returns the names that *event* can contain: a message can name any gang that preempted its workflow."""
         if not isinstance(event.action, MoveTask | MoveGroup | MoveWorkflow):
             return Names(visibility, self._pool)
         if workflow not in told:
@@ -188,7 +189,7 @@ class Feed:
         return told[workflow]
 
     def _pool(self, workflow: str, event: Event | None = None) -> str | None:
-        """None for a workflow that is no longer kept."""
+        """Returns None for a workflow that was deleted by retention."""
         if event is not None and isinstance(event.action, Submit):
             return self._remember(workflow, event.action.workflow.pool)
         if event is not None and isinstance(event.action, Reassign):
@@ -217,7 +218,7 @@ def _revision(event: Event) -> int:
 
 
 def _whole(found: list[Event], most: int) -> list[Event]:
-    """The first *most* of *found*, and what belongs to the revision of the last of them."""
+    """Returns the first *most* of *found*, and the rest of the last revision among them."""
     if len(found) <= most:
         return found
     last = found[most - 1].revision
@@ -226,7 +227,7 @@ def _whole(found: list[Event], most: int) -> list[Event]:
 
 
 def _sees(visibility: Visibility, pool: str | None, *, about_cluster: bool) -> bool:
-    """Nodes, flavors and cohorts are seen by those who see everything; a workflow whose pool is not known, too."""
+    """Users who see everything also see nodes, flavors, cohorts, and workflows of unknown pools."""
     if about_cluster or pool is None:
         return visibility.everything
     return visibility.sees(pool)

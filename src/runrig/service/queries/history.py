@@ -1,7 +1,7 @@
-"""The audit trail of pools: who changed what and when, and how a pool stood at a past time (law S6).
+"""The audit trail of pools: who changed what and when, and the settings of a pool at an earlier time (rule S6).
 
-Both are read from the event log, from which nothing is ever deleted.  Its order is that of the revisions: where the clock was
-put back, the later revision counts.
+Both are read from the event log, which is never truncated. Its order is that of revisions: if the clock was set back,
+the later revision counts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import APPLY, ENGINE, Transactor
 
 RUNRIG = "runrig"
-"""The author of changes that no person asked for at that moment: the end of a drain."""
+"""The author of automatic changes: the end of a drain."""
 
 END_OF_SECOND = 999_999
-"""Microseconds of a time that stands for its whole second."""
+"""Microseconds to add to a time that means its whole second."""
 SLACK_S = 1.0
 """A time without a fraction means the whole second, which may not be over yet."""
 
@@ -46,7 +46,7 @@ _STATE_WORDS: Mapping[tuple[PoolState, PoolState], tuple[What, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """*next*: (revision, seq) of the last entry if more follow it, else None."""
+    """*next*: (revision, seq) of the last entry if more follow, else None."""
 
     entries: tuple[PoolChange, ...]
     next: tuple[int, int] | None
@@ -54,8 +54,8 @@ class ChangePage:
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """Changes of a pool and its subpools, newest first.  *subpool*: only of this one, by its short or its whole name, or of the
-    pool alone by its own name.  *since* and *until* are times that are still in it; *after*: only what is older than that entry.
+    """Changes of a pool and its subpools, newest first. *subpool*: only this one, by its short or full name, or the
+    pool alone by its own name. *since*, *until*: inclusive. *after*: only entries older than this one.
     """
 
     subpool: str | None = None
@@ -73,7 +73,9 @@ class History:
         self._clock = clock
 
     def changes(self, name: str, query: HistoryQuery, visibility: Visibility = ALL) -> ChangePage:
-        """A page of changes, also for an ARCHIVED pool.  Raises NotFound, InvalidInput if *since* is after *until*."""
+        """Returns a page of changes, also of an ARCHIVED pool. Raises NotFound; InvalidInput if *since* is after
+        *until*.
+        """
         pool, alone = self._known(name, visibility).name, False
         if query.subpool is not None:
             pool, alone = self._chosen(pool, query.subpool), True
@@ -87,9 +89,9 @@ class History:
         return ChangePage(entries, (entries[-1].revision, entries[-1].seq) if more else None)
 
     def pool_at(self, name: str, at: float, visibility: Visibility = ALL) -> PoolPast:
-        """The pool *name* as it stood at *at*, after whatever was committed at that very time.
+        """Returns the pool *name* at the time *at*, after everything committed at exactly that time.
 
-        Raises NotFound for a pool that is not known or was not there yet, InvalidInput for a time to come.
+        Raises NotFound for an unknown pool or one that did not exist yet, InvalidInput for a future time.
         """
         now = self._clock.now()
         if at >= now + SLACK_S:
@@ -119,7 +121,7 @@ class History:
         )
 
     def _known(self, name: str, visibility: Visibility) -> Pool:
-        """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
+        """Returns the pool *name*, even if it is ARCHIVED. Raises NotFound."""
         with self._transactor.reading() as state:
             pool, seen = state.pools.get(name), visibility.of(sorted(state.pools))
         if pool is None or not visibility.sees(name):
@@ -140,7 +142,7 @@ class History:
 
 
 def _actors(person: str | None) -> tuple[str, ...]:
-    """How the log names *person*: for commands, and for cluster files."""
+    """Returns the actors of *person* in the log: for commands, and for cluster files."""
     if person is None:
         return ()
     return (person, APPLY + person, *((ENGINE,) if person == RUNRIG else ()))
@@ -159,7 +161,7 @@ def _moment(at: float) -> datetime:
 
 
 def _utc(at: float) -> str:
-    """In words; the end of a second is written as the second."""
+    """Formats a time; the end of a second is written as the second."""
     moment = _moment(at)
     return f"{(moment.replace(microsecond=0) if moment.microsecond == END_OF_SECOND else moment).isoformat(' ')} UTC"
 
@@ -168,7 +170,7 @@ def _utc(at: float) -> str:
 
 
 def change_of(event: Event) -> PoolChange:
-    """*event*, a change of a pool, as an entry of the trail."""
+    """Returns *event*, a change of a pool, as an entry of the trail."""
     assert isinstance(event.action, PutPool), "only changes of pools have a pool in the log"
     pool, before = event.action.pool, event.action.before
     by, via = _who(event.actor)
@@ -178,7 +180,7 @@ def change_of(event: Event) -> PoolChange:
 
 
 def edits(before: Pool | None, after: Pool) -> Iterator[PoolFieldEdit]:
-    """Yields what changed, quotas first; for a new pool, what differs from the defaults."""
+    """Yields the changes, quotas first; for a new pool, the differences from the defaults."""
     old = Pool(after.name) if before is None else before
     for key in sorted({*old.quotas, *after.quotas}):
         pair = old.quotas.get(key), after.quotas.get(key)

@@ -1,4 +1,4 @@
-"""A pool or subpool by its name, or an error that names those the asker can see."""
+"""Finds a pool or subpool by name. Errors list those that the user may see."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from runrig.spec import cluster
 
 
 def live_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
-    """The pool *name* unless it is ARCHIVED.  Raises NotFound, with the names that exist."""
+    """Returns the pool *name* unless it is ARCHIVED. Raises NotFound with the existing names."""
     pool = state.pools.get(name)
     if pool is None or pool.state is PoolState.ARCHIVED or not visibility.sees(name):
         raise _no_pool(state, name, visibility)
@@ -32,13 +32,13 @@ def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
 
 
 def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
-    """The pool *name*, whatever its state.  Raises NotFound."""
+    """Returns the pool *name* in any state. Raises NotFound."""
     pool = state.pools.get(name)
     return pool if pool is not None and visibility.sees(name) else live_pool(state, name, visibility)
 
 
 def any_subpool(state: State, parent: str, short: str, visibility: Visibility = ALL) -> Pool:
-    """The subpool *short* of *parent*, whatever its state.  Raises NotFound, with the names that exist."""
+    """Returns the subpool *short* of *parent* in any state. Raises NotFound with the existing names."""
     name = f"{parent}{SUBPOOL_DELIMITER}{short}"
     subpool = state.pools.get(name)
     if subpool is not None and subpool.parent == parent and visibility.sees(parent):
@@ -48,16 +48,16 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
 
 
 def no_workflow(id: str, meant: Sequence[str] = ()) -> NotFound:
-    """The same error for a hidden workflow as for a missing one.  *meant*: ids of those that may have been meant."""
+    """Returns the same error for hidden and for missing workflows. *meant*: ids to suggest."""
     way_out = f"Did you mean {' or '.join(sorted(meant))}?" if meant else "List workflows with `runrig workflow list`"
     return NotFound(f"workflow {id!r:.200} not found. {way_out}")
 
 
 def settings_of(state: State, pool: Pool) -> Pool:
-    """Where the settings of *pool* come from: a subpool has its parent's (law S5)."""
+    """Returns the pool with the settings of *pool*: for a subpool, its parent (rule S5)."""
     return pool if pool.parent is None else state.pools[pool.parent]
 
 
 def flavors_of(state: State, pool: Pool) -> tuple[str, ...]:
-    """The flavors that *pool* may use."""
+    """Returns the flavors that *pool* can use."""
     return settings_of(state, pool).flavors or tuple(state.flavors)

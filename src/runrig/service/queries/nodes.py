@@ -1,4 +1,4 @@
-"""Nodes as the state has them: copied while the lock is held, made into answers afterwards."""
+"""Nodes in the state: copied under the lock, turned into responses later."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from runrig.service.queries.visibility import Visibility
 _HOLDS = (GangState.ADMITTED, GangState.STOPPING)
 _CORDONED = "node.kubernetes.io/unschedulable"
 _DOWN = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-"""Taints by which Kubernetes itself says why a node takes no new pods."""
+"""Taints with which Kubernetes explains why a node accepts no new pods."""
 
 
 def check_node(state: State, name: str) -> None:
@@ -32,13 +32,15 @@ def check_node(state: State, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeWork(PlanGang):
-    """*gang*, *pool*: "" if the asker may not see it.  *gpus*: of that node.  *stops*: it was told to stop; else it goes on to its end."""
+    """*gang*, *pool*: "" if the user may not see it. *gpus*: on that node. *stops*: it is stopping; else it runs to
+    completion.
+    """
 
     stops: bool
 
 
 def work_on(state: State, name: str, visibility: Visibility) -> Iterator[NodeWork]:
-    """Yields the gangs that hold something of the node *name*, by id, those that are seen first.  O(pods of the gangs there)."""
+    """Yields the gangs that use the node *name*, by id, visible ones first. O(pods of these gangs)."""
     held = [entry for _, entry in sorted(state.ledger.on_node.get(name, {}).items()) if entry.state in _HOLDS]
     for entry in sorted(held, key=lambda each: not visibility.sees(each.gang.pool)):
         gang = entry.gang
@@ -57,7 +59,7 @@ _ANOTHER = GpuHolder(None, None)
 
 
 def users_of(state: State) -> Mapping[str, list[str]]:
-    """Flavor → the pools that may use it, by name.  O(pools x flavors)."""
+    """Returns flavor → the names of the pools that can use it, sorted. O(pools x flavors)."""
     pools: dict[str, list[str]] = defaultdict(list)
     for name, pool in sorted(state.pools.items()):
         if pool.state is not PoolState.ARCHIVED:
@@ -67,7 +69,7 @@ def users_of(state: State) -> Mapping[str, list[str]]:
 
 
 def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
-    """Yields the active tasks of every gang that holds one of the nodes *names*."""
+    """Yields the active tasks of every gang that uses one of the nodes *names*."""
     if len(names) == len(state.nodes):
         yield from (state.tasks.records[key] for key in state.active)
         return
@@ -78,7 +80,9 @@ def _active_tasks(state: State, names: Sequence[str]) -> Iterator[Task]:
 
 
 def _conditions(node: Node, *, tainted: bool) -> tuple[str, ...]:
-    """The last one is the most telling.  *tainted*: by what its flavor does not name."""
+    """Returns the node's conditions, the most informative one last. *tainted*: with taints that its flavor does not
+    list.
+    """
     if node.open:
         return ("Ready", "NoFlavor") if node.flavor == NO_FLAVOR else ("Ready", "Tainted") if tainted else ("Ready",)
     taints = {taint.key for taint in node.taints}
@@ -86,11 +90,11 @@ def _conditions(node: Node, *, tainted: bool) -> tuple[str, ...]:
 
 
 class Picture:
-    """A copy of what the state says of the nodes *names*, so that the lock is not held while answers are made of it.
+    """A copy of the nodes *names* in the state, so that responses are computed without the lock.
 
-    *backend*: its name.  *users*: as `users_of`.  *only*: the answers name these pools alone; empty: all.
+    *backend*: its name. *users*: as in `users_of`. *only*: responses name only these pools; empty: all.
 
-    Copying costs O(names + pods of the gangs there), a tenth of what the answers cost.
+    Copying costs O(names + pods of the gangs on them), a tenth of computing the responses.
     """
 
     def __init__(
@@ -112,7 +116,7 @@ class Picture:
         self._pool_of = {task.workflow: state.workflows[task.workflow].pool for task in self._tasks}
 
     def shown(self, visibility: Visibility) -> Iterator[shown.Node]:
-        """Yields the nodes in order.  O(their tasks and GPUs + pools x flavors)."""
+        """Yields the nodes in order. O(their tasks and GPUs + pools x flavors)."""
         seen = {flavor: visibility.of(self._shown(names)) for flavor, names in self._users.items()}
         holders = report.gpu_holders(self._tasks, self._nodes)
         told = {each: self._seen_holder(each, visibility) for held in holders.values() for each in set(held)}

@@ -1,7 +1,7 @@
-"""What tasks wrote: the lines of both streams of many attempts, in the order of time.
+"""Output of tasks: the lines of both streams of many attempts, in the order of time.
 
-A task writes its streams to two files, and its supervisor notes how long they were when (`ports.backend.Output`).  Here the notes put
-the lines of an attempt in order, and their times those of several attempts.
+A task writes its streams to two files, and its supervisor records their lengths over time (`ports.backend.Output`). The
+records put the lines of an attempt in order, and their times those of several attempts.
 """
 
 import errno
@@ -20,9 +20,9 @@ from runrig.ports.backend import LogFile, Output
 
 CHUNK = 64 * 1024
 LONGEST_TAIL = 64 * 1024 * 1024
-"""Bytes at the end of a file in which its last lines are looked for."""
+"""Bytes at the end of a file that are searched for its last lines."""
 OPEN_S = 0.5
-"""How long a line that has no end yet is kept back from who follows."""
+"""Seconds for which an incomplete line is withheld from readers that follow."""
 STDOUT, STDERR = "stdout", "stderr"
 
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES)
@@ -31,10 +31,10 @@ _STAMP = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})(\.[0-9]{1,9})?Z ")
 
 
 class Lines(NamedTuple):
-    """What an attempt wrote to a stream at one time, in seconds since the epoch: about `CHUNK` bytes at most, so that many short
-    lines cost no more than a few long ones.
+    """Output of an attempt on one stream at one time, in seconds since the epoch. About `CHUNK` bytes at most, because
+    many short lines together are cheaper.
 
-    *data*: lines with line feeds between them and none behind the last.  *whole*: the last has ended, else it is what was there of it.
+    *data*: lines separated by line feeds. *whole*: the last line is complete.
     """
 
     time: float
@@ -45,7 +45,7 @@ class Lines(NamedTuple):
 
 
 def one_by_one(lines: Iterable[Lines]) -> Iterator[Lines]:
-    """The same, a line each."""
+    """Yields each line separately."""
     for some in lines:
         *before, last = some.data.split(b"\n")
         yield from (some._replace(data=data, whole=True) for data in before)
@@ -53,7 +53,7 @@ def one_by_one(lines: Iterable[Lines]) -> Iterator[Lines]:
 
 
 class Tail:
-    """What an attempt wrote, from the beginning or its last lines on, line by line as it comes."""
+    """Output of an attempt, from the beginning or from its last lines on, as it grows."""
 
     def __init__(
         self, key: TaskKey, find: Callable[[TaskKey], Output | None], streams: Iterable[str], last_lines: int | None
@@ -65,9 +65,9 @@ class Tail:
         self._time = 0.0
 
     def more(self, now: float) -> list[Lines]:
-        """What has come since the last call, in order, or a part of it; empty if there is nothing now.
+        """Returns output since the last call, in order, perhaps only part of it; empty if there is none.
 
-        *now*: a line without an end is among it once nothing came to it for `OPEN_S`.
+        *now*: includes an incomplete line that has not grown for `OPEN_S`.
         """
         output = self._find(self.key)
         if output is None:
@@ -78,11 +78,11 @@ class Tail:
         return found
 
     def so_far(self) -> Iterator[Lines]:
-        """All lines that are there now and whose place in the order is known; `more` goes on behind them."""
+        """Returns all lines whose order is known. `more` continues after them."""
         return self._all(ended=False)
 
     def rest(self) -> Iterator[Lines]:
-        """All that is there now, to the last line, whether it has ended or not."""
+        """Returns everything up to the end, including an incomplete line."""
         yield from self._all(ended=True)
         for name, stream in self._streams.items():
             if stream.line:
@@ -97,7 +97,9 @@ class Tail:
         return self._order.position, len(self._order.here), *(each.position for each in self._streams.values())
 
     def _some(self, output: Output, *, ended: bool) -> list[Lines]:
-        """About `CHUNK` bytes of what there is, or less.  *ended*: what no note covers counts too, all of stdout before stderr."""
+        """Returns about `CHUNK` bytes of output, or less. *ended*: includes output that is not recorded, all of stdout
+        before stderr.
+        """
         found: list[Lines] = []
         size = 0
         with closing(self._read(output, ended=ended)) as reading:
@@ -109,7 +111,7 @@ class Tail:
         return found
 
     def _read(self, output: Output, *, ended: bool) -> Generator[Lines]:
-        """Where it is left, it goes on the next time."""
+        """Can be closed at any point; the next call continues there."""
         files = {STDOUT: output.stdout, STDERR: output.stderr}
         logs = [(name, stream, open_log(file)) for name, stream in self._streams.items() if (file := files[name])]
         there = [(name, stream, descriptor) for name, stream, descriptor in logs if descriptor is not None]
@@ -147,7 +149,7 @@ class Tail:
         return Lines(self._time, self.key, stream, data, whole)
 
     def _stamped(self, line: Lines) -> Lines:
-        """A line with its own time in front, as Kubernetes gives it."""
+        """Uses the time at the beginning of the line, as Kubernetes writes it."""
         found = _STAMP.match(line.data)
         if found is None:
             return line._replace(time=self._time)
@@ -157,7 +159,7 @@ class Tail:
 
 
 class _Stream:
-    """A file, up to where it was read.  *line*: what was read of a line that has not ended."""
+    """A file and the position up to which it was read. *line*: the incomplete line before it."""
 
     def __init__(self, last_lines: int | None) -> None:
         self.position = -1
@@ -168,7 +170,7 @@ class _Stream:
         self._at = 0
 
     def upto(self, descriptor: int, size: int) -> Iterator[tuple[bytes, bool]]:
-        """Yields the lines up to the byte *size*, as far as the file has them, some at a time, and whether the last has ended."""
+        """Yields the lines up to byte *size*, some at a time, and whether the last one is complete."""
         if self.position < 0:
             self.position = start(descriptor, self._last_lines)
         while self.position < size:
@@ -197,9 +199,9 @@ class _Notes:
         self.here: deque[tuple[float, int, int]] = deque()
 
     def more(self, file: LogFile) -> deque[tuple[float, int, int]]:
-        """Notes that have come and that nobody has taken away: (time, size of stdout, size of stderr).
+        """Returns new records, whose output was not returned yet: (time, size of stdout, size of stderr).
 
-        What is no note is passed over: the task may have written it.
+        Ignores invalid records, which the task may have written.
         """
         descriptor = None if self.here else open_log(file)
         if descriptor is None:
@@ -216,12 +218,12 @@ class _Notes:
 
 
 def merged(attempts: Iterable[Iterable[Lines]]) -> Iterator[Lines]:
-    """What several attempts wrote, in the order of time; lines of one keep theirs."""
+    """Merges the output of several attempts by time; the lines of each attempt keep their order."""
     return heapq.merge(*attempts, key=lambda lines: lines.time)
 
 
 def start(descriptor: int, last_lines: int | None) -> int:
-    """The offset where the last *last_lines* lines of the file begin."""
+    """Returns the offset of the last *last_lines* lines of the file."""
     if last_lines is None:
         return 0
     end = position = os.fstat(descriptor).st_size
@@ -244,7 +246,7 @@ def start(descriptor: int, last_lines: int | None) -> int:
 
 
 def open_log(file: LogFile) -> int | None:
-    """A descriptor of *file*; None if there is no regular file, or one only behind a link."""
+    """Returns a descriptor of *file*; None if it is not a regular file, or its path contains a link."""
     *folders, name = file.name.split("/")
     try:
         descriptor = os.open(file.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -262,7 +264,7 @@ def open_log(file: LogFile) -> int | None:
 
 
 def _inside(folder: int, name: str, flags: int) -> int:
-    """*name* in *folder*, which is closed."""
+    """Opens *name* in *folder*, and closes *folder*."""
     try:
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | flags, dir_fd=folder)
     finally:

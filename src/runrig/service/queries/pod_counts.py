@@ -1,4 +1,4 @@
-"""How many pods a workflow asked for, would do with, and got: law A1, for people."""
+"""How many pods a workflow requested, its minimum, and how many it got (rule A1)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _WAITS = (Status.WAITING, Status.SCHEDULING)
 
 
 def pod_counts(spec: GroupSpec, group: Group, tasks: Iterable[Task]) -> tuple[PodCount, ...]:
-    """In the order of the file.  *tasks*: all attempts of the workflow."""
+    """In the order of the file. *tasks*: all attempts of the workflow."""
     latest: dict[str, Task] = {}
     for task in sorted(tasks, key=lambda each: each.retry_id):
         if task.group == group.name:
@@ -33,9 +33,10 @@ def _was_admitted(task: Task) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GpusAsked:
-    """*total*: of all tasks with their full counts.  *per_pod*: of each task that accepts fewer pods, (pods, GPUs of one).
+    """*total*: of all tasks with their full counts. *per_pod*: for each task that accepts fewer pods, (pods, GPUs of
+    one pod).
 
-    *groups*: how many task groups the workflow has.  *of_one*: the GPUs of one pod, by task.
+    *groups*: number of task groups. *of_one*: GPUs of one pod, by task.
     """
 
     total: int
@@ -44,11 +45,11 @@ class GpusAsked:
     of_one: Mapping[str, int]
 
     def held(self, pods: Mapping[str, int]) -> int:
-        """Returns what *pods* hold, by task as written."""
+        """Returns the GPUs of *pods*, by task as written."""
         return sum(count * self.of_one.get(task, 0) for task, count in pods.items())
 
     def of_pods(self, pods: Mapping[str, int]) -> int:
-        """Returns what *pods* ask for, by task as written; a task that is not there has all of its pods."""
+        """Returns the GPUs that *pods* request, by task as written; a missing task counts with all of its pods."""
         return self.total - sum((asked - pods.get(task, asked)) * gpus for task, (asked, gpus) in self.per_pod.items())
 
 

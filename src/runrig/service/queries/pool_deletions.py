@@ -1,4 +1,4 @@
-"""Tells who deleted a pool, when, and what happened then; read from the event log (laws S3, S6)."""
+"""Deletions of a pool: by whom, when, and their effects; from the event log (rules S3, S6)."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from runrig.ports.store import WorkflowReads
 
 
 def pool_deletions(store: WorkflowReads, pool: str) -> tuple[PoolEnding, ...]:
-    """Every deletion of *pool*, oldest first.  O(changes of the pool)."""
+    """Returns every deletion of *pool*, oldest first. O(changes of the pool)."""
     found: list[PoolEnding] = []
     for event in store.log.events(pool=pool):
         action = event.action
@@ -27,7 +27,9 @@ def pool_deletions(store: WorkflowReads, pool: str) -> tuple[PoolEnding, ...]:
 
 
 def deletion_of(store: WorkflowReads, workflow: Workflow, *, draining: bool) -> PoolEnding | None:
-    """The deletion of the pool that cancelled *workflow*, or through which it still runs.  *draining*: the pool is DELETING."""
+    """Returns the deletion of the pool that cancelled *workflow*, or during which it keeps running. *draining*: the
+    pool is DELETING.
+    """
     if not workflow.status.finished:
         deletions = pool_deletions(store, workflow.pool) if draining else ()
         return deletions[-1] if deletions else None

@@ -1,4 +1,4 @@
-"""All pools together, revision by revision, as the reference client's `config` commands ask: read from the event log (law S6)."""
+"""All pools together, revision by revision, for the osmo client's `config` commands; from the event log (rule S6)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ MOST_TAGS = 100
 
 @dataclass(frozen=True, slots=True)
 class PoolRevision:
-    """One change of pools.  *pools*: what changed, by name; *said*: by the one who made it, else what happened in a few words."""
+    """One change of pools. *pools*: the changed ones, by name; *said*: the user's note, else a short summary."""
 
     revision: int
     time: float
@@ -29,18 +29,20 @@ class PoolRevision:
 
 
 class PoolRevisions:
-    """A question costs what it shows, not what was ever changed."""
+    """A query costs what it shows, not the length of the history."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def page(self, query: RevisionsQuery, visibility: Visibility = ALL) -> tuple[PoolRevision, ...]:
-        """*query.below* is set here, to what is seen."""
+        """Limits *query.below* to what the user may see."""
         found = self._store.log.pool_revisions(replace(query, below=_below(visibility)))
         return tuple(_revision(*each) for each in found)
 
     def pools_at(self, revision: int, visibility: Visibility = ALL) -> Mapping[str, Pool]:
-        """The pools that were not ARCHIVED after *revision*, by name.  Raises NotFound unless it changed one that is seen."""
+        """Returns the pools that were not ARCHIVED after *revision*, by name. Raises NotFound unless it changed a
+        visible pool.
+        """
         if not self.page(RevisionsQuery(revision=revision), visibility):
             raise self._unknown(revision, visibility)
         pools: dict[str, Pool] = {}
@@ -50,7 +52,7 @@ class PoolRevisions:
         return {name: pool for name, pool in sorted(pools.items()) if pool.state is not PoolState.ARCHIVED}
 
     def tag(self, revision: int, *, add: Collection[str], remove: Collection[str]) -> tuple[str, ...]:
-        """The tags of *revision* afterwards.  Raises NotFound, InvalidInput, Conflict if there are too many."""
+        """Returns the new tags of *revision*. Raises NotFound, InvalidInput; Conflict if there are too many."""
         added, removed = read_tags(add), read_tags(remove)
         if not self.page(RevisionsQuery(revision=revision)):
             raise self._unknown(revision, ALL)

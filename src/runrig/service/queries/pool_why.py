@@ -1,4 +1,4 @@
-"""Why everything waits that waits in one pool, as far as the asker sees who is involved."""
+"""Why the workflows of a pool are waiting, without names that the user may not see."""
 
 from dataclasses import replace
 
@@ -13,7 +13,9 @@ from runrig.service.queries.visibility import Visibility
 
 
 def waiting_in(state: State, name: str, visibility: Visibility, known: Known | None = None) -> Steps[PoolWhy | str]:
-    """Returns what waits in the pool *name*; a message if the asker sees no such pool.  *known*: as of `pool_why`."""
+    """Returns the pending work in the pool *name*; a message if the user may not see that pool. *known*: as in
+    `pool_why`.
+    """
     try:
         pool = live_pool(state, name, visibility)
     except NotFound as unknown:

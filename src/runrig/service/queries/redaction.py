@@ -1,4 +1,4 @@
-"""Shows the work of pools that the asker does not see as amounts only: in reasons, events, messages, and on the map of nodes."""
+"""Replaces names of hidden pools' work with amounts: in reasons, events, messages, and on the map of nodes."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ ANOTHER = "work of another pool"
 
 
 def preemptors(events: Iterable[Event]) -> set[str]:
-    """The gangs that preempted another, as the `Preempt` actions among *events* say."""
+    """Returns the preemptors in the `Preempt` actions among *events*."""
     return {event.action.by for event in events if isinstance(event.action, Preempt)}
 
 
 class Names:
-    """Replaces names of gangs that *visibility* does not reach.
+    """Replaces names of gangs outside *visibility*.
 
-    *pool_of*: workflow → its pool, None if it is no longer kept.  *preemptors*: gangs that preempted the work that is shown.
-    Stored messages may name these, in any words, but no other gang of another workflow.  *gpus*: of gangs and workflows, told where
-    their names are not.  *alone*: whether a workflow has one group; its gang is then told by the name of the workflow.
+    *pool_of*: workflow → its pool, None if it was deleted. *preemptors*: gangs that preempted the work shown; stored
+    messages can name these, but no other gang of another workflow. *gpus*: of gangs and workflows, shown in place of
+    hidden names. *alone*: whether a workflow has one group; its gang is then called by the name of the workflow.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class Names:
         return self.name_of(gang) if self.shows(gang) else ANOTHER
 
     def name_of(self, gang: str) -> str:
-        """How *gang*, which is seen, is called."""
+        """Returns the displayed name of *gang*, which is visible."""
         workflow, slash, _ = gang.partition("/")
         return workflow if slash and self._alone(workflow) else gang
 
     def several(self, gangs: Sequence[str]) -> tuple[str, ...]:
-        """The names that are seen, in their order, then the number of the others."""
+        """Returns the visible names in their order, then the number of the others."""
         seen = tuple(self.name_of(gang) for gang in gangs if self.shows(gang))
         others = [gang for gang in gangs if not self.shows(gang)]
         if not others:
@@ -72,13 +72,13 @@ class Names:
         return (*seen, (ANOTHER if len(others) == 1 else f"{len(others)} gangs of other pools") + held)
 
     def text(self, message: str) -> str:
-        """A stored message with preemptors as they are called elsewhere, and without the names of those that are not seen."""
+        """Returns a stored message with the displayed names of preemptors, without hidden ones."""
         return message if self._mentioned is None else self._mentioned.sub(lambda match: self.one(match[0]), message)
 
-    # ------------------------------------------------------------ what is told of a workflow
+    # ------------------------------------------------------------ workflows
 
     def event(self, event: Event) -> Event:
-        """*event* of the log of a workflow that is seen, without names that are not."""
+        """Removes hidden names from *event*, which belongs to a visible workflow."""
         action = event.action
         match action:
             case Preempt(spared=spared):
@@ -107,12 +107,12 @@ class Names:
         return Headline(found.verdict, reason, self.several(found.stops))
 
     def reason(self, reason: Reason) -> Reason:
-        """*reason* without names that are not seen.  The sentence comes last, so it has none of them either."""
+        """Removes hidden names from *reason*. The sentence is created last, so it does not have them either."""
         hidden = self._hidden(reason)
         return replace(hidden, sentence=str(hidden))
 
     def _hidden(self, reason: Reason) -> Reason:
-        """An UPSTREAM reason stays as it is: it names groups of the workflow itself."""
+        """An UPSTREAM reason remains unchanged: it names groups of the workflow itself."""
         if reason.code is Code.UPSTREAM:
             return reason
         older = tuple(replace(each, gangs=self.several(each.gangs)) for each in reason.older)
@@ -124,7 +124,7 @@ class Names:
         )
 
     def _concerned(self, concerned: Iterable[Concerned]) -> Iterator[Concerned]:
-        """Yields the ones that are seen, then, for each part, the sum of the others without a name."""
+        """Yields the visible ones; then, for each part, the sum of the others without a name."""
         others: dict[Part, int] = {}
         for each in concerned:
             if each.name is not None and self._visibility.sees(each.name):
@@ -134,7 +134,7 @@ class Names:
         yield from (Concerned(part, None, amount) for part, amount in others.items())
 
     def workflow(self, stored: StoredWorkflow) -> StoredWorkflow:
-        """The workflow, also without the name of the one it repeats if that ran in a pool that is not seen."""
+        """Removes from the workflow the id of the one that it repeats, if that ran in a hidden pool."""
         workflow = stored.workflow
         parent = workflow.parent if workflow.parent is not None and self.shows(workflow.parent) else None
         return StoredWorkflow(
@@ -146,7 +146,7 @@ class Names:
 
 
 def _any_mention(gangs: Iterable[str]) -> re.Pattern[str]:
-    """Matches each of *gangs* and its workflow as a word; longest name first, so that none is taken for part of another."""
+    """Matches each of *gangs* and its workflow as a word. Longest first, because a name can be part of another."""
     longest_first = sorted(gangs, key=lambda gang: (-len(gang), gang))
     workflows = dict.fromkeys(gang.partition("/")[0] for gang in longest_first)
     words = [rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in workflows]
@@ -161,7 +161,9 @@ def _once(spared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
 
 
 def survey(found: TopologyMap, sees: Callable[[str], bool], most: int) -> TopologyMap:
-    """*found* with at most *most* holders in each domain, all from pools that are seen; the rest count among the others."""
+    """Returns *found* with at most *most* holders in each domain, all from visible pools; the rest are counted as
+    others.
+    """
     return replace(
         found,
         all=_view(found.all, sees, most),

@@ -1,4 +1,4 @@
-"""Questions about pools, cohorts and nodes: values from the state in memory.  Nothing here changes anything."""
+"""Queries about pools, cohorts and nodes, from the state in memory."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,14 @@ from runrig.service.queries.visibility import ALL, Visibility
 from runrig.service.runtime.transactor import Readable
 
 FEW_POOLS = 20
-"""From so many on, the balances of all pools are worked out at once."""
+"""From this number of pools on, the balances of all pools are computed together."""
 
 
 class PoolView(NamedTuple):
-    """*pool* as it is kept; *settings*: its parent if it is a subpool (law S5), else the pool; *flavors*: those it may use.
+    """*pool*: as stored; *settings*: its parent if it is a subpool (rule S5), else the pool; *flavors*: those it can
+    use.
 
-    *subpools*: the names of those that are not ARCHIVED; *workflows*: how many of its own have not ended.
+    *subpools*: names of those that are not ARCHIVED; *workflows*: number of its own that have not ended.
     """
 
     pool: Pool
@@ -55,9 +56,9 @@ class PoolView(NamedTuple):
 
 
 class ResourceQueries:
-    """Answers name only pools that *visibility* reaches; sums count all of them."""
+    """Responses name only pools in *visibility*; sums include all pools."""
 
-    """*backend*: the name of who runs the tasks on the nodes."""
+    """*backend*: the name of the backend."""
 
     def __init__(self, transactor: Readable, backend: str) -> None:
         self._transactor = transactor
@@ -68,7 +69,8 @@ class ResourceQueries:
     def pools(
         self, *, names: Iterable[str] = (), archived: bool = False, below: bool = False, visibility: Visibility = ALL
     ) -> tuple[PoolView, ...]:
-        """The pools *names*, and with *below* their subpools, or all pools.  Pools that share nodes are together, subpools after parents.
+        """Returns the pools *names*, and with *below* their subpools; or all pools. Pools that share nodes are
+        adjacent, and subpools follow their parents.
 
         Raises NotFound if one of *names* does not exist.
         """
@@ -86,17 +88,19 @@ class ResourceQueries:
             return tuple(_views(state, shown))
 
     def pool(self, name: str, visibility: Visibility = ALL) -> PoolView:
-        """The pool *name*, even if it is ARCHIVED.  Raises NotFound."""
+        """Returns the pool *name*, even if it is ARCHIVED. Raises NotFound."""
         with self._transactor.reading() as state:
             return pool_view(state, known_pool(state, name, visibility).name)
 
     def check_pool(self, name: str, visibility: Visibility, *, live: bool = False) -> None:
-        """Raises NotFound, with the names the asker sees, if the pool is not there, or with *live* if it is ARCHIVED."""
+        """Raises NotFound with the visible names if the pool does not exist, or with *live*, if it is ARCHIVED."""
         with self._transactor.reading() as state:
             (live_pool if live else known_pool)(state, name, visibility)
 
     def subpools(self, parent: str, *, archived: bool = False, visibility: Visibility = ALL) -> tuple[PoolView, ...]:
-        """The subpools of *parent* by name; with *archived* also ARCHIVED ones, and of an ARCHIVED parent.  Raises NotFound."""
+        """Returns the subpools of *parent*, by name. *archived*: also ARCHIVED ones, and those of an ARCHIVED parent.
+        Raises NotFound.
+        """
         with self._transactor.reading() as state:
             (known_pool if archived else live_pool)(state, parent, visibility)
             shown = [
@@ -107,12 +111,12 @@ class ResourceQueries:
             return tuple(sorted(_views(state, shown), key=lambda view: view.pool.name))
 
     def subpool(self, parent: str, short: str, visibility: Visibility = ALL) -> PoolView:
-        """The subpool *short* in whatever state it is.  Raises NotFound."""
+        """Returns the subpool *short* in any state. Raises NotFound."""
         with self._transactor.reading() as state:
             return pool_view(state, any_subpool(state, parent, short, visibility).name)
 
     def pools_on_hold(self, visibility: Visibility = ALL) -> frozenset[str]:
-        """The pools in which somebody holds a workflow back (law W3).  O(workflows on hold)."""
+        """Returns the pools with workflows on hold (rule W3). O(workflows on hold)."""
         with self._transactor.reading() as state:
             pools = {state.workflows[id].pool for id in state.on_hold}
         return frozenset(pool for pool in pools if visibility.sees(pool))
@@ -120,16 +124,16 @@ class ResourceQueries:
     # ------------------------------------------------------------ cohorts
 
     def quota_tree(self, visibility: Visibility = ALL) -> QuotaTree:
-        """The tree of the pools that *visibility* reaches and the cohorts above them."""
+        """Returns the tree of visible pools and the cohorts above them."""
         with self._transactor.reading() as state:
             return _tree_view(state, visibility)
 
     def cohorts(self, visibility: Visibility = ALL) -> tuple[Cohort, ...]:
-        """By name."""
+        """Returns the cohorts by name."""
         return tuple(node for node in self.quota_tree(visibility).nodes if node.kind == "cohort")
 
     def cohort(self, name: str, visibility: Visibility = ALL) -> Cohort:
-        """With its tag, unless it is only named by others (law Q6).  Raises NotFound."""
+        """Returns the cohort with its tag, unless it is only named by others (rule Q6). Raises NotFound."""
         with self._transactor.reading() as state:
             tree, declared = _tree_view(state, visibility), state.cohorts.get(name)
         found = next((node for node in tree.nodes if (node.kind, node.name) == ("cohort", name)), None)
@@ -149,10 +153,11 @@ class ResourceQueries:
         offset: int = 0,
         after: str = "",
     ) -> tuple[tuple[Node, ...], bool]:
-        """(Nodes by name behind *after*, whether there are more.)
+        """Returns (nodes sorted by name after *after*, whether there are more).
 
-        If given, only those that one of *pools* may use, with these alone, and whose flavor is one of
-        *platforms*; *limit* None: all behind *offset*."""
+        *pools*: only nodes that one of them can use, and responses name only these pools. *platforms*: only nodes of
+        these flavors. *limit* None: all after *offset*.
+        """
         wanted_pools, wanted_flavors = set(pools), set(platforms)
         with self._transactor.reading() as state:
             for name in sorted(wanted_pools):
@@ -169,7 +174,7 @@ class ResourceQueries:
         return tuple(picture.shown(visibility)), offset + len(page) < len(found)
 
     def node(self, name: str, visibility: Visibility = ALL) -> Node:
-        """Its ETag names what the cluster says of it, not what is free there.  Raises NotFound."""
+        """Returns the node. Its ETag depends on the cluster's data, not on usage. Raises NotFound."""
         with self._transactor.reading() as state:
             check_node(state, name)
             picture = Picture(state, [name], self._backend, users_of(state))
@@ -178,19 +183,19 @@ class ResourceQueries:
         return replace(found, etag=etag_of(node))
 
     def work_on(self, node: str, visibility: Visibility = ALL) -> tuple[NodeWork, ...]:
-        """The gangs that hold something of a node.  Raises NotFound."""
+        """Returns the gangs that use a node. Raises NotFound."""
         with self._transactor.reading() as state:
             check_node(state, node)
             return tuple(work_on(state, node, visibility))
 
     def pool_names(self, visibility: Visibility = ALL) -> tuple[str, ...]:
-        """All that ever were, by name."""
+        """Returns the names of all current and former pools, sorted."""
         with self._transactor.reading() as state:
             names = sorted(state.pools)
         return visibility.of(names)
 
     def gpus(self) -> int:
-        """GPUs of all nodes."""
+        """Returns the GPUs of all nodes."""
         with self._transactor.reading() as state:
             return sum(node.resources.get(GPU, 0) for node in state.nodes.values())
 
@@ -213,14 +218,14 @@ def _tree_order(pool: Pool) -> tuple[str, str]:
 
 
 def pool_view(state: State, name: str) -> PoolView:
-    """The view of the pool *name*.  Raises NotFound.  O(pools), but only to find its subpools."""
+    """Returns the view of the pool *name*. Raises NotFound. O(pools), but only to find its subpools."""
     pool = state.pools.get(name) or live_pool(state, name)
     (found,) = _views(state, [pool])
     return found
 
 
 class _Known:
-    """The values that many views share, computed once."""
+    """Values shared by many views, computed once."""
 
     def __init__(self, state: State, pools: list[Pool], gpus: Mapping[str, GpusByState]) -> None:
         self.state = state
@@ -250,7 +255,7 @@ class _Known:
         )
 
     def _flavors_of(self, pool: Pool) -> tuple[Flavor, ...]:
-        """Most pools have the same, and none of their own."""
+        """Most pools have the same flavors because they do not set any."""
         names, declared = flavors_of(self.state, pool), self.state.flavors
         found = self._flavors.get(names)
         if found is None:
@@ -259,14 +264,18 @@ class _Known:
 
 
 def _balances(state: State, pools: list[Pool]) -> Mapping[str, Balances]:
-    """Returns the balances of each pool by name, of ARCHIVED ones none.  For a few pools, the rest of the tree is not worked out."""
+    """Returns the balances of the pools by name, without ARCHIVED ones. For a few pools, the rest of the tree is not
+    computed.
+    """
     if len(pools) < FEW_POOLS:
         return {pool.name: balances_of_pool(state, pool.name) for pool in pools}
     return balances_of_pools(state)
 
 
 def _views(state: State, pools: list[Pool]) -> Iterator[PoolView]:
-    """Yields the connected components of *pools*: two pools are joined by a flavor that both may use and that has nodes."""
+    """Yields the connected components of *pools*: two pools are connected by a flavor that both can use and that has
+    nodes.
+    """
     gpus = report.gpus_by_flavor(state)
     known = _Known(state, pools, gpus)
     for flavors, members in _components(state, pools, set(gpus)):
@@ -276,7 +285,7 @@ def _views(state: State, pools: list[Pool]) -> Iterator[PoolView]:
 
 
 def _components(state: State, pools: list[Pool], with_nodes: set[str]) -> list[tuple[set[str], list[Pool]]]:
-    """(flavors, pools that share them), sorted by their first pools and within.  *with_nodes*: the flavors that have any."""
+    """Returns (flavors, pools that share them), sorted by first pool and within. *with_nodes*: flavors that have nodes."""
     alike: dict[tuple[frozenset[str], str], list[Pool]] = defaultdict(list)
     for pool in pools:
         flavors = with_nodes.intersection(flavors_of(state, pool))
@@ -305,14 +314,14 @@ def _tree_view(state: State, visibility: Visibility) -> QuotaTree:
 
 
 def _seen_rows(rows: Sequence[Cohort], visibility: Visibility) -> Sequence[Cohort]:
-    """The root, the pools that *visibility* reaches, and what lies above them."""
+    """Returns the root, the visible pools, and everything above them."""
     if visibility.whole:
         return rows
     by_key = {(row.kind, row.name): row for row in rows}
     seen: set[tuple[str, str]] = set()
     for name in visibility.of(name for kind, name in by_key if kind == "pool"):
         above = by_key.get(("pool", name))
-        while above is not None and (above.kind, above.name) not in seen:  # the parents may run in a circle (law Q5)
+        while above is not None and (above.kind, above.name) not in seen:  # The parents can form a cycle (rule Q5).
             seen.add((above.kind, above.name))
             above = by_key.get((above.parent_kind or "root", above.parent or ""))
     return [row for key, row in by_key.items() if row.kind == "root" or key in seen]

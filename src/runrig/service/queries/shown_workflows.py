@@ -1,4 +1,4 @@
-"""Workflows, their groups and tasks as answers show them.  Pure."""
+"""Workflows, their groups and tasks in the form of responses. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from runrig.service.queries.pod_counts import pod_counts
 def entry(
     it: workflows.Workflow, now: float, gpus: int | None, asked: int | None, nodes: tuple[str, int]
 ) -> WorkflowEntry:
-    """*nodes*: the first by name of those on which its tasks run, "" if none runs, and how many they are."""
+    """*nodes*: the first one, by name, that runs a task ("" if there is none), and their number."""
     first, count = nodes
     return WorkflowEntry(
         **_head(it, now), gpus=gpus, gpus_asked=asked, why=None, node=first or None, nodes=count, number=it.number
@@ -43,7 +43,7 @@ def headline(found: Headline) -> WorkflowHeadline:
 
 
 def _head(it: workflows.Workflow, now: float) -> dict[str, Any]:
-    """*queued_s*: until its first task ran, or it ended without running, or until *now*."""
+    """*queued_s*: until its first task ran, until it ended without running, or until *now*."""
     begin, end = it.start_time, it.end_time or now
     return {
         "id": it.id,
@@ -91,7 +91,9 @@ def workflow(
     cause: WorkflowCause | None,
     warnings: tuple[str, ...],
 ) -> Workflow:
-    """*spec* None: deleted by retention; then groups and tasks are sorted by name, and which groups wait for others is unknown."""
+    """*spec* None: deleted by retention. Groups and tasks are then sorted by name, and the dependencies of groups are
+    unknown.
+    """
     it, specs = stored.workflow, () if spec is None else spec.groups
     order = {group.name: place for place, group in enumerate(specs)}
     groups = sorted(stored.groups, key=lambda each: (order.get(each.name, len(order)), each.name))

@@ -1,4 +1,4 @@
-"""Sources that answer questions about workflows: the service of now, or an earlier time (`service/past`)."""
+"""Sources for queries about workflows: the service now, or at an earlier time (`service/past`)."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -20,11 +20,11 @@ class Asks(Protocol):
         here: Callable[..., Steps[T]] | None = None,
         fresh_starts: int = ...,
     ) -> tuple[T, int]:
-        """As of `Asker`."""
+        """As in `Asker`."""
 
 
 class Says(Protocol):
-    """A backend that says something about workflows."""
+    """A backend with messages about workflows."""
 
     name: str
     queues: bool

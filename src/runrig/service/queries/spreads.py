@@ -1,4 +1,4 @@
-"""Where a gang lies in more domains than it prefers, as `query`, `why` and `events` of its workflow say it."""
+"""Reports gangs that are spread over more domains than they prefer, for `query`, `why` and `events`."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from runrig.service.queries.sources import Asks
 
 
 class Spread(NamedTuple):
-    """*words*: of the admission at *time*; empty if it has all that it prefers."""
+    """*words*: about the admission at *time*; empty if all preferences were met."""
 
     group: str
     time: float
@@ -21,13 +21,13 @@ class Spread(NamedTuple):
 
 
 def prefers(spec: WorkflowSpec | None) -> bool:
-    """Whether a task of *spec* names a level that is only preferred."""
+    """Returns True if a task of *spec* has a level that is only preferred."""
     tasks = () if spec is None else [task for group in spec.groups for task in group.tasks]
     return any(not each.required for task in tasks for each in task.topology)
 
 
 def spreads(asker: Asks, events: Iterable[Event]) -> tuple[Spread, ...]:
-    """Of each admission in *events*, the log of a workflow, whose gang prefers something; in order."""
+    """Yields a result for each admission in *events*, a workflow's log, whose gang has a preference; in order."""
     gangs: dict[str, Gang] = {}
     times: list[float] = []
     admitted: list[Admitted] = []
@@ -46,7 +46,7 @@ def spreads(asker: Asks, events: Iterable[Event]) -> tuple[Spread, ...]:
 
 
 def latest_in_words(found: Iterable[Spread]) -> tuple[str, ...]:
-    """Of the last admission of each group, by group."""
+    """Returns the words about the last admission of each group, by group."""
     latest = {each.group: each.words for each in found}
     return tuple(f"{group} is {words}" for group, words in sorted(latest.items()) if words)
 

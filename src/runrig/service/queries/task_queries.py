@@ -1,4 +1,4 @@
-"""Questions about the tasks of many workflows: which there are, and what they ask for together."""
+"""Queries about the tasks of many workflows, and the sums of their requests."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """One attempt.  *asks*: empty where its specification was deleted by retention."""
+    """One attempt. *asks*: empty if its specification was deleted by retention."""
 
     task: Task
     workflow: Workflow
@@ -28,7 +28,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskSum:
-    """The sum that the tasks of one user, pool and priority ask for; of one *workflow*, unless that is None."""
+    """The sum of the requests of one user, pool and priority; of one *workflow*, unless that is None."""
 
     user: str
     pool: str
@@ -43,19 +43,21 @@ class TaskQueries:
         self._asked: dict[str, Mapping[str, Requests]] = {}
 
     def tasks(self, query: TaskQuery, visibility: Visibility = ALL) -> tuple[ListedTask, ...]:
-        """A page: what waits, starts and runs first, then by start, the newest first."""
+        """Returns a page: waiting, starting and running tasks first, then by start time, newest first."""
         seen = _seen(query, visibility)
         page = () if seen is None else self._store.tasks.page(seen)
         asked = self._asked_by({workflow.spec_hash for _, workflow in page})
         return tuple(ListedTask(task, whose, dict(asked[whose.spec_hash].get(task.spec, ()))) for task, whose in page)
 
     def task(self, task: Task, workflow: Workflow) -> ListedTask:
-        """*task* of *workflow* with what it asks for."""
+        """Returns *task* of *workflow* with its requests."""
         asked = self._asked_by({workflow.spec_hash})[workflow.spec_hash]
         return ListedTask(task, workflow, dict(asked.get(task.spec, ())))
 
     def sums(self, query: TaskQuery, *, by_workflow: bool = False, visibility: Visibility = ALL) -> tuple[TaskSum, ...]:
-        """A page of sums by user, pool and priority; or of each workflow, the newest first.  O(distinct specifications)."""
+        """Returns a page of sums by user, pool and priority; or of each workflow, newest first. O(distinct
+        specifications).
+        """
         seen = _seen(query, visibility)
         if seen is None:
             return ()
@@ -67,7 +69,7 @@ class TaskQueries:
         return tuple(found[seen.offset : seen.offset + seen.limit])
 
     def _summed(self, counts: Iterable[TaskCount]) -> Iterator[TaskSum]:
-        """In the order in which *counts* names users, pools, priorities and workflows first."""
+        """In the order in which *counts* first names users, pools, priorities and workflows."""
         counts = tuple(counts)
         asked = self._asked_by({count.spec_hash for count in counts})
         sums: dict[tuple[str, str, Priority, str | None], Counter[str]] = {}
@@ -79,7 +81,9 @@ class TaskQueries:
             yield TaskSum(user, pool, priority, amounts, workflow)
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, Mapping[str, Requests]]:
-        """Returns requests by hash of the specification and name of the task as written.  What a hash stands for never changes."""
+        """Returns requests by hash of the specification and name of the task as written. Cached, because the content of
+        a hash never changes.
+        """
         asked = {hash: found for hash in hashes if (found := self._asked.get(hash)) is not None}
         unknown = set(hashes) - asked.keys()
         if unknown:

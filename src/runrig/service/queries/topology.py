@@ -1,4 +1,4 @@
-"""Questions about the domains of the nodes: values from the state in memory.  Nothing here changes anything."""
+"""Queries about the domains of nodes, from the state in memory."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _SIZE = re.compile(r"([0-9]{1,9})(?:[xX×]([0-9]{1,9}))?")
 
 @dataclass(frozen=True, slots=True)
 class MapQuery:
-    """*pool* None: all.  *level*: the key of the finest level to show; None: all levels.  *nodes*: show nodes too."""
+    """*pool* None: all. *level*: the key of the finest level to show; None: all levels. *nodes*: show nodes as well."""
 
     pool: str | None = None
     size: GangSize | None = None
@@ -35,11 +35,11 @@ class Topology:
         self._transactor = transactor
 
     def maps(self, query: MapQuery, visibility: Visibility = ALL) -> TopologyAnswer:
-        """One map for each list of keys that pools have, pools without keys last; with *level* only lists that contain it.
+        """Returns a map for each list of keys that pools have, pools without keys last; with *level*, only lists that
+        contain it.
 
-        A pool that *visibility* does not reach is not named, nor are its gangs: they count among the others.
-
-        Raises NotFound for the pool, InvalidInput for a level that none has.
+        Hidden pools and their gangs are not named, but counted as others. Raises NotFound for the pool; InvalidInput
+        for an unknown level.
         """
         with self._transactor.reading() as state:
             by_keys = _by_keys(state, query.pool, visibility)
@@ -79,7 +79,7 @@ def _map(
 ) -> TopologyMap:
     flavors = {name for pool in pools for name in flavors_of(state, pool)}
     depth = None if query.level is None else _names(keys).index(query.level) + 1
-    # Holders that are not named anyway must not push those that are out of the list.
+    # Hidden holders are not named, so they must not use up places in the list.
     holders = query.holders if visibility.whole else len(state.ledger.entries)
     shown = topology_report(state.ledger, keys, flavors, TopologyQuestion(query.size, depth, query.nodes, holders))
     if not visibility.whole:
@@ -88,7 +88,7 @@ def _map(
 
 
 def parse_size(text: str) -> GangSize:
-    """``64`` is 64 pods of one GPU, ``8x4`` eight pods of four GPUs each.  Raises InvalidInput."""
+    """Parses ``64`` as 64 pods of 1 GPU, ``8x4`` as 8 pods of 4 GPUs each. Raises InvalidInput."""
     match = _SIZE.fullmatch(text.strip())
     size = GangSize(int(match[1]), int(match[2] or 1)) if match else GangSize(0, 0)
     if size.pods < 1 or size.gpus < 1:

@@ -1,6 +1,7 @@
-"""Visibility: people see their own pools with the work in them, and only amounts, without names, of all others.
+"""Visibility: users see their own pools and the work in them, and only amounts, without names, of all others.
 
-Questions take a `Visibility`.  What lies outside of it is not refused but not found, so nobody can probe for what others have.
+Queries take a `Visibility`. Hidden objects are reported as not found, not as forbidden, so that users cannot
+find out whether they exist.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from runrig.domain.access import Identity, Permission, allows
 
 Sight = tuple[tuple[str, ...] | None, bool]
-"""The top-level pools that are seen, None: all; and whether what belongs to no pool is seen too."""
+"""The visible top-level pools, None: all; and whether things outside of pools are visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +21,17 @@ class Visibility:
 
     @property
     def whole(self) -> bool:
-        """True if it reaches everywhere, even pools that do not exist yet."""
+        """True if it covers everything, including pools that do not exist yet."""
         return self.identity is None or allows(self.identity, Permission.READ_POOL)
 
     @property
     def none_there(self) -> str:
-        """Shown in place of an empty list of pools."""
+        """The message in place of an empty list of pools."""
         return "none yet" if self.whole else "none that you can see"
 
     @property
     def everything(self) -> bool:
-        """True if it also reaches what belongs to no pool, such as changes of nodes and cohorts."""
+        """True if it also covers what belongs to no pool, such as changes of nodes and cohorts."""
         return self.identity is None or allows(self.identity, Permission.READ_EVERYTHING)
 
     def sees(self, pool: str) -> bool:
@@ -38,17 +39,17 @@ class Visibility:
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The top-level pools that it reaches, with their subpools, if it is not whole."""
+        """The visible top-level pools, which include their subpools, unless everything is visible."""
         grants = () if self.identity is None else self.identity.grants
         return tuple(sorted({grant.pool for grant in grants if grant.pool is not None}))
 
     @property
     def sight(self) -> Sight:
-        """Equal for those who see as much."""
+        """Equal for users who see the same."""
         return None if self.whole else self.tops, self.everything
 
     def of(self, pools: Iterable[str]) -> tuple[str, ...]:
-        """The pools among *pools* that it reaches, in their order."""
+        """Returns the visible pools among *pools*, in their order."""
         return tuple(pool for pool in pools if self.sees(pool))
 
 

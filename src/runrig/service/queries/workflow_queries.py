@@ -1,4 +1,4 @@
-"""Questions about workflows: where they are, why they wait, what happened to them, what they print."""
+"""Queries about workflows: their placement, why they wait, their events and output."""
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,13 +39,13 @@ from runrig.spec.fields import likely
 T = TypeVar("T")
 
 HEADLINES_AT_ONCE = 4
-"""So many workflows are asked about at once."""
+"""Workflows per question."""
 MOST_PASSED = 1_000
-"""So many that have passed somebody are counted."""
+"""Maximum number of counted workflows that overtook another."""
 MOST_TAGS = 1_000
-"""The most tags that are listed."""
+"""Maximum number of listed tags."""
 MOST_LOOKED_AT = 500
-"""So many of the newest workflows are compared with an id that is not there."""
+"""Number of newest workflows that are compared with an unknown id."""
 MOST_MEANT = 3
 LONGEST_ID = 200
 _MOST_REMEMBERED = 10_000
@@ -75,12 +75,12 @@ class WorkflowQueries:
         self._asked: dict[str, GpusAsked] = {}
 
     def place(self, id: str, visibility: Visibility = ALL) -> Place:
-        """The pool and owner of a workflow, by its id or uuid.  Raises NotFound."""
+        """Returns the pool and owner of a workflow, by id or uuid. Raises NotFound."""
         workflow = self.head(id, visibility)
         return Place(workflow.id, workflow.pool, workflow.submitted_by)
 
     def head(self, id: str, visibility: Visibility) -> Workflow:
-        """Reads from the store, where nobody has to wait for the lock.  Raises NotFound."""
+        """Reads from the store, where no query waits for the lock. Raises NotFound."""
         try:
             workflow = self._store.head(id)
         except NotFound:
@@ -90,7 +90,7 @@ class WorkflowQueries:
         return workflow
 
     def _no_workflow(self, id: str, visibility: Visibility) -> NotFound:
-        """Names those that were probably meant: they begin with *id*, or are like it, and *visibility* reaches them."""
+        """Suggests visible workflows whose ids are similar to *id* or begin with it."""
 
         def ids(query: WorkflowQuery) -> list[str]:
             seen = within(query, visibility)
@@ -102,7 +102,7 @@ class WorkflowQueries:
         return no_workflow(id, meant[:MOST_MEANT])
 
     def pool_of(self, id: str) -> str | None:
-        """None if it is no longer kept."""
+        """Returns None if it was deleted by retention."""
         try:
             return self._store.head(id).pool
         except NotFound:
@@ -111,11 +111,11 @@ class WorkflowQueries:
     def names(
         self, visibility: Visibility, preemptors: Iterable[str] = (), *, gpus: Mapping[str, int] | None = None
     ) -> Names:
-        """As answers to why something waits call gangs."""
+        """Returns the displayed names of gangs in reasons."""
         return Names(visibility, self.pool_of, preemptors, gpus=gpus, alone=self._alone)
 
     def _alone(self, id: str) -> bool:
-        """The workflow *id* has one group; False if it is no longer kept."""
+        """Returns True if the workflow *id* has one group; False if it was deleted."""
         try:
             hash = self._store.head(id).spec_hash
         except NotFound:
@@ -124,7 +124,7 @@ class WorkflowQueries:
         return asked is not None and asked.groups == 1
 
     def workflow(self, id: str, visibility: Visibility = ALL) -> shown.Workflow:
-        """Returns the workflow with this id or uuid.  Raises NotFound."""
+        """Returns the workflow with this id or uuid. Raises NotFound."""
         stored = self._store.workflow(self.head(id, visibility).id)
         stored = self.names(visibility, stored.preemptors).workflow(stored)
         try:
@@ -146,7 +146,7 @@ class WorkflowQueries:
     def workflows(
         self, query: WorkflowQuery, visibility: Visibility = ALL
     ) -> tuple[tuple[shown.WorkflowEntry, ...], bool]:
-        """(the page, whether there is more)."""
+        """Returns (the page, whether there is more)."""
         seen = within(query, visibility)
         if seen is None:
             return (), False
@@ -154,7 +154,7 @@ class WorkflowQueries:
         return tuple(self._listed(page)), more
 
     def check_users(self, names: Iterable[str], known: Collection[str], visibility: Visibility = ALL) -> None:
-        """Raises NotFound for one of *names* who is not in *known* and has submitted nothing that *visibility* reaches."""
+        """Raises NotFound for one of *names* who is not in *known* and has not submitted a visible workflow."""
         for name in names:
             if name not in known and not self.workflows(WorkflowQuery(users=(name,), limit=1), visibility)[0]:
                 meant = likely(name, known)
@@ -166,9 +166,9 @@ class WorkflowQueries:
     def with_headlines(
         self, page: Sequence[shown.WorkflowEntry], visibility: Visibility = ALL
     ) -> tuple[shown.WorkflowEntry, ...]:
-        """*page* with why each waits.
+        """Adds to *page* why each workflow is waiting.
 
-        A few at a time: each question is some 3 ms for every kind of gang in it, of the mirror or of the server.
+        A few at a time: each question takes about 3 ms per kind of gang, in the mirror or the server.
         """
         alive = [each.id for each in page if each.status in _MAY_WAIT]
         found: dict[str, Headline] = {}
@@ -179,14 +179,16 @@ class WorkflowQueries:
         return tuple(replace(each, why=why.get(each.id)) for each in page)
 
     def tags(self, visibility: Visibility = ALL) -> tuple[str, ...]:
-        """The tags of the workflows that *visibility* reaches, by name."""
+        """Returns the tags of the visible workflows, by name."""
         seen = within(WorkflowQuery(limit=MOST_TAGS), visibility)
         return () if seen is None else self._store.tags.used(seen)
 
     def _listed(self, page: Sequence[Workflow]) -> Iterator[shown.WorkflowEntry]:
-        """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and of all of them before that.
+        """*gpus*: in use now, if it is running; else of the pods with which it was admitted, and before that of all its
+        pods.
 
-        Counts pods only of workflows that hold something now or may have been admitted with fewer."""
+        Counts pods only of workflows that use GPUs now or may have been admitted with fewer pods.
+        """
         asked_by_hash = self._asked_by({each.spec_hash for each in page})
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
         pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
@@ -203,7 +205,9 @@ class WorkflowQueries:
             yield shown_workflows.entry(each, now, gpus, total, nodes.get(each.id, ("", 0)))
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
-        """Returns what each specification asks for, by hash.  Each is read only once: what a hash stands for never changes."""
+        """Returns the requests of each specification, by hash. Each is read once, because the content of a hash never
+        changes.
+        """
         asked_by_hash = {hash: asked for hash in hashes if (asked := self._asked.get(hash)) is not None}
         unknown = set(hashes) - asked_by_hash.keys()
         if unknown:
@@ -217,7 +221,9 @@ class WorkflowQueries:
         return self._clock.now()
 
     def status(self, id: str) -> WorkflowStatus:
-        """The stored status, read without the transactor's lock, so many may poll it while others submit.  Raises NotFound."""
+        """Returns the stored status. Read without the transactor's lock, so many clients can poll it while others
+        submit. Raises NotFound.
+        """
         return self._store.head(id).status
 
     def spec(self, id: str) -> SpecText:
@@ -226,7 +232,8 @@ class WorkflowQueries:
     def events(
         self, id: str, *, task: str | None = None, retry_id: int | None = None, visibility: Visibility = ALL
     ) -> tuple[Event | ClusterEvent, ...]:
-        """Our events in order, with the cluster's merged in by time; only those of *task* and of attempt *retry_id* if given.
+        """Returns runrig's events in order, with those of the cluster merged in by time; only those of *task* and
+        attempt *retry_id* if given.
 
         Raises NotFound.
         """
@@ -244,18 +251,20 @@ class WorkflowQueries:
         return tuple(heapq.merge(ours, theirs, key=_when))
 
     def _events(self, id: str, named: Callable[[Iterable[str]], Names]) -> tuple[Names, tuple[Event, ...]]:
-        """The workflow's log with the names that it may show, and these.  *named*: them, by preemptors.  Raises NotFound."""
+        """Returns the workflow's log with the names that it may show, and these. *named*: the names, by preemptors.
+        Raises NotFound.
+        """
         events = self._store.log.events(workflow=id)
-        if not events:  # pruned just now: without its log nobody knows whom its messages name
+        if not events:  # It was just deleted; without its log, the names in its messages are unknown.
             raise no_workflow(id)
         names = named(preemptors(events))
         events = tuple(names.event(event) for event in events)
-        if self._backend.queues:  # its nodes choose the devices
+        if self._backend.queues:  # The cluster assigns the devices.
             events = tuple(replace(each, action=unnumbered(each.action)) for each in events)
         return names, events
 
     def why(self, id: str, visibility: Visibility = ALL) -> WorkflowWhy:
-        """Why it waits, and by whom it was preempted.  Raises NotFound."""
+        """Returns why it waits, and its preemptors. Raises NotFound."""
         workflow = self.head(id, visibility)
         alive = self._asker.ask_steps(alive_in, workflow.id, here=alive_here)[0]
         workflow, groups, holding, draining, passable, gpus = alive or (workflow, (), None, False, False, {})
@@ -280,7 +289,9 @@ class WorkflowQueries:
         return replace(group, passed=self._store.started_later(workflow, group.queued_time, MOST_PASSED))
 
     def pool_why(self, name: str, visibility: Visibility = ALL) -> PoolWhy:
-        """Returns why each gang of the pool *name* waits: some milliseconds old where the server answers.  Raises NotFound."""
+        """Returns why each gang of the pool *name* waits; if the server answers, some milliseconds old. Raises
+        NotFound.
+        """
         here = partial(waiting_in, known={})
         found = self._asker.ask_steps(waiting_in, name, visibility, here=here, fresh_starts=2 * MOST_ASKED)[0]
         if isinstance(found, str):
@@ -292,7 +303,9 @@ class WorkflowQueries:
     def attempts(
         self, id: str, *, task: str | None = None, retry_id: int | None = None, every: bool = False
     ) -> tuple[Task, ...]:
-        """The latest attempt, attempt *retry_id*, or *every* attempt, of each pod or only of *task*.  Raises NotFound if there is none."""
+        """Returns the latest attempt, attempt *retry_id*, or *every* attempt, of each pod or only of *task*. Raises
+        NotFound if there is none.
+        """
         stored = self._store.workflow(id)
         pods: dict[tuple[str, int], Task] = {}
         for attempt in sorted(stored.tasks, key=lambda attempt: attempt.retry_id):
@@ -306,17 +319,21 @@ class WorkflowQueries:
         return tuple(pods.values())
 
     def named(self, id: str, task: str) -> tuple[Task, ...]:
-        """The latest attempt of pod *task*, or of each pod of the task with that name.  Raises NotFound if there is none."""
+        """Returns the latest attempt of pod *task*, or of each pod of the task with that name. Raises NotFound if there
+        is none.
+        """
         attempts = self.attempts(id)
         found = [each for each in attempts if each.name == task] or [each for each in attempts if each.spec == task]
-        return tuple(found) or self.attempts(id, task=task)  # says which there are
+        return tuple(found) or self.attempts(id, task=task)  # The error lists the existing ones.
 
     def output(self, key: TaskKey) -> Output | None:
         return self._backend.output(key)
 
 
 def _as_it_runs(stored: StoredWorkflow) -> StoredWorkflow:
-    """*stored* without the messages of what runs: they tell why an earlier attempt of it ended, and stand there too."""
+    """Removes from *stored* the messages of running work: they describe an earlier attempt, and are shown with that
+    attempt.
+    """
     workflow = stored.workflow
     if workflow.status is WorkflowStatus.RUNNING:
         workflow = replace(workflow, failure_message="")
@@ -334,7 +351,7 @@ def _when(event: Event | ClusterEvent) -> float:
 def _with_preemptions(
     workflow: Workflow, groups: Sequence[GroupWhy], preempted: Sequence[Preemption]
 ) -> tuple[GroupWhy, ...]:
-    """*groups* with their preemptions; those that had any, if *workflow* has ended."""
+    """Returns *groups* with their preemptions; if *workflow* has ended, only groups that had any."""
     if not groups:
         state = Status.__members__.get(workflow.status.name, Status.SCHEDULING)
         groups = [GroupWhy(name, state) for name in sorted({each.gang.partition("/")[2] for each in preempted})]
@@ -346,7 +363,7 @@ def _with_preemptions(
 
 
 def _runs_on(group: GroupWhy) -> bool:
-    """True if it runs, and nobody has preempted this attempt: what became of earlier ones stands among the events."""
+    """Returns True if it is running and this attempt is not being preempted. Earlier attempts are among the events."""
     return group.state in (Status.INITIALIZING, Status.RUNNING) and group.preempted_by is None
 
 
@@ -361,7 +378,7 @@ def _preemptions(events: Iterable[Event]) -> Iterator[Preemption]:
 
 
 def within(query: WorkflowQuery, visibility: Visibility) -> WorkflowQuery | None:
-    """*query* as far as *visibility* reaches; None if it reaches nothing of it."""
+    """Limits *query* to *visibility*; None if nothing is left."""
     if visibility.whole:
         return query
     pools = visibility.of(query.pools)

@@ -1,4 +1,4 @@
-"""Answers what would let a workflow start: the mirror finds it, and the asker is told what they may see and do."""
+"""Which changes would let a workflow start. The mirror finds them, and the user gets those that they may see and make."""
 
 import os
 from collections.abc import Generator, Iterator, Sequence
@@ -27,14 +27,14 @@ from runrig.service.queries.workflow_queries import WorkflowQueries
 
 WITHIN_S = 30.0
 AT_ONCE = min(4, max(2, (os.cpu_count() or 1) // 2))
-"""Searches at once: each has a branch of the mirror, and others want the processors too."""
+"""Maximum concurrent searches: each has a branch of the mirror, and others need the processors."""
 MOST_WAIT = 32
-"""Searches that wait for their turn, each in a thread of its own."""
+"""Maximum waiting searches, each in its own thread."""
 WAIT_S = 10.0
-"""How long each of them waits."""
+"""Seconds for which each of them waits."""
 
 Searched = tuple[Foresight, dict[str, int]]
-"""The answers, and the GPUs of the work that they mention, by the name of a workflow or gang."""
+"""The answers, and the GPUs of the work that they mention, by name of workflow or gang."""
 
 
 class ChangeQueries:
@@ -46,11 +46,12 @@ class ChangeQueries:
     def would_start(
         self, id: str, identity: Identity, *, others: bool, depth: int, leaving: Leaving | None = None
     ) -> WorkflowChanges:
-        """*others* False: only what the owner can change.  Of administrators' changes only those that *identity* may make.
+        """*others* False: only changes that the owner can make. Of administrators' changes, only those that *identity*
+        may make.
 
-        Without a mirror, in a large cluster, only the owner's changes are looked at, and only while the cluster is at rest.
-        Raises NotFound, and Unavailable if the search takes too long, if too many ask, if it takes a mirror, or if the one who asks
-        leaves.
+        Without a mirror, in a large cluster, it only evaluates the owner's changes, and only while the cluster is
+        settled. Raises NotFound; Unavailable if the search takes too long, too many are waiting, it requires a mirror,
+        or the client disconnects.
         """
         leaving = leaving or Leaving()
         visibility = Visibility(identity)
@@ -69,7 +70,7 @@ class ChangeQueries:
     def _search(
         self, workflow: str, identity: Identity, who: tuple[Who, ...], depth: int, leaving: Leaving
     ) -> tuple[Searched, int]:
-        """Raises NoBranches if there is no mirror, and looks at the gangs of *workflow* alone do not tell."""
+        """Raises NoBranches if there is no mirror and evaluating the gangs of *workflow* alone is not enough."""
         now = self._clock.now()
         try:
             answers, revision = self._asker.ask_branches(
@@ -86,12 +87,14 @@ class ChangeQueries:
 
 
 def foresee(state: State, workflow: str, identity: Identity, who: Sequence[Who], depth: int, now: float) -> Searched:
-    """`starting_changes`, with what *identity* may do."""
+    """Returns `starting_changes`, limited to those that *identity* may make."""
     return drained(_foresee(state, workflow, identity, who, depth, now))
 
 
 def look(state: State, workflow: str, identity: Identity, now: float) -> Generator[None, None, Searched | None]:
-    """The owner's changes, for which at rest a look at the gang is enough; None: the next cycle has somebody else to look at first."""
+    """Returns the owner's changes, for which evaluating the gang is enough in a settled cluster; None: the next cycle
+    evaluates other gangs first.
+    """
     if not at_rest(state.ledger):
         return None
     return (yield from _foresee(state, workflow, identity, (Who.OWNER,), 1, now))
@@ -107,7 +110,9 @@ def _foresee(
 
 
 def may_make(identity: Identity, change: Change) -> bool:
-    """As the routes have it: a pool's admin cuts its quota into subpools and says how its queue goes; what it is promised costs others."""
+    """Returns True if a route allows *change*: the administrators of a pool may change its subpools and its queueing
+    policy, but not its guarantees.
+    """
     if allows(identity, Permission.CHANGE_CLUSTER):
         return True
     match change:
@@ -163,5 +168,5 @@ def _answer(group: str, answer: Counterfactual, names: Names) -> WouldStart:
 
 
 def _change(change: Change, names: Names) -> Change:
-    """Hides names in *change*: only ended work can belong to others whom one does not see."""
+    """Hides names in *change*. Only finished work can belong to users that this one may not see."""
     return Ended(names.several(change.workflows)) if isinstance(change, Ended) else change

@@ -34,17 +34,17 @@ _CONTENT = re.compile(rb"^(?![ \t\r]*(?:#|$|(?:---|\.\.\.)[ \t\r]*(?:#.*)?$)).",
 
 
 class Run(Protocol):
-    """A scenario under way."""
+    """A running scenario."""
 
     def steps(self) -> Iterator[int]:
-        """Runs; after each cycle, how many there were so far."""
+        """Runs; yields the number of cycles so far after each."""
 
     def outcome(self) -> Outcome:
-        """As far as it has run."""
+        """Returns the outcome so far."""
 
 
 def outcome(data: bytes | str, name: str, options: Options | None = None, read: ReadText | None = None) -> Outcome:
-    """Runs the scenario *data* to its end; *name* is what the answer calls it.  Raises what `start` raises."""
+    """Runs the scenario *data* to its end; *name* is its name in the outcome. Raises as `start`."""
     run = start(data, name, options or Options(), read or _read_none)
     for _ in run.steps():
         pass
@@ -52,7 +52,9 @@ def outcome(data: bytes | str, name: str, options: Options | None = None, read: 
 
 
 def start_together(files: Iterable[tuple[str, bytes]], name: str, options: Options) -> Run:
-    """Kubernetes manifests in several *files* (name, text) as one cluster.  Raises InvalidInput with all problems of the files."""
+    """Starts Kubernetes manifests in several *files* (name, text) as one cluster. Raises InvalidInput with all problems
+    of the files.
+    """
     from runrig.kueue.read import File, read_all
     from runrig.kueue.run import KueueRun
 
@@ -62,9 +64,9 @@ def start_together(files: Iterable[tuple[str, bytes]], name: str, options: Optio
 
 
 def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run:
-    """*read* gives the workflow files that a cluster scenario names.
+    """*read*: returns the text of workflow files named in a cluster scenario.
 
-    Raises InvalidInput with all problems of the file, and what a server would say to a cluster whose parts do not agree.
+    Raises InvalidInput with all problems of the file, and the errors of a server for an inconsistent cluster.
     """
     if is_kubernetes(data):
         from runrig.kueue.read import read_manifests
@@ -80,7 +82,7 @@ def start(data: bytes | str, name: str, options: Options, read: ReadText) -> Run
 
 
 def _check_read(manifests: "Manifests") -> None:
-    """Refuses a file that has objects, none of which can be read: nothing would happen, and people would take it for an answer."""
+    """Refuses a file without a single known object. An empty outcome would look like a result."""
     system = manifests.system
     read = (
         system.queues,
@@ -105,10 +107,10 @@ def _read_none(file: str) -> str:
 
 
 def is_kubernetes(data: bytes | str) -> bool:
-    """Whether some document of *data* has the field `apiVersion`; a file without any content counts as such too."""
+    """Returns True if a document in *data* has the field `apiVersion`, or if the file is empty."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > LARGEST_TEXT and _WORD.search(raw):
-        # Longer than any cluster file may be: the whole text need not be gone through for where the word stands.
+        # Longer than any valid cluster file, so there is no need to find out where the word is.
         return True
     if _AT_TOP.search(raw) or not _CONTENT.search(raw.removeprefix(_BYTE_ORDER_MARK)):
         return True
@@ -116,7 +118,7 @@ def is_kubernetes(data: bytes | str) -> bool:
 
 
 def _top_has_it(raw: bytes) -> bool:
-    """As far as the text can be read: the word may stand anywhere, and as a key of a whole document only there."""
+    """Returns True if a document has the word as a top-level key. Reads as far as the text can be parsed."""
     open_maps: list[bool] = []
     is_key = True
     try:

@@ -1,6 +1,6 @@
-"""Users, roles and tokens in the shape and under the names of the reference client.
+"""Users, roles and tokens in the format of the osmo client.
 
-There a role is `osmo-` and its name here: `osmo-admin`, `osmo-user`, `osmo-vision-user`, `osmo-vision-admin`.
+There, a role is `osmo-` and its name in runrig: `osmo-admin`, `osmo-user`, `osmo-vision-user`, `osmo-vision-admin`.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,9 +20,9 @@ def name_of(grant: Grant) -> str:
 
 
 def role_meant(text: str, pools: Collection[str]) -> Grant:
-    """The role that *text* names, in either spelling.  *pools*: those that there are.
+    """Returns the role that *text* names, in either spelling. *pools*: the existing ones.
 
-    Raises InvalidInput, also where both spellings fit: a pool may be called `osmo`, or begin with `osmo-`.
+    Raises InvalidInput, also if both spellings fit: a pool can be called `osmo`, or begin with `osmo-`.
     """
     theirs = text.removeprefix(PREFIX)
     if theirs == text:
@@ -33,8 +33,8 @@ def role_meant(text: str, pools: Collection[str]) -> Grant:
         ours = None
     if ours is not None and ours.pool in pools:
         raise InvalidInput.one(
-            f"{text!r} is {theirs!r} under the client's name for it, or the role {ours} on pool {ours.pool!r}: write {theirs!r} or "
-            f"{name_of(ours)!r}",
+            f"{text!r} is ambiguous: the osmo name of {theirs!r}, or the role {ours} on pool {ours.pool!r}. "
+            f"Use {theirs!r} or {name_of(ours)!r}",
             "role",
         )
     return role_named(theirs)
@@ -52,7 +52,7 @@ def token(row: TokenRow, grants: tuple[Grant, ...]) -> wire.AccessTokenAnswer:
 
 
 def token_roles(row: TokenRow, grants: Iterable[GrantRow]) -> wire.AccessTokenRolesAnswer:
-    """*grants*: those of its user."""
+    """*grants*: the roles of its user."""
     given = [each for each in grants if row.gives((each.grant,))]
     return wire.AccessTokenRolesAnswer(user_name=row.user, token_name=row.name, roles=[role(each) for each in given])
 
@@ -74,5 +74,5 @@ def account(user: User) -> wire.AccountAnswer:
 
 
 def account_with_roles(user: User, grants: Iterable[GrantRow]) -> wire.AccountWithRolesAnswer:
-    """*grants*: those of the user."""
+    """*grants*: the roles of the user."""
     return wire.AccountWithRolesAnswer(**account(user).model_dump(), roles=[role(each) for each in grants])

@@ -1,4 +1,4 @@
-"""Configurations and their history as answers."""
+"""Configurations and their history as responses."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -18,11 +18,11 @@ _ACTIONS: Mapping[RoleKind, tuple[list[str], str]] = {
     RoleKind.POOL_ADMIN: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "manage"),
     RoleKind.POOL_USER: (["workflow:*", "pool:List", "resources:Read", "profile:*"], "submit to"),
 }
-"""Actions in the reference's words, and what they come to in ours."""
+"""Actions of the osmo API, and what they mean in runrig."""
 
 
 def revision(found: PoolRevision, data: dict[str, Any] | None) -> wire.ConfigRevision:
-    """*data*: as `pools` has it."""
+    """*data*: from `pools`."""
     moment = wire.utc(found.time)
     assert moment is not None, "a time that is set"
     return wire.ConfigRevision(
@@ -38,13 +38,13 @@ def revision(found: PoolRevision, data: dict[str, Any] | None) -> wire.ConfigRev
 
 
 def _name(found: PoolRevision) -> str:
-    """The one pool that changed, or whose subpools followed it; empty where there were more."""
+    """Returns the pool that changed, perhaps with its subpools; empty if there were several."""
     first, *others = found.pools
     return first if all(each.startswith(first + SUBPOOL_DELIMITER) for each in others) else ""
 
 
 def pools(then: Mapping[str, Pool], flavors: Collection[Flavor], backend: str) -> dict[str, Any]:
-    """In the form in which `config show POOL` has the pools of now, so that the client can send them back."""
+    """Returns pools in the format of `config show POOL`, so that the client can send them back."""
     return {
         "pools": {
             name: settings_then(pool, then.get(pool.parent or name, pool), flavors, backend)
@@ -70,5 +70,5 @@ def _role(grant: Grant) -> wire.RoleConfigAnswer:
 
 
 def duration(seconds: float) -> str:
-    """In the reference's form: whole seconds, or milliseconds."""
+    """In the format of the osmo API: whole seconds, or milliseconds."""
     return f"{int(seconds)}s" if seconds == int(seconds) else f"{round(seconds * 1000)}ms"

@@ -1,4 +1,4 @@
-"""Tasks of many workflows as answers."""
+"""Tasks of many workflows as responses."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def summed(found: TaskSum) -> wire.TaskSumEntry:
 
 
 def _amounts(asks: Amounts) -> dict[str, Any]:
-    """In the reference's units: Gi, cores, whole GPUs.  Whole numbers where they are."""
+    """Converts to the units of the osmo API: Gi, cores, whole GPUs; integers where possible."""
     return {
         "storage": _in_units(asks.get(STORAGE, 0), _GI),
         "cpu": _in_units(asks.get(CPU, 0), 1000),
