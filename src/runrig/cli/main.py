@@ -51,11 +51,13 @@ class _Root(LazyGroup):
 @click.group(
     cls=_Root,
     lazy={
+        "run": ("runrig.cli.commands.run:run", "Run a command on GPUs."),
         "submit": ("runrig.cli.commands.submit:submit", "Submit a workflow file."),
         "list": ("runrig.cli.commands.queries:list_workflows", "List workflows, newest first."),
         "status": ("runrig.cli.commands.status:status", "Show your work and your pools on one screen."),
         "why": ("runrig.cli.commands.why:why", "Explain why workflows are waiting."),
         "logs": ("runrig.cli.commands.logs:logs", "Print the output of a workflow."),
+        "attach": ("runrig.cli.commands.attach:attach", "Follow a workflow that was left running."),
         "watch": ("runrig.cli.commands.watch:watch", "Follow a workflow until it ends."),
         "exec": ("runrig.cli.commands.exec:exec_", "Run a command in a task."),
         "wait": ("runrig.cli.commands.follow:wait", "Wait until a workflow has a status."),
@@ -87,9 +89,11 @@ class _Root(LazyGroup):
         "restore": ("runrig.cli.commands.backup:restore", "Restore a backup into an empty database."),
         "completion": ("runrig.cli.commands.completion:completion", "Print the completion script for your shell."),
     },
-    headings={"submit": "Work", "pool": "The cluster", "login": "Access", "up": "The server"},
+    headings={"run": "Work", "pool": "The cluster", "login": "Access", "up": "The server"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples("runrig up --gpus 4", "runrig submit train.yaml", "runrig pool list"),
+    epilog=examples(
+        "runrig up --gpus 4", "runrig run -- python train.py", "runrig submit train.yaml", "runrig pool list"
+    ),
 )
 @click.option("--server", metavar="URL", help="Server address [RUNRIG_SERVER].")
 @click.option("--data", metavar="DIR", help="Data folder of the server [RUNRIG_DATA].")

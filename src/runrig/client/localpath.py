@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runrig.domain.errors import InvalidInput, Problem
+from runrig.spec.one_task import quoted
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode
@@ -28,7 +29,7 @@ def inlined(text: str, folder: Path) -> str:
     # From the end, so that replacements do not move the remaining places.
     for key, value in sorted(_places(text), key=lambda pair: -pair[0].start_mark.index):
         try:
-            contents = _quoted(_contents(folder / value.value.strip()))
+            contents = quoted(_contents(folder / value.value.strip()))
         except ValueError as error:
             mark = value.start_mark
             problems.append(Problem(f"localpath {value.value!r} {error}", KEY, mark.line + 1, mark.column + 1))
@@ -93,9 +94,3 @@ def _contents(file: Path) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8 text. A workflow file can contain only text") from None
-
-
-def _quoted(text: str) -> str:
-    """Returns *text* as a one-line ASCII YAML scalar in double quotes. Braces are escaped, since a script is not a template."""
-    short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "{": "\\x7b"}
-    return '"' + "".join(short.get(c) or (c if " " <= c <= "~" else f"\\U{ord(c):08x}") for c in text) + '"'

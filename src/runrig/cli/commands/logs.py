@@ -95,12 +95,12 @@ def logs(
         answer = session.client.get(path("workflows", id))
         for told in (*_attempts(answer, task, chosen), *_cause(answer)):
             warn(told)
-        width = 0 if no_prefix or task is not None else _width(answer)
+        width = 0 if no_prefix or task is not None else width_of(answer)
 
         def ended(name: str, number: int) -> str:
-            return _ended(session.client.get(path("workflows", id)) if follow else answer, name, number)
+            return describe_end(session.client.get(path("workflows", id)) if follow else answer, name, number)
 
-        for line in _lines(records, width, with_times=with_times, ended=ended):
+        for _, line in lines_of(records, width, with_times=with_times, ended=ended):
             say(line)
     if follow:
         session.client.get(
@@ -128,10 +128,10 @@ def _utc(since: str | None) -> str | None:
         ) from None
 
 
-def _lines(
+def lines_of(
     records: Iterator[Answer], width: int, *, with_times: bool, ended: Callable[[str, int], str]
-) -> Iterator[str]:
-    """Yields lines to print, with a rule before each later attempt of a task.
+) -> Iterator[tuple[str, str]]:
+    """Yields (stream, line) to print, with a rule before each later attempt of a task; its stream is "".
 
     *width*: of task names; 0: omit them. *ended*: describes how an attempt ended.
     """
@@ -140,13 +140,14 @@ def _lines(
         name, number = each["task"], each["attempt"]
         before = attempts.setdefault(name, number)
         if number > before:
-            yield f"── {name}: attempt {before + 1} {ended(name, before)}; attempt {number + 1}:"
+            yield "", f"── {name}: attempt {before + 1} {ended(name, before)}; attempt {number + 1}:"
             attempts[name] = number
         at = f"{times.local(each['time'].removesuffix('Z'))[11:]}  " if with_times else ""
-        yield at + (f"{name:{width}} │ " if width else "") + each["text"]
+        yield each["stream"], at + (f"{name:{width}} │ " if width else "") + each["text"]
 
 
-def _ended(workflow: Answer, name: str, attempt: int) -> str:
+def describe_end(workflow: Answer, name: str, attempt: int) -> str:
+    """Returns how an attempt ended, as the end of a sentence."""
     for group in workflow["groups"]:
         for task in group["tasks"]:
             if (task["name"], task["attempt"]) == (name, attempt):
@@ -154,7 +155,7 @@ def _ended(workflow: Answer, name: str, attempt: int) -> str:
     return "ended"
 
 
-def _width(workflow: Answer) -> int:
+def width_of(workflow: Answer) -> int:
     """Returns the width of the longest pod name; 0 if there is only one."""
     names = {task["name"] for group in workflow["groups"] for task in group["tasks"]}
     return max(map(len, names)) if len(names) > 1 else 0

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+from runrig.domain.cluster import KUBERNETES
 from runrig.domain.errors import Conflict, NotFound, Refused
 from runrig.domain.gangs import Gang, Priority
 from runrig.domain.plan import Plan, Queue, Submit
@@ -20,7 +21,7 @@ from runrig.engine.state.state import State
 from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
 from runrig.service.access.credentials import Credentials
-from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, without_inputs
+from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, with_images, without_inputs
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
 from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
@@ -348,6 +349,8 @@ class Submissions:
         """
         if not self._backend.outputs:
             without_inputs(parsed.spec.spec, self._backend.name)
+        if self._backend.name == KUBERNETES:
+            with_images(parsed.spec.spec)
         check_credentials(parsed.spec.spec, parsed.user, self._credentials)
         try:
             return parsed.plan(writing.state, writing.now, before=before)

@@ -1,0 +1,26 @@
+"""`runrig attach`: returns to a workflow that `runrig run` left."""
+
+import click
+
+from runrig.cli import completing
+from runrig.cli.commands import attachment
+from runrig.cli.lazy import examples
+from runrig.cli.transport.latest import or_latest
+from runrig.cli.transport.session import Session, with_session
+
+
+@click.command(epilog=examples("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached"))
+@click.argument("id", required=False, shell_complete=completing.workflows)
+@click.option("--attached", is_flag=True, help="Cancel the workflow on Ctrl-C and SIGTERM.")
+@with_session
+def attach(session: Session, id: str | None, attached: bool) -> None:
+    """Follow the output of a workflow, as `runrig run` does.
+
+    Without ID, that of your latest workflow. All its output is printed, then what is new until it ends. Ctrl-C
+    and the exit code are those of `runrig run`.
+    """
+    if session.as_json:
+        raise click.UsageError("-t json cannot be used here, because the output of the workflow goes to stdout")
+    client, id = session.client, or_latest(session, id)
+    with attachment.interruptible(client, id, attached=attached):
+        raise click.exceptions.Exit(attachment.followed(client, id, returning=True))

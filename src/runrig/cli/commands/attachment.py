@@ -1,0 +1,174 @@
+"""Follows a workflow until it ends, for `run`, `attach` and `shell`: its output, Ctrl-C, and its exit code."""
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from runrig.cli.commands.follow import NOT_RUN, exit_code_of, finished
+from runrig.cli.commands.logs import describe_end, lines_of, width_of
+from runrig.cli.rendering import sanitize
+from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.run_text import last_lines, nodes_of
+from runrig.client.failure import NoAnswer
+from runrig.client.transport import ANSWER_S, Transport, Value, path
+from runrig.domain.errors import Conflict, Unavailable
+from runrig.domain.laws import cited
+
+Answer = Mapping[str, Any]
+T = TypeVar("T")
+
+DETACHED = 3
+AGAIN_S = 2.0
+"""How long a second Ctrl-C cancels."""
+LOST_S = 60.0
+"""How long an unreachable server is asked again."""
+_SOON_S = 0.3
+"""How long the first line waits for a start."""
+_POLL_S = 20.0
+_PAUSE_S = 0.5
+
+
+def soon_of(client: Transport, id: str) -> Answer:
+    """Returns the workflow once it runs, or after a moment with `why`: the reason why it waits, if it does."""
+    found = _wait(client, id, _SOON_S)
+    if not any(group["status"] == "SCHEDULING" for group in found["groups"]):
+        return found
+    why = client.get(path("workflows", id, "why"))
+    reason = next((each for group in why["groups"] for each in group["reasons"]), None)
+    return {**found, "why": f"{reason['sentence']} {cited(reason['law'])}".rstrip() if reason else ""}
+
+
+def _wait(client: Transport, id: str, seconds: float) -> dict[str, Any]:
+    """Returns the workflow once it is RUNNING or has ended, at the latest after *seconds*."""
+    query = {"for": "RUNNING", "timeout": f"{seconds:.3f}"}
+    found: dict[str, Any] = client.get(path("workflows", id, "wait"), query, timeout_s=seconds + ANSWER_S)
+    return found
+
+
+def followed(client: Transport, id: str, *, returning: bool = False) -> int:
+    """Prints the output of the workflow as it comes, then how it ended; returns its exit code. Use in `interruptible`.
+
+    *returning*: the user comes back to it. If it has ended in the meantime, how it ended is printed first.
+    """
+    workflow = _lasting(lambda: client.get(path("workflows", id)))
+    was_over = returning and finished(workflow)
+    if was_over:
+        _tell_end(workflow)
+    elif workflow["status"] == "PENDING":
+        while workflow["status"] == "PENDING":
+            workflow = _lasting(lambda: _wait(client, id, _POLL_S))
+        if where := nodes_of(workflow):
+            warn(f"{datetime.now().astimezone():%H:%M:%S}   running on {where}")
+
+    def ended(name: str, number: int) -> str:
+        return describe_end(_lasting(lambda: client.get(path("workflows", id))), name, number)
+
+    for stream, line in lines_of(_records(client, id), width_of(workflow), with_times=False, ended=ended):
+        if stream == "stdout":
+            say(line)
+        else:
+            click.echo(sanitize.block(line), err=True)
+    workflow = _lasting(lambda: client.get(path("workflows", id)))
+    if not was_over:
+        _tell_end(workflow)
+    return exit_code_of(workflow)
+
+
+def _tell_end(workflow: Answer) -> None:
+    for line in last_lines(workflow):
+        warn(line)
+
+
+def _records(client: Transport, id: str) -> Iterator[Answer]:
+    """Yields the output until the workflow has ended, over lost connections: each line once."""
+    printed: Counter[tuple[str, int, str]] = Counter()
+
+    def more() -> Iterator[Answer]:
+        left = printed.copy()
+        query: dict[str, Value] = {"attempt": "all", "stream": "both", "follow": True, "format": "records"}
+        for each in map(json.loads, client.lines(path("workflows", id, "logs"), query)):
+            key = each["task"], each["attempt"], each["stream"]
+            if left[key]:
+                left[key] -= 1
+                continue
+            printed[key] += 1
+            yield each
+
+    lost_at = None
+    while True:
+        try:
+            for each in more():
+                lost_at = None
+                yield each
+            if finished(client.get(path("workflows", id))):
+                return
+        except (NoAnswer, Unavailable):
+            lost_at = lost_at or time.monotonic()
+            if time.monotonic() > lost_at + LOST_S:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _lasting(ask: Callable[[], T]) -> T:
+    """Returns what *ask* does, and asks again while no server responds, up to `LOST_S`."""
+    end = time.monotonic() + LOST_S
+    while True:
+        try:
+            return ask()
+        except (NoAnswer, Unavailable):
+            if time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+
+@contextmanager
+def interruptible(client: Transport, id: str, *, attached: bool) -> Iterator[None]:
+    """Inside, Ctrl-C detaches from the workflow, and again within `AGAIN_S` cancels it.
+
+    *attached*: Ctrl-C and SIGTERM cancel it. Raises Exit with the exit code of the command.
+    """
+    before = signal.signal(signal.SIGTERM, _interrupt) if attached else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(_cancelled(client, id) if attached else _detached(client, id)) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _detached(client: Transport, id: str) -> int:
+    try:
+        warn(f"\n{id} keeps running.  Return to it: runrig attach {id}")
+        warn(f"{' ' * len(id)}                 Cancel it:    runrig cancel {id}, or press Ctrl-C again now")
+        time.sleep(AGAIN_S)
+    except KeyboardInterrupt:
+        return _cancelled(client, id)
+    return DETACHED
+
+
+def _cancelled(client: Transport, id: str) -> int:
+    try:
+        client.call("POST", path("workflows", id, "cancel"), body={"message": "cancelled with Ctrl-C"})
+    except Conflict:  # It ended before.
+        workflow = client.get(path("workflows", id))
+        if finished(workflow):
+            _tell_end(workflow)
+            return exit_code_of(workflow)
+        raise
+    warn(f"{id} is cancelled")
+    return NOT_RUN

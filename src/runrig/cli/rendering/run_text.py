@@ -1,0 +1,71 @@
+"""What `runrig run` and `attach` say about a workflow, on stderr."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runrig.cli.rendering import times
+from runrig.domain.spans import format_duration
+
+Answer = Mapping[str, Any]
+_WIDTH = 9
+"""Minimum width of the ID, below which further lines begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request of a command. *gpus*: of each node. *time* None: the pool's limit, if it has one."""
+
+    gpus: int
+    nodes: int
+    priority: str
+    pool: str
+    time: str | None = None
+
+    def text(self) -> str:
+        each = f"{self.nodes} nodes of {self.gpus}" if self.gpus else f"{self.nodes} nodes"
+        total = f"{self.gpus * self.nodes or 'no'} GPU{'' if self.gpus * self.nodes == 1 else 's'}"
+        gpus = f"{total} ({each})" if self.nodes > 1 else total
+        return ", ".join([gpus, self.priority, f"pool {self.pool}", *([f"at most {self.time}"] if self.time else [])])
+
+
+def first_lines(id: str, asked: Asked, seen: Answer) -> Iterator[str]:
+    """Yields what the workflow asks for, and where it starts or why it waits.
+
+    *seen*: the workflow just after its submission, with its `why` if it waits.
+    """
+    limit_s = seen["exec_timeout_s"]
+    if asked.time is None and limit_s is not None:
+        asked = Asked(asked.gpus, asked.nodes, asked.priority, asked.pool, format_duration(limit_s))
+    nodes = nodes_of(seen)
+    name = f"{id:{_WIDTH}}  "
+    if nodes:
+        yield f"{name}{asked.text()}: starts now on {nodes}"
+        return
+    yield f"{name}{seen['status']}   {asked.text()}"
+    margin = " " * len(name)
+    if seen.get("why"):
+        yield f"{margin}waits: {seen['why']}"
+    yield f"{margin}sooner: runrig why {id}"
+
+
+def nodes_of(workflow: Answer) -> str:
+    """Returns the nodes of the current attempts, up to three by name; "" if it has none."""
+    names = sorted({task["node"] for group in workflow["groups"] for task in group["tasks"] if task["node"]})
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def last_lines(workflow: Answer) -> Iterator[str]:
+    """Yields how the workflow ended, with the cause if it failed."""
+    id, ran = workflow["id"], times.span(workflow["times"]["running_s"])
+    name, cause = f"{id:{_WIDTH}}  ", workflow["cause"]
+    if workflow["status"] == "COMPLETED":
+        yield f"{name}COMPLETED after {ran}"
+        return
+    if cause and workflow["status"] == "FAILED":
+        why = f": {cause['sentence']} ({cause['task']}, {cause['ending']})"
+    else:  # The message of others, such as a time limit, says more than what the task wrote before.
+        why = f": {workflow['message']}" if workflow["message"] else ""
+    yield f"{name}{workflow['status']} after {ran}{why}"
+    yield f"{' ' * len(name)}all output: runrig logs {id}    again: runrig restart {id}"

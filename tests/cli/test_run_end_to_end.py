@@ -1,0 +1,176 @@
+"""`runrig run` and `attach` with a real server and real processes: output, exit codes, Ctrl-C, a server that is gone for a while."""
+
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.worlds.command_line import Up, process, up
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with up(tmp_path_factory.mktemp("data"), "--gpus", "2") as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shell(script: str) -> tuple[str, ...]:
+    return "--", "bash", "-c", script
+
+
+@contextmanager
+def running(server: Up, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """`runrig run` as a process, once its command has printed `started`; stderr goes to stdout."""
+    command = process("--data", str(server.data), *args)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        try:
+            assert child.stdout is not None
+            while "started" not in child.stdout.readline():
+                assert child.poll() is None
+            yield child
+        finally:
+            child.kill()
+
+
+def status(server: Up, id: str) -> str:
+    return str(server.json("workflow", "query", id)["status"])
+
+
+def test_the_streams_of_the_command_stay_apart_and_its_exit_code_is_passed_on(server: Up) -> None:
+    done = server.runrig("run", "--name", "both", *shell("echo out; echo err >&2; exit 7"))
+    first, err, end, ways = done.err.splitlines()
+    assert (done.code, done.out, err) == (7, "out\n", "err")
+    assert first.startswith("both-1     1 GPU, NORMAL, pool default: starts now on ")
+    assert end.startswith("both-1     FAILED after ")
+    assert end.endswith(": err (main, exit code 7)")
+    assert ways == "           all output: runrig logs both-1    again: runrig restart both-1"
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (shell("exit 0"), 0),
+        (shell("kill -SEGV $$"), 139),
+        (shell("exit 255"), 255),
+        (("--time", "500ms", "--", "sleep", "60"), 124),
+        (("--", "no-such-program"), 125),
+        (("-g", "3", *shell("exit 0")), 1),
+        (("-p", "no-such-pool", *shell("exit 0")), 2),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(server: Up, args: tuple[str, ...], code: int) -> None:
+    assert server.runrig("run", *args).code == code
+
+
+def test_of_several_nodes_it_is_that_of_the_one_that_failed_first(server: Up) -> None:
+    script = "test $RUNRIG_INDEX = 1 && exit 9; sleep 60"
+    done = server.runrig("run", "-N", "2", "--name", "two", *shell(script))
+    assert done.code == 9
+    assert "FAILED after" in done.err
+    assert "(main-1, exit code 9)" in done.err
+
+
+def test_lines_of_several_nodes_say_whose_they_are(server: Up) -> None:
+    done = server.runrig("run", "-N", "2", *shell("echo node $RUNRIG_INDEX"))
+    assert (done.code, sorted(done.out.splitlines())) == (0, ["main-0 │ node 0", "main-1 │ node 1"])
+
+
+def test_one_that_waits_says_why_and_when_it_runs(server: Up) -> None:
+    holder = server.runrig("run", "-d", "-g", "2", "--name", "holder", *shell("sleep 600")).out.strip()
+    with running_later(server) as child:
+        assert child.stderr is not None
+        said = [child.stderr.readline() for _ in range(3)]
+        assert server.runrig("cancel", holder).code == 0
+        out, rest = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, out) == (0, "ran\n")
+    assert said[0] == "later-1    PENDING   1 GPU, NORMAL, pool default\n"
+    assert said[1].startswith("           waits: needs 1 GPU, but ")
+    assert said[2] == "           sooner: runrig why later-1\n"
+    assert rest.splitlines()[0][8:].startswith("   running on ")
+
+
+@contextmanager
+def running_later(server: Up) -> Iterator[subprocess.Popen[str]]:
+    command = process("--data", str(server.data), "run", "--name", "later", *shell("echo ran"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def test_ctrl_c_detaches_and_attach_goes_on(server: Up) -> None:
+    script = "echo started; while [ ! -e go ]; do sleep 0.05; done; echo went on; exit 5"
+    with running(server, "run", "--name", "left", *shell(script)) as child:
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 3
+    assert "left-1 keeps running.  Return to it: runrig attach left-1\n" in said
+    assert status(server, "left-1") == "RUNNING"
+    (server.data / "tasks" / "left-1" / "main" / "0" / "work" / "go").touch()
+    done = server.runrig("attach", "left-1")
+    assert (done.code, done.out) == (5, "started\nwent on\n")
+    again = server.runrig("attach")
+    assert (again.code, again.out) == (5, "started\nwent on\n")
+    assert [line.split()[0] for line in again.err.splitlines()[:2]] == ["left-1", "left-1"], "the cause comes first"
+
+
+def test_ctrl_c_twice_cancels(server: Up) -> None:
+    with running(server, "run", "--name", "twice", *shell("echo started; sleep 600")) as child:
+        child.send_signal(signal.SIGINT)
+        assert child.stdout is not None
+        while "keeps running" not in child.stdout.readline():
+            pass
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, said.splitlines()[-1]) == (125, "twice-1 is cancelled")
+    assert server.runrig("wait", "twice-1").code == 125
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_attached_means_that_the_work_ends_with_the_command(server: Up, number: signal.Signals) -> None:
+    name = f"tied-{number.name}"
+    with running(server, "run", "--attached", "--name", name, *shell("echo started; sleep 600")) as child:
+        child.send_signal(number)
+        said, _ = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, said.splitlines()[-1]) == (125, f"{name}-1 is cancelled")
+    assert server.runrig("wait", f"{name}-1").code == 125
+
+
+def test_what_is_printed_can_be_submitted_and_does_the_same(server: Up) -> None:
+    words = ("-g", "0", "-e", "WHO=pod {{index}}", *shell('echo "$WHO: {{ x }} $((1 + 1))"'))
+    done = server.runrig("run", "--name", "same", *words)
+    file = server.runrig("run", "--print", "--name", "same", *words).out
+    assert server.runrig("submit", "-", stdin=file).code == 0
+    assert server.runrig("wait", "same-2").code == 0
+    assert done.out == server.runrig("logs", "same-2").out == "pod 0: {{ x }} 2\n"
+    assert server.runrig("workflow", "spec", "same-1").out == server.runrig("workflow", "spec", "same-2").out == file
+
+
+def test_a_server_that_is_killed_and_started_again_loses_and_repeats_no_line(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = "echo started; for k in $(seq 40); do echo line $k; sleep 0.1; done; exit 6"
+    with up(tmp_path / "data", "--gpus", "1", "--port", port) as first:
+        child = running(first, "run", *shell(script))
+        with child as running_child:
+            first.child.kill()
+            first.child.wait(PATIENCE_S)
+            with up(tmp_path / "data", "--gpus", "1", "--port", port):
+                said, _ = running_child.communicate(timeout=PATIENCE_S)
+    assert [line for line in said.splitlines() if line.startswith("line")] == [f"line {k}" for k in range(1, 41)]
+    assert running_child.returncode == 6
