@@ -90,6 +90,17 @@ def test_of_several_the_one_counts_that_failed_first_and_not_of_another(tmp_path
     assert (found.task, found.sentence) == ("b", "ValueError: bad shard")
 
 
+def test_a_pod_that_was_stopped_after_another_failed_is_not_the_cause(tmp_path: Path) -> None:
+    """Whatever it wrote before, and although its program ended with an exit code."""
+    kept = Kept(
+        tmp_path, {"a": ["waiting for b"], "b": ["", "", HEAD, '  File "x.py", line 1', "ValueError: bad shard"]}
+    )
+    workflow = stored(failed("b", 5.0, 7, message="exit code 7"), failed("a", 6.0, 143, message="task b ended"))
+    found = failures_in(kept).of(workflow)
+    assert found is not None
+    assert (found.task, found.exit_code) == ("b", 7)
+
+
 @pytest.mark.parametrize("behind", [0, 5, 100, 150])
 def test_the_lines_that_are_shown_end_with_the_last_or_with_the_cause(tmp_path: Path, behind: int) -> None:
     lines = [*[f"step {at}" for at in range(40)], HEAD, '  File "x.py", line 1', "KeyError: 1", *["bye"] * behind]

@@ -39,6 +39,16 @@ _CODES = {
 }
 
 
+def after(who: str) -> str:
+    """Returns the message of tasks that are stopped because *who*, another task of their group, has ended."""
+    return f"{who} ended"
+
+
+def is_after(message: str) -> bool:
+    """Returns True for a message of `after`."""
+    return message.endswith(" ended")
+
+
 class Cause(NamedTuple):
     """*first* to *last*: the lines that show the cause, counted from 0, both included; -1 if there are none.
 

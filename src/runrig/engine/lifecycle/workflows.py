@@ -29,6 +29,7 @@ from runrig.domain.plan import (
 )
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import ExitAction, ExitCode, Group, GroupKey, Status, Task, TaskKey
+from runrig.engine.explain.cause import after
 from runrig.engine.lifecycle.exit_codes import (
     MOST_RETRIES,
     after_preemption,
@@ -217,7 +218,7 @@ def _stop_group(state: State, key: GroupKey, *, failed: bool, by: Task) -> Itera
     cause = Status.FAILED if failed else Status.COMPLETED
     who = "the lead task" if by.lead else "task"
     status = state.groups[key].status
-    yield MoveGroup(*key, status, message=f"{who} {by.name} ended", stopping=cause)
+    yield MoveGroup(*key, status, message=after(f"{who} {by.name}"), stopping=cause)
     yield Stop(state.groups[key].gang_id, cause)
 
 

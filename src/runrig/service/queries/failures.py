@@ -9,7 +9,7 @@ from runrig.domain.secrets import masked
 from runrig.domain.shown.why import WorkflowCause
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Status, Task, WorkflowSpec
-from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words
+from runrig.engine.explain.cause import MOST_LINES, Cause, cause_of, in_words, is_after
 from runrig.ports.store import StoredWorkflow
 from runrig.service.queries.output import STDERR, STDOUT, Lines, Tail, one_by_one
 from runrig.service.queries.sources import Says
@@ -78,7 +78,7 @@ class Failures:
         lines = [line.removesuffix("\n") for line in masked([_text(line) for line in written], secrets)]
         cause = cause_of(lines)
         at = written[cause.last].time if cause.last >= 0 else task.end_time or 0.0
-        return (cause.follows, at), task, cause, lines
+        return (cause.follows or is_after(task.failure_message), at), task, cause, lines
 
     def _secrets(self, stored: StoredWorkflow, spec: WorkflowSpec, task: Task) -> Collection[str]:
         """Returns the secrets that it received. Raises NotFound, Conflict or ServerFault if they are no longer known."""
