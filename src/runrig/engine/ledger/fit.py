@@ -7,7 +7,6 @@ from runrig.domain.steps import Steps
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.options import options, pod_requests
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.nodes.fit_counts import PodShape
 from runrig.engine.nodes.topology import Domain
 from runrig.engine.placement.place import Layout, has_place, place, unmet_need
 from runrig.engine.quota.quota_node import CHARGED, LAYERS, REAL, Request, fits
@@ -79,8 +78,7 @@ def counts_for(ledger: Ledger, entry: Entry, choice: Placement, layers: tuple[in
     constraints = ledger.constraints(entry, tuple(each.count for each in choice)) if ledger.place else None
     if constraints is not None:
         for request in pod_requests(entry, choice):
-            shape = PodShape(request.requests, request.flavor)
-            yield from ledger.nodes.counts_in_steps(constraints.labels, shape, layers)
+            yield from ledger.nodes.counts_in_steps(constraints.labels, request.shape, layers)
 
 
 def with_nodes(choice: Placement, layout: Layout) -> Placement | None:

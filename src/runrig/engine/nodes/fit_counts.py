@@ -29,10 +29,14 @@ NOTHING: Mapping[str, int] = {}
 
 
 class PodShape(NamedTuple):
-    """Pods with the same requests on nodes of one flavor. In `runrig.kueue`, *flavor* names a choice of nodes."""
+    """Pods with the same requests on nodes of one flavor. In `runrig.kueue`, *flavor* names a choice of nodes.
+
+    *only_on*: the only node that they can use, whatever its flavor and state; None: any node of the flavor.
+    """
 
     requests: Requests
     flavor: str
+    only_on: str | None = None
 
 
 class FitCounts:
@@ -56,6 +60,13 @@ class FitCounts:
             for starts in topology.starts[:-1]
         ]
         return cls([*levels, fitting], takes)
+
+    @classmethod
+    def only_on(cls, topology: TopologyIndex, node: str) -> "FitCounts":
+        """Any number of pods on *node*, and none on others. O(nodes)."""
+        fitting = np.zeros(len(topology.nodes), dtype=np.int64)
+        fitting[topology.index[node]] = MOST_PER_NODE
+        return cls.of(topology, fitting, fitting > 0)
 
     def copy(self) -> "FitCounts":
         return FitCounts([level.copy() for level in self.levels], self.takes)

@@ -16,11 +16,16 @@ ShapeCounts = tuple[tuple[int, int], ...]
 
 
 class PodRequest(NamedTuple):
-    """*pods* pods of one shape on nodes of one flavor."""
+    """*pods* pods of one shape on nodes of one flavor. *only_on*: as in `PodShape`."""
 
     requests: Requests
     flavor: str
     pods: int
+    only_on: str | None = None
+
+    @property
+    def shape(self) -> PodShape:
+        return PodShape(self.requests, self.flavor, self.only_on)
 
 
 @dataclass(eq=False)
@@ -103,12 +108,13 @@ class PodPlacement(NamedTuple):
 
 
 def shapes_of(requests: Sequence[PodRequest]) -> list[PodShape]:
-    """The distinct shapes, hardest to place first: most GPUs, then most of the other resources."""
-    shapes = {PodShape(request.requests, request.flavor): None for request in requests if request.pods}
-    return sorted(
-        shapes,
-        key=lambda shape: (-dict(shape.requests).get(GPU, 0), [(-a, r) for r, a in shape.requests], shape.flavor),
-    )
+    """The distinct shapes, hardest to place first: those of one node, then most GPUs, then most of the other resources."""
+
+    def order(shape: PodShape) -> tuple[bool, int, list[tuple[int, str]], str]:
+        gpus = dict(shape.requests).get(GPU, 0)
+        return shape.only_on is None, -gpus, [(-amount, resource) for resource, amount in shape.requests], shape.flavor
+
+    return sorted({request.shape: None for request in requests if request.pods}, key=order)
 
 
 def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequence[PodShape]) -> Demand:
@@ -116,9 +122,7 @@ def demand_of(node: ConstraintNode, requests: Sequence[PodRequest], shapes: Sequ
     shape_index = {shape: index for index, shape in enumerate(shapes)}
     parts = tuple(demand_of(part, requests, shapes) for part in node.parts)
     pods = tuple(
-        (pod_set, shape_index[PodShape(requests[pod_set].requests, requests[pod_set].flavor)], count)
-        for pod_set, count in node.pods
-        if requests[pod_set].pods
+        (pod_set, shape_index[requests[pod_set].shape], count) for pod_set, count in node.pods if requests[pod_set].pods
     )
     total: dict[int, int] = {}
     for shape, count in [

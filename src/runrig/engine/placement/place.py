@@ -106,7 +106,7 @@ def _tightest_node(
     Ties as in `BestFit`: by room of the domains around the node, finer ones first, then in topology order.
     """
     topology = nodes.topology(labels)
-    levels = nodes.counts(labels, PodShape(request.requests, request.flavor), tuple(layers)).levels
+    levels = nodes.counts(labels, request.shape, tuple(layers)).levels
     first, last = (0, len(topology.nodes)) if within is None else (within.first, within.last)
     room = levels[-1][first:last]
     enough = np.where(room < request.pods, NOT_HERE, room)
@@ -169,7 +169,7 @@ def need_by_count(requests: Sequence[PodRequest], constraints: PlacementConstrai
     """The need of *requests* if a placement exists as soon as enough pods fit; None for several pod requests or required domains."""
     if len(requests) != 1 or _requires(constraints.root):
         return None
-    return DomainNeed(constraints.labels, constraints.asks, PodShape(requests[0].requests, requests[0].flavor), ROOT)
+    return DomainNeed(constraints.labels, constraints.asks, requests[0].shape, ROOT)
 
 
 @lru_cache(maxsize=256)

@@ -34,7 +34,12 @@ class TrialCapacity:
         self._nodes, self._labels = nodes, labels
         self.shapes = shapes
         self._layers = tuple(layers)
-        self._counts = [nodes.counts(labels, shape, self._layers) for shape in shapes]
+        self._counts = [
+            nodes.counts(labels, shape, self._layers)
+            if shape.only_on is None
+            else FitCounts.only_on(self.topology, shape.only_on)
+            for shape in shapes
+        ]
         self._own = False
         self._free: dict[int, dict[str, int]] = {}
         self._placed: list[PlacedPods] = []

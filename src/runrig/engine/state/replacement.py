@@ -9,20 +9,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from runrig.domain.gangs import NodeShare, Placement
+from runrig.domain.nodes import NO_FLAVOR
 from runrig.engine.ledger.fit import CHARGED_AND_HELD, CHARGED_ONLY
 from runrig.engine.ledger.ledger import Ledger
 from runrig.engine.ledger.queue import Entry
-from runrig.engine.nodes.cluster_nodes import ClusterNodes
-from runrig.engine.nodes.fit_counts import MOST_PER_NODE, FitCounts, PodShape
 from runrig.engine.nodes.topology import ROOT, TopologyIndex
-from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
-from runrig.engine.placement.demand import PodRequest, demand_of, shapes_of
-from runrig.engine.placement.place import place_in
+from runrig.engine.placement.constraint_tree import ConstraintNode
+from runrig.engine.placement.demand import PodRequest
+from runrig.engine.placement.place import place
 from runrig.engine.placement.pod_slots import PodSlot, shares_of, slots_of
-from runrig.engine.placement.trial_capacity import TrialCapacity
 
 Pod = tuple[str, int]
 """(name of its pod set, index)."""
@@ -53,7 +49,9 @@ def find_replacement(ledger: Ledger, entry: Entry, lost: Collection[Pod], stayin
         PodRequest(pod_set.requests, each.flavor, len(indices))
         for each, pod_set, indices in zip(entry.placement, entry.gang.pod_sets, gone, strict=True)
     ]
-    shares = _shares(ledger, wanted, replace(constraints, root=root), rest.anchors)
+    anchors = (PodRequest((), NO_FLAVOR, 1, only_on=node) for node in rest.anchors)
+    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
+    shares = place(ledger.nodes, [*wanted, *anchors], layers, replace(constraints, root=root)).shares
     return None if shares is None else _with_new_slots(ledger, entry, gone, shares)
 
 
@@ -137,45 +135,3 @@ class _Remaining:
 
     def _domain(self, node: str, level: int) -> int:
         return int(self.topology.of[level][self.topology.index[node]])
-
-
-# ---------------------------------------------------------------- the search
-
-
-class _Anchored(TrialCapacity):
-    """*anchors* are shapes that request nothing and fit on one node each; they come first."""
-
-    def __init__(
-        self,
-        room: ClusterNodes,
-        labels: tuple[str, ...],
-        shapes: Sequence[PodShape],
-        layers: Sequence[int],
-        anchors: Sequence[str],
-    ) -> None:
-        super().__init__(room, labels, shapes, layers)
-        self.shapes = [*map(_anchor_shape, anchors), *shapes]
-        self._counts = [*map(self._only, anchors), *self._counts]
-
-    def _only(self, node: str) -> FitCounts:
-        topology, at = self.topology, self.topology.index[node]
-        takes = np.zeros(len(topology.nodes), dtype=np.bool_)
-        takes[at] = True
-        counts = FitCounts([np.zeros(len(starts) - 1, dtype=np.int64) for starts in topology.starts], takes)
-        counts.set(topology, at, MOST_PER_NODE)
-        return counts
-
-
-def _anchor_shape(node: str) -> PodShape:
-    return PodShape((), f"stays on {node}")
-
-
-def _shares(
-    ledger: Ledger, wanted: Sequence[PodRequest], constraints: PlacementConstraints, anchors: Sequence[str]
-) -> Sequence[Sequence[NodeShare]] | None:
-    """New nodes for *wanted*, in order; None if they do not fit."""
-    layers = CHARGED_AND_HELD if ledger.skewed else CHARGED_ONLY
-    capacity = _Anchored(ledger.nodes, constraints.labels, shapes_of(wanted), layers, list(dict.fromkeys(anchors)))
-    everything = [*wanted, *(PodRequest((), _anchor_shape(node).flavor, 1) for node in anchors)]
-    root = demand_of(constraints.root, everything, capacity.shapes)
-    return place_in(capacity, root, everything, capacity.topology.whole(labelled=constraints.asks)).shares
