@@ -11,7 +11,7 @@ from itertools import pairwise, repeat
 import numpy as np
 
 from runrig.engine.nodes.topology import ROOT, Domain, Ints
-from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts
+from runrig.engine.placement.demand import Demand, PodPlacement, ShapeCounts, is_best, score_of
 from runrig.engine.placement.packing import pack
 from runrig.engine.placement.slices import MOST_COMPARED, MOST_TRIED, Slices
 from runrig.engine.placement.trial_capacity import PlacedPods, TrialCapacity
@@ -25,9 +25,30 @@ MOST_COPIED = 256
 PACKING_STEPS = 500
 """Step limit of one such packing (see `pack`)."""
 
+FEW = 128
+"""Largest placement, in shares, for which a second attempt is worth its time."""
 
 Piece = tuple[int, int, int]
 """(level, index of the domain in it, pods)."""
+
+
+def nearest(
+    capacity: TrialCapacity, root: Demand, whole: Domain, fixed_domains: Mapping[int, Domain]
+) -> Sequence[PodPlacement] | None:
+    """Best fit with the largest needs first and, if that misses a preference, also with the smallest first; the better score wins."""
+    attempt = BestFit(capacity, root, fixed_domains)
+    placements = list(attempt.placements) if attempt.put(root, whole) else None
+    if len(root.demand) == 1 and len({(leaf.level, leaf.demand) for leaf in root.leaves}) == 1:
+        return placements  # all needs are equal, so there is only one order
+    score = None if placements is None else score_of(capacity.topology, root, placements)
+    if score is not None and (is_best(root, score) or sum(len(each.nodes) for each in placements or ()) > FEW):
+        return placements
+    attempt.undo()
+    other = BestFit(capacity, root, fixed_domains, small_first=True)
+    if other.put(root, whole) and (score is None or score_of(capacity.topology, root, other.placements) < score):
+        placements = list(other.placements)
+    other.undo()
+    return placements
 
 
 class BestFit:

@@ -5,7 +5,7 @@ placement exists; its limit is a number of steps, so it needs no clock. If one e
 domains that the search chose.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from runrig.domain.gangs import NodeShare
 from runrig.engine.nodes.cluster_nodes import ClusterNodes
 from runrig.engine.nodes.fit_counts import MOST_PER_NODE, PodShape
 from runrig.engine.nodes.topology import ROOT, Domain
-from runrig.engine.placement.best_fit import BestFit
+from runrig.engine.placement.best_fit import nearest
 from runrig.engine.placement.constraint_tree import ConstraintNode, PlacementConstraints
 from runrig.engine.placement.demand import (
     Demand,
@@ -23,15 +23,10 @@ from runrig.engine.placement.demand import (
     PodRequest,
     assign_to_pod_sets,
     demand_of,
-    is_best,
-    score_of,
     shapes_of,
 )
 from runrig.engine.placement.exact_search import ExactSearch
 from runrig.engine.placement.trial_capacity import TrialCapacity
-
-FEW = 128
-"""Largest placement, in shares, for which a second attempt is worth its time."""
 
 NOT_HERE = MOST_PER_NODE + 1
 """Marks a node without enough room."""
@@ -147,13 +142,13 @@ def place_demand(capacity: TrialCapacity, root: Demand, whole: Domain) -> tuple[
     """(placement of *root* inside *whole*, or None; whether the answer is proven). Leaves *capacity* changed."""
     if not all(_may_fit(capacity, need, whole) for need in root.required_inside):
         return None, True
-    placements = _nearest(capacity, root, whole, {})
+    placements = nearest(capacity, root, whole, {})
     if placements is not None:
         return placements, True
     result = ExactSearch(capacity, root, whole).run()
     if result.placements is None:
         return None, result.proven
-    return _nearest(capacity, root, whole, result.domains) or result.placements, True
+    return nearest(capacity, root, whole, result.domains) or result.placements, True
 
 
 class DomainNeed(NamedTuple):
@@ -229,23 +224,3 @@ def _may_fit(capacity: TrialCapacity, need: Demand, whole: Domain) -> bool:
         _, counts = capacity.level(shape, whole, need.level)
         enough = counts >= pods if enough is None else enough & (counts >= pods)
     return enough is None or bool(np.any(enough))
-
-
-def _nearest(
-    capacity: TrialCapacity, root: Demand, whole: Domain, fixed_domains: Mapping[int, Domain]
-) -> Sequence[PodPlacement] | None:
-    """Best fit with the largest needs first and, if that misses a preference, also with the smallest first; the better score wins."""
-    leaves = {(leaf.level, leaf.demand) for leaf in root.leaves}
-    attempt = BestFit(capacity, root, fixed_domains)
-    placements = list(attempt.placements) if attempt.put(root, whole) else None
-    if len(leaves) == 1 and len(root.demand) == 1:  # all needs are equal, so there is only one order
-        return placements
-    score = score_of(capacity.topology, root, placements) if placements is not None else None
-    if score is not None and (is_best(root, score) or sum(len(each.nodes) for each in placements or ()) > FEW):
-        return placements
-    attempt.undo()
-    other = BestFit(capacity, root, fixed_domains, small_first=True)
-    if other.put(root, whole) and (score is None or score_of(capacity.topology, root, other.placements) < score):
-        placements = list(other.placements)
-    other.undo()
-    return placements
