@@ -20,9 +20,9 @@ from runrig.domain.shown.reason_lines import domain_line, part_line
             "4 GPUs reserved for other gangs",
         ),
         (part_line(Part.HOLDS, [("a", 1), ("b", 2)], "gpu"), "in use by a (1 GPU), b (2 GPUs)"),
-        (part_line(Part.KEEPS, [("a", 1)], "gpu"), "withheld by lending limits: a (1 GPU)"),
-        (part_line(Part.DRAINS, [("a--old", 4)], "gpu"), "returned when deleted subpools finish: a--old (4 GPUs)"),
-        (part_line(Part.SAFE, [(None, 8)], "gpu"), "not preemptible, within its own quota: other pools (8 GPUs)"),
+        (part_line(Part.LENDING_LIMIT, [("a", 1)], "gpu"), "withheld by lending limits: a (1 GPU)"),
+        (part_line(Part.DELETING, [("a--old", 4)], "gpu"), "returned when deleted subpools finish: a--old (4 GPUs)"),
+        (part_line(Part.PROTECTED, [(None, 8)], "gpu"), "not preemptible, within its own quota: other pools (8 GPUs)"),
     ],
 )
 def test_a_line_names_its_numbers(line: str, words: str) -> None:

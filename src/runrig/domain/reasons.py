@@ -64,14 +64,14 @@ shown_as(DomainRoom(("zone-a", "rack-3"), 6, Amounts({"gpu": 16}), closed=2, spo
 class Part(Word):
     """The role of a pool or cohort in a reason.
 
-    HOLDS: it uses the amount. KEEPS: it has the amount idle, withheld by its lending limit. DRAINS: it is DELETING and still
-    uses the amount. SAFE: LOW work that cannot be preempted uses the amount (rule R2).
+    HOLDS: it uses the amount. LENDING_LIMIT: it has the amount idle, withheld by its lending limit. DELETING: it is DELETING and
+    still uses the amount. PROTECTED: LOW work that cannot be preempted uses the amount (rule R2).
     """
 
     HOLDS = "holds"
-    KEEPS = "keeps"
-    DRAINS = "drains"
-    SAFE = "safe"
+    LENDING_LIMIT = "keeps"
+    DELETING = "drains"
+    PROTECTED = "safe"
 
 
 @dataclass(frozen=True, slots=True)

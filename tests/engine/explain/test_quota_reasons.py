@@ -76,7 +76,7 @@ def walked(leaf: QuotaLeaf, reason: Reason, index: int) -> Iterator[Concerned]:
         for each in below
         if each.lending[index] is not None and each not in leaf.path
     ]
-    for part, amounts in ((Part.HOLDS, list(held.items())), (Part.KEEPS, kept)):
+    for part, amounts in ((Part.HOLDS, list(held.items())), (Part.LENDING_LIMIT, kept)):
         largest = sorted((-amount, name) for name, amount in amounts if amount > 0)
         yield from (Concerned(part, name, -amount) for amount, name in largest[:MOST_CONCERNED])
 

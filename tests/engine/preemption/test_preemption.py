@@ -278,7 +278,15 @@ def test_where_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_
     assert world.cycle() == []
     blockers = [each.reason for each in why(world.state, "in-1").groups[0].blockers]
     assert [each for each in blockers if each.code is Code.NO_TARGETS] == [
-        Reason(Code.NO_TARGETS, "R2", "pool team--a", "default/gpu", 0, 2, concerned=(Concerned(Part.SAFE, "team", 2),))
+        Reason(
+            Code.NO_TARGETS,
+            "R2",
+            "pool team--a",
+            "default/gpu",
+            0,
+            2,
+            concerned=(Concerned(Part.PROTECTED, "team", 2),),
+        )
     ]
 
 

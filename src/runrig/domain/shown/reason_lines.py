@@ -7,9 +7,9 @@ from runrig.domain.reasons import Part, lacking
 
 _PARTS = {
     Part.HOLDS: "in use by {}",
-    Part.KEEPS: "withheld by lending limits: {}",
-    Part.DRAINS: "returned when deleted subpools finish: {}",
-    Part.SAFE: "not preemptible, within its own quota: {}",
+    Part.LENDING_LIMIT: "withheld by lending limits: {}",
+    Part.DELETING: "returned when deleted subpools finish: {}",
+    Part.PROTECTED: "not preemptible, within its own quota: {}",
 }
 
 

@@ -171,6 +171,6 @@ def _no_targets(ledger: Ledger, entry: Entry, choice: Placement, request: Reques
             gangs += len(held)
         elif holds:
             safe.append((-holds, pool))
-    concerned = tuple(Concerned(Part.SAFE, pool, -holds) for holds, pool in sorted(safe)[:MOST_CONCERNED])
+    concerned = tuple(Concerned(Part.PROTECTED, pool, -holds) for holds, pool in sorted(safe)[:MOST_CONCERNED])
     key = str(ledger.tree.keys[index])
     return Reason(Code.NO_TARGETS, "R2", f"pool {entry.gang.pool}", key, goes, amount, concerned=concerned, gangs=gangs)

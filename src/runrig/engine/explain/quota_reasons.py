@@ -111,7 +111,7 @@ def _keepers(ledger: Ledger, node: QuotaNode, leaf: QuotaLeaf, index: int) -> tu
         for each in _pools_and_cohorts(ledger, node)
         if each.lending[index] is not None and each not in leaf.path
     ]
-    return _largest(Part.KEEPS, kept)
+    return _largest(Part.LENDING_LIMIT, kept)
 
 
 def _pools_and_cohorts(ledger: Ledger, node: QuotaNode) -> list[QuotaNode]:
@@ -128,7 +128,7 @@ def _draining(ledger: Ledger, leaf: QuotaLeaf, index: int) -> Iterator[Concerned
     """Yields the DELETING subpools of the pool of *leaf*: it gets their quota back once they have drained (rule S3)."""
     for child in ledger.tree.pools[leaf.name].children:
         if child.kind is NodeKind.POOL and child.pool is not None and child.pool.state is PoolState.DELETING:
-            yield Concerned(Part.DRAINS, child.name, child.nominal[index])
+            yield Concerned(Part.DELETING, child.name, child.nominal[index])
 
 
 def _largest(part: Part, amounts: Iterable[tuple[str, int]]) -> tuple[Concerned, ...]:
