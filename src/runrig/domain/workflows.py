@@ -136,9 +136,24 @@ class GroupSpec:
     ignore_nonlead_status: bool = True
 
 
+class TaskKey(NamedTuple):
+    """One attempt of one pod. Backends identify processes by it."""
+
+    workflow: str
+    task: str
+    retry_id: int
+
+    def __str__(self) -> str:
+        return f"{self.workflow}/{self.task}/{self.retry_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowSpec:
-    """A parsed workflow file. Timeouts are per group, in seconds. *priority* None: the file does not set it."""
+    """A parsed workflow file. Timeouts are per group, in seconds. *priority* None: the file does not set it.
+
+    *linked*: tasks of *groups* read the outputs of tasks that an earlier workflow completed: name of the task as written → the
+    COMPLETED attempt of each pod.
+    """
 
     name: str
     groups: tuple[GroupSpec, ...]
@@ -146,6 +161,7 @@ class WorkflowSpec:
     priority: Priority | None = None
     exec_timeout_s: float | None = None
     queue_timeout_s: float | None = None
+    linked: Mapping[str, tuple[TaskKey, ...]] = field(default_factory=dict)
 
     def group(self, name: str) -> GroupSpec:
         return next(group for group in self.groups if group.name == name)
@@ -156,17 +172,6 @@ class LabelSelector(NamedTuple):
 
     key: str
     patterns: tuple[str, ...]
-
-
-class TaskKey(NamedTuple):
-    """One attempt of one pod. Backends identify processes by it."""
-
-    workflow: str
-    task: str
-    retry_id: int
-
-    def __str__(self) -> str:
-        return f"{self.workflow}/{self.task}/{self.retry_id}"
 
 
 GroupKey = tuple[str, str]

@@ -238,6 +238,9 @@ class Backend(Protocol):
     def output(self, key: TaskKey) -> Output | None:
         """Returns where an attempt writes; None if it has not written anything yet."""
 
+    def keeps_output(self, key: TaskKey) -> bool:
+        """Returns True if what an attempt that has ended wrote to ``{{output}}`` can still be read."""
+
     def says(self, workflow: str) -> tuple[str, ...]:
         """Returns the backend's own messages about pods of *workflow* that have not started, possibly none."""
 

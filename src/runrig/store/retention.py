@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, delete, exists, func, or_, select, tuple_
+from sqlalchemy import CTE, Connection, Table, and_, delete, exists, func, or_, select, tuple_
 
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import Pruned
@@ -34,9 +34,14 @@ class SqlRetention:
         self._transactions = transactions
 
     def expired(self, before: float, limit: int) -> tuple[str, ...]:
+        needed = _restarted_by_the_living()
         statement = (
             select(_WORKFLOW.id)
-            .where(_WORKFLOW.end_time < before, _WORKFLOW.status.in_(_FINISHED))
+            .where(
+                _WORKFLOW.end_time < before,
+                _WORKFLOW.status.in_(_FINISHED),
+                _WORKFLOW.id.not_in(select(needed.c.id)),
+            )
             .order_by(_WORKFLOW.end_time, _WORKFLOW.id)
             .limit(limit)
         )
@@ -71,6 +76,16 @@ class SqlRetention:
         """Returns the highest number of each workflow name among the deleted ones."""
         with self._transactions.reading() as connection:
             return past_numbers(connection)
+
+
+def _restarted_by_the_living() -> CTE:
+    """The ids of workflows that an unfinished one restarts, over any number of restarts: it may read their outputs."""
+    parents = select(_WORKFLOW.parent.label("id")).where(
+        _WORKFLOW.parent.is_not(None), _WORKFLOW.status.not_in(_FINISHED)
+    )
+    needed = parents.cte("needed", recursive=True)
+    above = select(_WORKFLOW.parent).where(_WORKFLOW.id == needed.c.id, _WORKFLOW.parent.is_not(None))
+    return needed.union(above)
 
 
 def past_numbers(connection: Connection) -> dict[str, int]:

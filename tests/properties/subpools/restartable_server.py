@@ -136,6 +136,9 @@ class Cluster:
     def output(self, key: TaskKey) -> Output | None:
         return None
 
+    def keeps_output(self, key: TaskKey) -> bool:
+        return False
+
     async def enter(self, key: TaskKey, program: Program) -> Passage:
         raise NotImplementedError
 

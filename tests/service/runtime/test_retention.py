@@ -116,7 +116,7 @@ def test_a_specification_that_another_workflow_has_stays(tmp_path: Path, any_sto
     with house(tmp_path, any_store) as it:
         first = run(it, "shared")
         it.later(PERIOD + 1)
-        again = do(it.service, it.service.submissions.submitting_again(first, pool="pool1", user="ann")).id
+        again = it.submit("shared", duration=1)
         hash = it.store.workflow(first).workflow.spec_hash
         prune_all(it)
         assert ids(it) == [again]
@@ -265,3 +265,21 @@ def test_files_of_a_local_workflow_go_with_it_and_those_of_a_running_one_stay(tm
     finally:
         backend.stop(0.0)
         backend.close()
+
+
+def test_a_workflow_is_kept_while_one_that_restarts_it_is_not_finished(tmp_path: Path, any_store: str) -> None:
+    with house(tmp_path, any_store) as it:
+        chain = [it.submit("a")]
+        for _ in range(2):
+            do(it.service, it.service.submissions.cancelling(chain[-1], user="ann"))
+            it.later(0)
+            again = it.service.submissions.restarting(chain[-1], pool="pool1", user="ann")
+            chain.append(do(it.service, again).id)
+        do(it.service, it.service.submissions.holding(chain[-1], user="ann"))
+        it.later(PERIOD + DAY)
+        prune_all(it)
+        assert ids(it) == chain
+        do(it.service, it.service.submissions.cancelling(chain[-1], user="ann"))
+        it.later(0)
+        prune_all(it)
+        assert ids(it) == chain[-1:]

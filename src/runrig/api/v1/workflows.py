@@ -147,8 +147,10 @@ def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> Re
 async def repeat_workflow(
     service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
 ) -> Response:
-    if body.failed_only:
-        command = service.submissions.restarting(id, pool=body.pool, user=user, uuid=key)
+    if body.failed_only or body.keep_completed:
+        command = service.submissions.restarting(
+            id, pool=body.pool, user=user, uuid=key, keep_completed=body.keep_completed
+        )
     else:
         priority = _priority(body.priority)
         command = service.submissions.submitting_again(id, pool=body.pool, user=user, priority=priority, uuid=key)

@@ -142,6 +142,9 @@ class KubernetesBackend:
     def wake(self) -> None:
         self._changed.set()
 
+    def keeps_output(self, key: TaskKey) -> bool:  # noqa: ARG002 - see `outputs`
+        return False
+
     def says(self, workflow: str) -> tuple[str, ...]:
         found = []
         for launch, pod in self._pods():

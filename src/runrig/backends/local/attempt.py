@@ -12,6 +12,7 @@ import re
 import signal
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from runrig.backends.local import supervisor
@@ -139,6 +140,29 @@ class Attempt:
         except (OSError, ValueError):
             return None
         return pid if supervised_by(pid) == self.folder else None
+
+
+STARTING = TaskFact(Phase.STARTING)
+
+
+@dataclass(slots=True)
+class Live:
+    """An attempt that is not finished.
+
+    *child*: the last supervisor that this server started or found. *tries*: how many it has started. *grace_s*: the
+    grace period of its stop request. *failed*: an operation on it failed, and the log has the error.
+    """
+
+    attempt: Attempt
+    fact: TaskFact = STARTING
+    child: int | None = None
+    tries: int = 0
+    grace_s: float | None = None
+    failed: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.fact.phase is Phase.ENDED
 
 
 def supervised(folder: Path) -> bool:

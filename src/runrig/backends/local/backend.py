@@ -12,12 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
-from runrig.backends.local.attempt import NO_FILE, Attempt, is_folder_name, output_of, supervised
+from runrig.backends.local.attempt import NO_FILE, STARTING, Attempt, Live, is_folder_name, output_of, supervised
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
@@ -35,32 +34,11 @@ _POLL_S = 0.5
 _LEAVES_S = 0.02
 """Seconds to wait for a supervisor to exit after it released its claim."""
 _TRIES = 3
-_STARTING = TaskFact(Phase.STARTING)
 _LOST = "its supervisor was killed, and its processes with it; the exit code is unknown"
 _REBOOTED = "the machine restarted while it was running"
 _STOPPED = "stopped before it started"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Live:
-    """An attempt that is not finished.
-
-    *child*: the last supervisor that this server started or found. *tries*: how many it has started. *grace_s*: the
-    grace period of its stop request. *failed*: an operation on it failed, and the log has the error.
-    """
-
-    attempt: Attempt
-    fact: TaskFact = _STARTING
-    child: int | None = None
-    tries: int = 0
-    grace_s: float | None = None
-    failed: bool = False
-
-    @property
-    def ended(self) -> bool:
-        return self.fact.phase is Phase.ENDED
 
 
 class LocalBackend:
@@ -85,9 +63,8 @@ class LocalBackend:
             self._markers = LiveFolder(self._folder / "live")
             self._wake_pipe = WakePipe(self._folder / "bell")
         except OSError as error:
-            raise ServerFault(
-                f"{folder} cannot be used for tasks ({error.strerror}). Choose another folder with --data"
-            ) from error
+            why = f"{folder} cannot be used for tasks ({error.strerror})"
+            raise ServerFault(f"{why}. Choose another folder with --data") from error
         self._machine = machine.inspect(self._folder, gpus, find_gpus)
         self._nodes_told = False
         self._opens: Opens = no_credentials
@@ -96,7 +73,7 @@ class LocalBackend:
         self._desired = Desired()
         self._behind = False  # Some of it could not be applied yet.
         self._owners: dict[str, str] = {}  # Workflows that own their folder → their uuids.
-        self._live: dict[TaskKey, _Live] = {}
+        self._live: dict[TaskKey, Live] = {}
         self._doors: dict[TaskKey, asyncio.Lock] = {}  # One session at a time is opened.
         self._children: dict[int, Path] = {}  # Supervisors not known to have ended → folders of their attempts.
         self._load()
@@ -134,6 +111,9 @@ class LocalBackend:
 
     def output(self, key: TaskKey) -> Output | None:
         return output_of(self._tasks, key)
+
+    def keeps_output(self, key: TaskKey) -> bool:
+        return Attempt(self._tasks, key).output.is_dir()
 
     def says(self, workflow: str) -> tuple[str, ...]:  # noqa: ARG002 - nothing delays a start
         return ()
@@ -185,7 +165,7 @@ class LocalBackend:
         there = supervisors(self._tasks)
         self._children = {pid: folder for folder, pid in there.items()}
         for key, of_this_boot in self._markers.load():
-            live = self._live[key] = _Live(Attempt(self._tasks, key))
+            live = self._live[key] = Live(Attempt(self._tasks, key))
             live.child = there.get(live.attempt.folder)
             if not of_this_boot and live.attempt.ended() is None:
                 live.attempt.end(ExitCode.BACKEND_ERROR, _REBOOTED)
@@ -220,13 +200,13 @@ class LocalBackend:
             changed |= live.fact != before
         return self._bury(lost) or changed
 
-    def _look(self, live: _Live) -> bool:
+    def _look(self, live: Live) -> bool:
         """Updates the fact; returns True if the supervisor died without recording a readable end."""
         attempt = live.attempt
         try:
             claimed = attempt.claimed
             if self._lives(live, claimed):
-                if live.fact is _STARTING and attempt.running():
+                if live.fact is STARTING and attempt.running():
                     live.fact = TaskFact(Phase.RUNNING)
                 return False
             ended = attempt.ended()  # Read after checking the supervisor, which writes it last.
@@ -237,13 +217,13 @@ class LocalBackend:
             return live.child not in self._children
         if ended is not None:
             live.fact = ended
-        elif claimed or live.fact is not _STARTING:
+        elif claimed or live.fact is not STARTING:
             return True
         elif live.tries and attempt.key in self._desired.run:
             self._supervise(live)
         return False
 
-    def _lives(self, live: _Live, claimed: bool) -> bool:
+    def _lives(self, live: Live, claimed: bool) -> bool:
         """Returns True while its supervisor is alive: it has the claim, or its process exists even without the file."""
         if claimed and live.attempt.supervised():
             return True
@@ -255,7 +235,7 @@ class LocalBackend:
             self._collect()
         return False
 
-    def _bury(self, lost: list[_Live]) -> bool:
+    def _bury(self, lost: list[Live]) -> bool:
         """Ends attempts whose supervisor was killed, once their processes are gone. Returns True if all were."""
         if not lost:
             return False
@@ -278,7 +258,7 @@ class LocalBackend:
         self._behind = not (taken_on and room)
         for key, launch in desired.run.items() if room else ():
             live = self._live.get(key)
-            if live is not None and live.fact is _STARTING and live.tries == 0:
+            if live is not None and live.fact is STARTING and live.tries == 0:
                 self._alone(self._begin, live, launch)
         for key, launch in desired.stop.items():
             if key in self._live:
@@ -286,7 +266,7 @@ class LocalBackend:
         for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
             self._alone(self._finish, self._live[key])
 
-    def _alone(self, act: Callable[..., Any], live: _Live, *args: Any) -> Any:
+    def _alone(self, act: Callable[..., Any], live: Live, *args: Any) -> Any:
         """Returns the result of *act*; None if it fails for this attempt, which does not stop the others and is retried."""
         try:
             return act(live, *args)
@@ -310,13 +290,15 @@ class LocalBackend:
             self._markers.add(owned)
         except OSError:
             return False
-        self._live.update((key, _Live(Attempt(self._tasks, key))) for key in owned)
+        self._live.update((key, Live(Attempt(self._tasks, key))) for key in owned)
         return len(self._owners) == len(wanted)
 
     def _own(self, id: str, launches: list[Launch]) -> bool:
         """Ensures that the folder of workflow *id* belongs to *launches*; returns False if it does not yet."""
-        uuid = launches[0].workflow_uuid
-        alive = [live for live in self._live.values() if live.attempt.key.workflow == id]
+        uuid, alive = (
+            launches[0].workflow_uuid,
+            [live for live in self._live.values() if live.attempt.key.workflow == id],
+        )
         try:
             if not owners.belongs_to(self._tasks, id, uuid, [each.key for each in launches], alive=bool(alive)):
                 folder = self._tasks / id
@@ -332,7 +314,7 @@ class LocalBackend:
             return False
         return True
 
-    def _begin(self, live: _Live, launch: Launch) -> None:
+    def _begin(self, live: Live, launch: Launch) -> None:
         """Starts the attempt, unless an earlier server process did."""
         attempt = live.attempt
         if live.child in self._children or attempt.claimed:
@@ -353,26 +335,26 @@ class LocalBackend:
         else:
             self._supervise(live)
 
-    def _supervise(self, live: _Live) -> None:
+    def _supervise(self, live: Live) -> None:
         live.tries += 1
         if live.tries > _TRIES:
-            message = f"its supervisor did not start; see {live.attempt.folder / 'supervisor.log'}"
-            self._forbid(live, ExitCode.BACKEND_ERROR, message)
+            log = live.attempt.folder / "supervisor.log"
+            self._forbid(live, ExitCode.BACKEND_ERROR, f"its supervisor did not start; see {log}")
             return
         with contextlib.suppress(OSError):  # Too many processes at present.
             live.child = start_supervisor(live.attempt.folder)
             self._children[live.child] = live.attempt.folder
 
-    def _stop(self, live: _Live, grace_s: float) -> None:
+    def _stop(self, live: Live, grace_s: float) -> None:
         if live.ended or (live.grace_s is not None and live.grace_s <= grace_s):
             return
-        if live.fact is _STARTING:
+        if live.fact is STARTING:
             self._forbid(live, supervisor.STOPPED, _STOPPED)
         if not live.ended and live.attempt.prepared:
             live.attempt.ask_to_stop(grace_s, live.child if live.child in self._children else None)
             live.grace_s = grace_s
 
-    def _forbid(self, live: _Live, code: int, message: str) -> None:
+    def _forbid(self, live: Live, code: int, message: str) -> None:
         """Ends the attempt if it has not begun; if the disk is full, a later call retries."""
         try:
             ended = live.attempt.forbid(code, message)
@@ -382,18 +364,18 @@ class LocalBackend:
         if ended is not None:
             self._see(live, ended)
 
-    def _see(self, live: _Live, fact: TaskFact) -> None:
+    def _see(self, live: Live, fact: TaskFact) -> None:
         """Records a fact that no supervisor will report."""
         live.fact = fact
         self._wake_pipe.ring()
 
-    def _finish(self, live: _Live) -> None:
+    def _finish(self, live: Live) -> None:
         """Removes the attempt if it has ended; else kills it, and a later call removes it."""
         self._stop(live, 0.0)
         if live.ended:
             self._forget(live)
 
-    def _forget(self, live: _Live) -> None:
+    def _forget(self, live: Live) -> None:
         supervisor.forget_secrets(str(live.attempt.folder))
         self._markers.remove(live.attempt.key)
         self._doors.pop(live.attempt.key, None)

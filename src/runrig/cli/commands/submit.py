@@ -13,7 +13,7 @@ from runrig.cli import completing, options
 from runrig.cli.commands import submit_many
 from runrig.cli.lazy import examples
 from runrig.cli.printed import workflows
-from runrig.cli.rendering.output import say, warn
+from runrig.cli.rendering.output import say, tell, warn
 from runrig.cli.rendering.tables import facts
 from runrig.cli.transport.failure import located
 from runrig.cli.transport.files import read_text, shown
@@ -331,16 +331,34 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
     return inlined(render(text, settings.variables, settings.strings), _folder(file))
 
 
-@click.command(epilog=examples("runrig restart", "runrig restart train-1 --pool batch"))
+@click.command(
+    epilog=examples("runrig restart", "runrig restart train-1 --failed", "runrig restart train-1 --pool batch")
+)
 @click.argument("id", required=False, shell_complete=completing.workflows)
+@click.option(
+    "--failed",
+    "keep",
+    is_flag=True,
+    help="Run only groups that are not COMPLETED; they read the outputs of those that are.",
+)
 @options.pool(help="Pool to submit to. Default: the workflow's pool.")
 @with_session
-def restart(session: Session, id: str | None, pool: str | None) -> None:
+def restart(session: Session, id: str | None, keep: bool, pool: str | None) -> None:
     """Submit a failed workflow again, as a new one. Without ID, your latest workflow."""
     client, id = session.client, or_latest(session, id)
-    into = pool or client.get(path("workflows", id))["pool"]
-    body = {"pool": into, "failed_only": True}
+    old = client.get(path("workflows", id)) if keep or pool is None else {}
+    body = {"pool": pool or old["pool"], "keep_completed" if keep else "failed_only": True}
     made = client.call("POST", path("workflows", id, "repeat"), body=body, key=str(uuid4()))
     answer = workflows.submitted(made, client.url)
-    if not session.show(answer):
-        _submitted(answer)
+    if session.show(answer):
+        return
+    _submitted(answer)
+    if keep:
+        kept = [group["name"] for group in old["groups"] if group["status"] == "COMPLETED"]
+        tell(_kept(id, kept))
+
+
+def _kept(id: str, groups: list[str]) -> str:
+    if not groups:
+        return f"No group of {id} was COMPLETED, so all of them run again."
+    return f"Not run again, because {id} completed {'it' if len(groups) == 1 else 'them'}: {', '.join(groups)}."

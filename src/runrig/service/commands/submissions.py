@@ -23,6 +23,7 @@ from runrig.ports.store import SpecText, Store
 from runrig.service.access.credentials import Credentials
 from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, with_images, without_inputs
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
+from runrig.service.commands.restarts import check_linked, remaining
 from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
@@ -250,19 +251,38 @@ class Submissions:
     def _repeated(
         self, id: str, *, pool: str, user: str, priority: Priority | None, uuid: str | None = None
     ) -> ParsedSubmission:
-        old = self._store.head(id)
-        spec = self._store.spec(old.spec_hash)
-        check_repeated(old, spec.spec, user)
+        return self._again(self._store.head(id), pool, user, priority, uuid)
+
+    def _again(
+        self,
+        old: Workflow,
+        pool: str,
+        user: str,
+        priority: Priority | None = None,
+        uuid: str | None = None,
+        *,
+        keep_completed: bool = False,
+    ) -> ParsedSubmission:
+        whole = self._store.spec(old.spec_hash)
+        check_repeated(old, whole.spec, user)
+        spec = remaining(whole, self._store.workflow(old.id)) if keep_completed else whole
+        check_linked(spec.spec, old.id, self._backend, whole=not whole.spec.linked)
         return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
 
-    def restarting(self, id: str, *, pool: str, user: str, uuid: str | None = None) -> Command[WorkflowSubmitted]:
-        """As `submitting_again`, for a failed workflow. Raises Conflict for any other."""
+    def restarting(
+        self, id: str, *, pool: str, user: str, uuid: str | None = None, keep_completed: bool = False
+    ) -> Command[WorkflowSubmitted]:
+        """As `submitting_again`, for a failed workflow. *keep_completed*: without its COMPLETED groups, whose outputs the
+        others read.
+
+        Raises Conflict for a workflow that has not failed, and if outputs that are needed were removed.
+        """
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
                 f"{old.id} is {old.status.value}. Only failed workflows can be restarted; submit its file to run it again"
             )
-        return (yield from self.submitting_again(old.id, pool=pool, user=user, uuid=uuid))
+        return (yield from self.submitting(self._again(old, pool, user, uuid=uuid, keep_completed=keep_completed)))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
         """Cancels a workflow; returns its id. Raises NotFound; Conflict if it has ended."""

@@ -180,7 +180,10 @@ def _spec_of(state: State, task: Task) -> TaskSpec:
 
 def _attempts_behind(state: State, workflow: str, name: str) -> tuple[TaskKey, ...]:
     """Returns the attempts whose output is the input *name*: the COMPLETED one of each pod. O(pods of that task)."""
-    spec = next(task for group in state.spec_of(workflow).groups for task in group.tasks if task.name == name)
+    whole = state.spec_of(workflow)
+    if name in whole.linked:
+        return whole.linked[name]
+    spec = next(task for group in whole.groups for task in group.tasks if task.name == name)
     return tuple(
         attempt.key
         for index in range(spec.pods)

@@ -41,6 +41,7 @@ class WorkflowSubmit(WorkflowFile):
 
 class WorkflowRepeat(Request):
     """*pool*: where the file goes again.  *failed_only*: refused unless it failed; its priority stays then.
+    *keep_completed*: the same, and its COMPLETED groups are not run again: the other groups read their outputs.
     *priority*: else that of the first time."""
 
     model_config = example({"pool": "vision", "failed_only": True})
@@ -48,6 +49,7 @@ class WorkflowRepeat(Request):
     pool: str
     priority: PriorityName | None = None
     failed_only: bool = False
+    keep_completed: bool = False
 
 
 class WorkflowRender(WorkflowSubmit):

@@ -1,0 +1,39 @@
+"""What remains of a workflow that has ended, for a restart that keeps its COMPLETED groups."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from runrig.domain.workflows import Group, GroupSpec, Status, Task, TaskKey, TaskSpec, WorkflowSpec
+
+
+def remaining(spec: WorkflowSpec, groups: Iterable[Group], tasks: Iterable[Task]) -> WorkflowSpec:
+    """Returns *spec* without the groups that are COMPLETED in *groups*; the others read the outputs of those.
+
+    *tasks*: all attempts. Unchanged if no group is COMPLETED. O(tasks).
+    """
+    completed = {group.name for group in groups if group.status is Status.COMPLETED}
+    if not completed:
+        return spec
+    left = tuple(_without(group, completed) for group in spec.groups if group.name not in completed)
+    outputs = _outputs(tasks)
+    available = dict(spec.linked) | {
+        task.name: tuple(outputs[pod] for pod in map(task.pod_name, range(task.pods)) if pod in outputs)
+        for group in spec.groups
+        if group.name in completed
+        for task in group.tasks
+    }
+    read = sorted({name for task in _tasks(left) for name in task.inputs} & available.keys())
+    return replace(spec, groups=left, linked={name: available[name] for name in read})
+
+
+def _without(group: GroupSpec, completed: set[str]) -> GroupSpec:
+    return replace(group, upstream=tuple(name for name in group.upstream if name not in completed))
+
+
+def _outputs(tasks: Iterable[Task]) -> dict[str, TaskKey]:
+    """Pod → its COMPLETED attempt."""
+    return {task.name: task.key for task in tasks if task.status is Status.COMPLETED}
+
+
+def _tasks(groups: Iterable[GroupSpec]) -> Iterable[TaskSpec]:
+    return (task for group in groups for task in group.tasks)

@@ -1,0 +1,34 @@
+"""Restarts that keep COMPLETED groups: the specification of what remains, and whether the outputs it reads still exist."""
+
+from dataclasses import replace
+
+from runrig.domain.errors import Conflict
+from runrig.domain.workflows import WorkflowSpec
+from runrig.engine.lifecycle import restarts
+from runrig.ports.backend import Backend
+from runrig.ports.store import SpecText, StoredWorkflow
+from runrig.spec import workflow
+
+
+def remaining(spec: SpecText, stored: StoredWorkflow) -> SpecText:
+    """Returns *spec*, that of *stored*, without its COMPLETED groups, under a key of its own."""
+    left = restarts.remaining(spec.spec, stored.groups, stored.tasks)
+    if left is spec.spec:
+        return spec
+    # What remains of a workflow that has ended never changes, so its id is enough.
+    return replace(spec, hash=workflow.spec_hash(spec.hash, stored.workflow.id), spec=left)
+
+
+def check_linked(spec: WorkflowSpec, id: str, backend: Backend, *, whole: bool) -> None:
+    """Raises Conflict if outputs of earlier workflows that *spec* reads were removed.
+
+    *id*: of the workflow that is restarted.  *whole*: it reads no such outputs itself, so it can be restarted as a whole.
+    """
+    gone = sorted(name for name, keys in spec.linked.items() if not all(map(backend.keeps_output, keys)))
+    if gone:
+        what = f"output of {gone[0]} was" if len(gone) == 1 else f"outputs of {', '.join(gone)} were"
+        way = f"Use `runrig restart {id}`" if whole else "Submit its file again"
+        raise Conflict(
+            f"{id} cannot continue from completed groups: the {what} removed. {way} to run all groups",
+            {"removed": gone},
+        )

@@ -1,0 +1,110 @@
+"""`runrig restart --failed`: COMPLETED groups stay as they are, and the others read their outputs."""
+
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from runrig.domain.workflows import TaskKey
+from tests.worlds.command_line import up
+from tests.worlds.served import Served, served
+
+CHAIN = """
+workflow:
+  name: chain
+  groups:
+  - name: make
+    tasks:
+    - {name: data, image: any, command: [gen], count: 2, resource: none, duration: 5, lead: true}
+  - name: use
+    tasks:
+    - {name: head, image: any, command: [train], inputs: [{task: data}], resource: one, duration: 50}
+  resources: {none: {cpu: 1}, one: {gpu: 1}}
+"""
+
+
+def stopped(there: Served, after: float) -> str:
+    """The id of a chain that is cancelled *after* some seconds."""
+    id = there.submit(CHAIN, "--pool", "pool1", "--priority", "HIGH")
+    there.desk.later(0)
+    there.desk.later(after)
+    assert there.runrig("cancel", id).code == 0
+    there.desk.later(0)
+    there.desk.later(31)
+    return id
+
+
+def test_only_what_did_not_complete_runs_again_and_reads_the_outputs_of_the_rest(tmp_path: Path) -> None:
+    with served(tmp_path) as there:
+        id = stopped(there, after=6)
+        done = there.runrig("restart", id, "--failed")
+        assert (done.code, done.out.splitlines()[-1]) == (0, "Not run again, because chain-1 completed it: make.")
+        there.desk.later(0)
+        (launch,) = there.desk.backend.desired.run.values()
+        assert (launch.key, launch.inputs) == (
+            TaskKey("chain-2", "head", 0),
+            (("data", (TaskKey(id, "data-0", 0), TaskKey(id, "data-1", 0))),),
+        )
+        found = there.json("workflow", "query", "chain-2")
+        assert (found["parent_name"], found["priority"], found["pool"]) == (id, "HIGH", "pool1")
+        assert [group["name"] for group in found["groups"]] == ["use"]
+        there.desk.later(60)
+        assert there.desk.status("chain-2") == "COMPLETED"
+
+
+def test_if_nothing_completed_all_of_it_runs_again(tmp_path: Path) -> None:
+    with served(tmp_path) as there:
+        id = stopped(there, after=1)
+        done = there.runrig("restart", id, "--failed")
+        assert done.out.splitlines()[-1] == "No group of chain-1 was COMPLETED, so all of them run again."
+        there.desk.later(0)
+        assert sorted(key.task for key in there.desk.backend.desired.run) == ["data-0", "data-1"]
+
+
+@pytest.mark.parametrize("state", ["runs", "completed"])
+def test_what_has_not_failed_is_not_restarted(tmp_path: Path, state: str) -> None:
+    with served(tmp_path) as there:
+        id = there.submit(CHAIN, "--pool", "pool1")
+        for seconds in (0, 6) if state == "runs" else (0, 6, 60):
+            there.desk.later(seconds)
+        done = there.runrig("restart", id, "--failed")
+        now = "RUNNING" if state == "runs" else "COMPLETED"
+        assert (done.code, f"{id} is {now}. Only failed workflows can be restarted" in done.err) == (1, True), done
+
+
+_TRAIN = """
+workflow:
+  name: train
+  tasks:
+  - {name: prep, image: any, command: [sh, -c, "echo tokens > {{output}}/data; echo prep >> RUNS"]}
+  - name: main
+    image: any
+    command: [sh, -c, "cat {{input:prep}}/data && echo main >> RUNS && test -e MENDED"]
+    inputs: [{task: prep}]
+"""
+
+
+@pytest.mark.slow
+def test_processes_continue_from_files_until_these_are_removed(tmp_path: Path) -> None:
+    runs, mended, data = tmp_path / "runs", tmp_path / "mended", tmp_path / "data"
+    text = _TRAIN.replace("RUNS", str(runs)).replace("MENDED", str(mended))
+    with up(data, "--gpus", "0") as server:
+        assert server.runrig("submit", "-", stdin=text).code == 0
+        assert server.runrig("wait", "train-1").code == 1
+        assert server.runrig("restart", "train-1", "--failed").code == 0
+        assert server.runrig("wait", "train-2").code == 1
+        mended.touch()
+        assert server.runrig("restart", "train-2", "--failed").code == 0
+        assert server.runrig("wait", "train-3").code == 0
+        assert server.runrig("logs", "train-3").out == "tokens\n"
+        assert runs.read_text() == "prep\nmain\nmain\nmain\n"
+        (output,) = data.rglob("train-1/prep/0/output")
+        rmtree(output)
+        for id, way in (("train-1", "Use `runrig restart train-1`"), ("train-2", "Submit its file again")):
+            refused = server.runrig("restart", id, "--failed")
+            assert (refused.code, refused.err) == (
+                1,
+                f"Error: {id} cannot continue from completed groups: the output of prep was removed. "
+                f"{way} to run all groups\n",
+            )
+        assert server.workflows() == 3
