@@ -636,11 +636,40 @@ def test_lines_of_several_tasks_begin_with_their_task_and_later_attempts_with_a_
 
 
 @pytest.mark.parametrize(
+    ("args", "found"),
+    [
+        (("--grep", "loss"), ["a │ loss 9", "a │ loss 1", "b │ loss 2"]),
+        (("--grep", "^loss [12]$", "-C", "1"), ["a │ saved", "a │ loss 1", "a │ end", "b │ loss 2"]),
+        (("--grep", "9|end", "-C", "1"), ["a │ start", "a │ loss 9", "a │ warm", "--", "a │ loss 1", "a │ end"]),
+        (("--grep", "9|saved", "-C", "1"), ["a │ start", "a │ loss 9", "a │ warm", "a │ saved", "a │ loss 1"]),
+        (
+            ("--grep", "warm|end", "-C", "9"),
+            ["a │ start", "a │ loss 9", "a │ warm", "a │ saved", "a │ loss 1", "a │ end"],
+        ),
+        (("--grep", "lost"), []),
+    ],
+)
+def test_lines_that_match_are_shown_with_those_around_them_of_the_same_task(
+    args: tuple[str, ...], found: list[str]
+) -> None:
+    texts = ["start", "loss 9", "warm", "saved", "loss 1", "end"]
+    records = [*(record(text, "a") for text in texts), record("loss 2", "b")]
+    told = workflow("RUNNING", task("a"), task("b"))
+    with serving({"GET /api/v1/workflows/w/logs": recorded(*records), "GET /api/v1/workflows/w": told}) as server:
+        done = at(server, "logs", "w", *args)
+        assert (done.code, [line for line in lines(done.out) if line]) == (0, found)
+        texts = [line.partition("│ ")[2] for line in found if line != "--"]
+        assert at(server, "logs", "w", "-t", "json", *args).json["lines"] == texts
+
+
+@pytest.mark.parametrize(
     ("args", "says"),
     [
         (("--attempt", "0"), "--attempt 0 is not an attempt. Use a number from 1, or all."),
         (("--attempt", "last"), "--attempt last is not an attempt. Use a number from 1, or all."),
         (("--since", "soon"), "--since soon is not a time. Use 10m, 2h, today, or a time"),
+        (("--grep", "("), "--grep ( is not a regular expression: missing ), unterminated subpattern"),
+        (("-C", "3"), "-C requires --grep RE"),
         (("--stream", "both"), "'both' is not one of 'out', 'err'"),
     ],
 )

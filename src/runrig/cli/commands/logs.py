@@ -1,6 +1,7 @@
 """`runrig workflow logs`: output of the tasks, ordered by time."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from runrig.cli import completing
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
+from runrig.cli.rendering.matching import GAP, matching
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.tables import on_terminal
 from runrig.cli.transport.latest import or_latest
@@ -31,6 +33,7 @@ _MOST_NAMED = 5
         "runrig logs train-1 -f --tail 20",
         "runrig logs train-1 --task main --attempt all --times",
         "runrig logs train-1 --stream err --since 10m",
+        "runrig logs train-1 -f --grep 'loss|Error' -C 3",
     )
 )
 @click.argument("id", required=False, shell_complete=completing.workflows)
@@ -47,6 +50,10 @@ _MOST_NAMED = 5
     help=f"Show only the last lines of each task. Default: {ON_TERMINAL:,} on a terminal, else all.",
 )
 @click.option("--since", metavar="TIME", help="Show only lines since then: 10m, 2h, today, 2026-01-31T12:00.")
+@click.option("--grep", metavar="RE", help="Show only lines that match this regular expression.")
+@click.option(
+    "-C", "--context", type=click.IntRange(min=0), metavar="N", help="With --grep: also N lines around each match."
+)
 @click.option(
     "--stream",
     type=click.Choice(["out", "err"]),
@@ -65,6 +72,8 @@ def logs(
     retry: int | None,
     count: int | None,
     since: str | None,
+    grep: str | None,
+    context: int | None,
     stream: str | None,
     error: bool,
     with_times: bool,
@@ -76,20 +85,21 @@ def logs(
     Without ID, that of your latest workflow. The output includes both streams of all tasks. For a failed
     workflow, the reason is printed first, on stderr.
     """
-    chosen = _attempt(attempt, retry)
+    chosen, pattern = _attempt(attempt, retry), _pattern(grep, context)
     id = or_latest(session, id)
     query = {
         "task": task,
         "attempt": chosen,
         "stream": _STREAMS.get("err" if error else stream or "", "both"),
-        "last_lines": count or (ON_TERMINAL if on_terminal() and not follow else None),
+        "last_lines": count or (ON_TERMINAL if on_terminal() and not (follow or pattern) else None),
         "since": _utc(since),
         "follow": follow or None,
         "format": "records",
     }
-    records = map(json.loads, session.client.lines(path("workflows", id, "logs"), query))
+    read: Iterator[Answer] = map(json.loads, session.client.lines(path("workflows", id, "logs"), query))
+    records = read if pattern is None else matching(read, pattern, context or 0)
     if session.as_json:
-        found = list(records)
+        found = [each for each in records if each is not None]
         session.show({"workflow": id, "lines": [each["text"] for each in found], "records": found})
     else:
         answer = session.client.get(path("workflows", id))
@@ -119,6 +129,17 @@ def _attempt(attempt: str | None, retry: int | None) -> str | int | None:
     return int(attempt) - 1
 
 
+def _pattern(grep: str | None, context: int | None) -> re.Pattern[str] | None:
+    if grep is None:
+        if context is not None:
+            raise InvalidInput.one("-C requires --grep RE")
+        return None
+    try:
+        return re.compile(grep)
+    except re.error as error:
+        raise InvalidInput.one(f"--grep {grep} is not a regular expression: {error}") from None
+
+
 def _utc(since: str | None) -> str | None:
     try:
         return None if since is None else times.utc_text(since, datetime.now(UTC))
@@ -129,7 +150,7 @@ def _utc(since: str | None) -> str | None:
 
 
 def lines_of(
-    records: Iterator[Answer], width: int, *, with_times: bool, ended: Callable[[str, int], str]
+    records: Iterator[Answer | None], width: int, *, with_times: bool, ended: Callable[[str, int], str]
 ) -> Iterator[tuple[str, str]]:
     """Yields (stream, line) to print, with a rule before each later attempt of a task; its stream is "".
 
@@ -137,6 +158,9 @@ def lines_of(
     """
     attempts: dict[str, int] = {}
     for each in records:
+        if each is None:
+            yield "", GAP
+            continue
         name, number = each["task"], each["attempt"]
         before = attempts.setdefault(name, number)
         if number > before:
