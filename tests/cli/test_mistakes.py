@@ -39,18 +39,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison' (pools: video, vision)"),
+        (["workflow", "list", "--all", "--pool", "vison"], "unknown pool 'vison'. Did you mean vision?"),
         (
             ["workflow", "list", "--user", "ana"],
-            "user 'ana' has no workflows that you can see. Did you mean 'anna'?",
+            "user 'ana' has no workflows that you can see. Did you mean anna?",
         ),
         (
             ["workflow", "list", "--user", "zoe"],
             "user 'zoe' has no workflows that you can see. List all workflows with `runrig workflow list --all`",
         ),
-        (["role", "list", "--user", "ana"], "user 'ana' not found. List users with `runrig user list`"),
-        (["role", "list", "--pool", "vison"], "unknown pool 'vison' (pools: video, vision)"),
-        (["user", "history", "ana"], "user 'ana' not found. List users with `runrig user list`"),
+        (["role", "list", "--user", "ana"], "user 'ana' not found. Did you mean anna?"),
+        (["role", "list", "--pool", "vison"], "unknown pool 'vison'. Did you mean vision?"),
+        (["user", "history", "ana"], "user 'ana' not found. Did you mean anna?"),
         (
             ["pool", "history", "vision", "--by", "ana"],
             "user 'ana' has not changed pool vision. To see who has, use `runrig pool history vision`",
@@ -81,7 +81,7 @@ def test_a_filter_by_a_name_that_is_there_may_fit_nothing(server: Up) -> None:
 def test_a_cohort_that_is_not_there_is_refused(server: Up, args: list[str]) -> None:
     before = server.json("cohort", "list")
     done = server.runrig(*args)
-    says = "Error: unknown cohort 'reserch'. Did you mean 'research'? To create it: `runrig cohort create reserch`\n"
+    says = "Error: unknown cohort 'reserch'. Did you mean research? To create it: `runrig cohort create reserch`\n"
     assert (done.code, done.out, done.err) == (2, "", says)
     assert server.json("cohort", "list") == before
 

@@ -118,7 +118,7 @@ def test_the_map_counts_others_among_those_that_it_does_not_name(tmp_path: Path)
         assert seen["gpus"] == whole["gpus"]
         assert it.get("tom", "/api/v1/topology", holders=0)["maps"][0]["all"]["others"] == {"gangs": 2, "gpus": 2}
         assert it.send("tom", "GET", "/api/v1/topology", pool="team2").json()["detail"] == (
-            "unknown pool 'team2' (pools: team, team--a)"
+            "unknown pool 'team2'. Did you mean team?"
         )
 
 
@@ -257,7 +257,7 @@ def test_by_its_uuid_foreign_work_is_not_there_either(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("gang", "gang-1 or gang-3"), ("gnag-1", "gang-1 or gang-3"), ("gang-33", "gang-1 or gang-3"), ("zzz", None)],
+    [("gang", "gang-1 or gang-3"), ("gnag-1", "gang-1"), ("gang-33", "gang-1 or gang-3"), ("zzz", None)],
 )
 @pytest.mark.parametrize("path", ["", "/why", "/logs", "/cancel"])
 def test_an_id_that_is_not_there_is_answered_with_those_that_were_meant_and_are_seen(

@@ -230,7 +230,7 @@ def test_pages_follow_each_other_also_through_one_revision(tmp_path: Path) -> No
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with desk(tmp_path, cluster=TEAM) as it:
         for query, problem, text in (
-            (("tem", {}), NotFound, "unknown pool 'tem' (pools: team, team--a, team--b)"),
+            (("tem", {}), NotFound, "unknown pool 'tem'. Did you mean team?"),
             (("team", {"subpool": "c"}), NotFound, "pool 'team' has no subpool 'c' (subpools: a, b)"),
             (
                 ("team", {"since": T0 + 1, "until": T0}),
@@ -302,7 +302,7 @@ def test_before_its_creation_and_in_times_to_come_there_is_no_pool(tmp_path: Pat
     assert late.value.args[0] == (
         "2027-01-15 08:00:02 UTC is in the future (now: 2027-01-15 08:00:01 UTC). Use a past time"
     )
-    assert never.value.message == "unknown pool 'tem' (pools: team)"
+    assert never.value.message == "unknown pool 'tem'. Did you mean team?"
 
 
 def test_where_the_clock_was_put_back_the_later_change_counts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What remains of a workflow that has ended, for a restart that keeps its COMPLETED groups."""
+"""The groups that a restart of a failed workflow runs again, if it keeps the COMPLETED ones."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from runrig.domain.access import Grant, GrantRow, RoleKind, User
 from runrig.domain.errors import Conflict, NotFound
+from runrig.domain.meant import suggested
 from runrig.domain.tags import Expected, check_unchanged
 from runrig.domain.trail import AccessEventKind
 from runrig.service.access.accounts import Accounts, check_user
@@ -25,7 +26,8 @@ class Users:
         """Raises NotFound."""
         user = self._accounts.rows.users.get(name)
         if user is None:
-            raise NotFound(f"user {name!r} not found. List users with `runrig user list`")
+            way_out = suggested(name, self._accounts.rows.users, ". List users with `runrig user list`")
+            raise NotFound(f"user {name!r} not found{way_out}")
         return user
 
     def admins(self) -> set[str]:
@@ -135,7 +137,8 @@ class Users:
     def _check_pool(self, grant: Grant) -> None:
         pools = None if self._pools is None else self._pools()
         if grant.pool is not None and pools is not None and grant.pool not in pools:
-            raise NotFound(f"unknown pool {grant.pool!r} (pools: {listed(sorted(pools)) or 'none'})")
+            there = suggested(grant.pool, pools, f" (pools: {listed(sorted(pools)) or 'none'})")
+            raise NotFound(f"unknown pool {grant.pool!r}{there}")
 
     def _check_admin_left(self, *, without: str) -> None:
         admins = self._accounts.rows.admins()

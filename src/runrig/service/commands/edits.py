@@ -6,12 +6,12 @@ from typing import Any
 
 from runrig.domain.errors import InvalidInput, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
+from runrig.domain.meant import suggested
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
 from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.settings import PARTS, SETTINGS
 from runrig.engine.state.state import State
 from runrig.spec import cluster
-from runrig.spec.fields import likely
 from runrig.spec.quota import RESOURCES, Kinds
 
 QuotaText = int | str | Mapping[str, object]
@@ -99,8 +99,7 @@ def known_cohort(state: State, name: str | None) -> str | None:
     known = sorted(node.name for node in state.ledger.tree.cohorts.values())
     if name is None or name in known or name_problem("cohort", name):  # Invalid names are reported later.
         return name
-    meant = likely(name, known)
-    there = f". Did you mean {meant!r}?" if meant else f" (cohorts: {cluster.listed(known) or 'none'})."
+    there = suggested(name, known, f" (cohorts: {cluster.listed(known) or 'none'}).")
     raise NotFound(f"unknown cohort {name!r}{there} To create it: `runrig cohort create {name}`")
 
 

@@ -1,4 +1,4 @@
-"""Restarts that keep COMPLETED groups: the specification of what remains, and whether the outputs it reads still exist."""
+"""Restarts that keep COMPLETED groups: their specification, and whether the outputs that they read still exist."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def remaining(spec: SpecText, stored: StoredWorkflow) -> SpecText:
     left = restarts.remaining(spec.spec, stored.groups, stored.tasks)
     if left is spec.spec:
         return spec
-    # What remains of a workflow that has ended never changes, so its id is enough.
+    # A finished workflow never changes, so its id is enough.
     return replace(spec, hash=workflow.spec_hash(spec.hash, stored.workflow.id), spec=left)
 
 

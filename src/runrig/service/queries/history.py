@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from runrig.domain.errors import InvalidInput, NotFound
+from runrig.domain.meant import suggested
 from runrig.domain.plan import PutPool
 from runrig.domain.pools import Pool, PoolState, Quota
 from runrig.domain.quantities import GPU
@@ -125,7 +126,8 @@ class History:
         with self._transactor.reading() as state:
             pool, seen = state.pools.get(name), visibility.of(sorted(state.pools))
         if pool is None or not visibility.sees(name):
-            raise NotFound(f"unknown pool {name!r} (pools: {', '.join(seen) or visibility.none_there})")
+            there = suggested(name, seen, f" (pools: {', '.join(seen) or visibility.none_there})")
+            raise NotFound(f"unknown pool {name!r}{there}")
         return pool
 
     def _chosen(self, name: str, subpool: str) -> str:
@@ -135,7 +137,8 @@ class History:
             if subpool in (each.name, each.subpool_name):
                 return each.name
         short = sorted(each.subpool_name for each in family.values() if each.subpool_name is not None)
-        raise NotFound(f"pool {name!r} has no subpool {subpool!r} (subpools: {', '.join(short) or 'none'})")
+        there = suggested(subpool, short, f" (subpools: {', '.join(short) or 'none'})")
+        raise NotFound(f"pool {name!r} has no subpool {subpool!r}{there}")
 
 
 # ---------------------------------------------------------------- people and times

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from runrig.domain.errors import NotFound
+from runrig.domain.meant import suggested
 from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState
 from runrig.engine.lifecycle import subpools
 from runrig.engine.state.state import State
@@ -27,8 +28,10 @@ def _no_pool(state: State, name: str, visibility: Visibility) -> NotFound:
     parent, _, short = name.partition(SUBPOOL_DELIMITER)
     if short and parent in live:
         names = [child.subpool_name or "" for child in subpools.children_of(state.pools, parent)]
-        return NotFound(f"pool {parent} has no subpool {short!r} (subpools: {cluster.listed(names) or 'none'})")
-    return NotFound(f"unknown pool {name!r} (pools: {cluster.listed(sorted(live)) or visibility.none_there})")
+        there = f" (subpools: {cluster.listed(names) or 'none'})"
+        return NotFound(f"pool {parent} has no subpool {short!r}{suggested(short, names, there)}")
+    there = f" (pools: {cluster.listed(sorted(live)) or visibility.none_there})"
+    return NotFound(f"unknown pool {name!r}{suggested(name, live, there)}")
 
 
 def known_pool(state: State, name: str, visibility: Visibility = ALL) -> Pool:
@@ -47,10 +50,10 @@ def any_subpool(state: State, parent: str, short: str, visibility: Visibility = 
     raise _no_pool(state, name, visibility)
 
 
-def no_workflow(id: str, meant: Sequence[str] = ()) -> NotFound:
-    """Returns the same error for hidden and for missing workflows. *meant*: ids to suggest."""
-    way_out = f"Did you mean {' or '.join(sorted(meant))}?" if meant else "List workflows with `runrig workflow list`"
-    return NotFound(f"workflow {id!r:.200} not found. {way_out}")
+def no_workflow(id: str, seen: Sequence[str] = ()) -> NotFound:
+    """Returns the same error for hidden and for missing workflows. *seen*: ids that the user can see."""
+    way_out = suggested(id, seen, ". List workflows with `runrig workflow list`")
+    return NotFound(f"workflow {id!r:.200} not found{way_out}")
 
 
 def settings_of(state: State, pool: Pool) -> Pool:

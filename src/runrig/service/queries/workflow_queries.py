@@ -3,12 +3,12 @@
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import TypeVar
 
 from runrig.domain.errors import NotFound
 from runrig.domain.laws import cited
+from runrig.domain.meant import suggested
 from runrig.domain.observed import ClusterEvent
 from runrig.domain.plan import MoveGroup, MoveTask, Preempt, RestartTask, RetryTask
 from runrig.domain.records import Event
@@ -34,7 +34,6 @@ from runrig.service.queries.redaction import Names, preemptors
 from runrig.service.queries.sources import Asks, Says, Stands, Tells
 from runrig.service.queries.spreads import latest_in_words, noted, prefers, spreads
 from runrig.service.queries.visibility import ALL, Visibility
-from runrig.spec.fields import likely
 
 T = TypeVar("T")
 
@@ -46,7 +45,6 @@ MOST_TAGS = 1_000
 """Maximum number of listed tags."""
 MOST_LOOKED_AT = 500
 """Number of newest workflows that are compared with an unknown id."""
-MOST_MEANT = 3
 LONGEST_ID = 200
 _MOST_REMEMBERED = 10_000
 _MAY_WAIT = (WorkflowStatus.PENDING, WorkflowStatus.RUNNING)
@@ -97,9 +95,8 @@ class WorkflowQueries:
             return [] if seen is None else [each.id for each in self._store.workflows(seen)[0]]
 
         word = id[:LONGEST_ID]
-        begin = [each for each in ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT)) if each.startswith(f"{word}-")]
-        meant = begin or get_close_matches(word, ids(WorkflowQuery(limit=MOST_LOOKED_AT)), n=MOST_MEANT)
-        return no_workflow(id, meant[:MOST_MEANT])
+        named = ids(WorkflowQuery(name=word, limit=MOST_LOOKED_AT))
+        return no_workflow(id, [*named, *ids(WorkflowQuery(limit=MOST_LOOKED_AT))])
 
     def pool_of(self, id: str) -> str | None:
         """Returns None if it was deleted by retention."""
@@ -157,11 +154,8 @@ class WorkflowQueries:
         """Raises NotFound for one of *names* who is not in *known* and has not submitted a visible workflow."""
         for name in names:
             if name not in known and not self.workflows(WorkflowQuery(users=(name,), limit=1), visibility)[0]:
-                meant = likely(name, known)
-                way_out = (
-                    f"Did you mean {meant!r}?" if meant else "List all workflows with `runrig workflow list --all`"
-                )
-                raise NotFound(f"user {name!r} has no workflows that you can see. {way_out}")
+                way_out = suggested(name, known, ". List all workflows with `runrig workflow list --all`")
+                raise NotFound(f"user {name!r} has no workflows that you can see{way_out}")
 
     def with_headlines(
         self, page: Sequence[shown.WorkflowEntry], visibility: Visibility = ALL
