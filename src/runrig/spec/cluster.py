@@ -7,7 +7,7 @@ from runrig.domain.access import user_problem
 from runrig.domain.cluster import BACKENDS, KUBERNETES, LOCAL, SIMULATED, ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node
 from runrig.domain.pools import Pool
-from runrig.spec.fields import Field, Fields, closest, listed, root
+from runrig.spec.fields import Field, Fields, closest, each, listed, root
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import pool_from_json, read_cohorts, read_pools
 from runrig.spec.quota import RESOURCES, Kinds, amounts_from_text, parse_quota_option, quota_from_json, share_from_json
@@ -84,11 +84,11 @@ def _backend(fields: Fields) -> tuple[str, str | None, float]:
     inner = field.fields("backend", _BACKEND) if field else None
     if inner is None:
         return "default", None, 1.0
-    name, kind, speed = inner.get("name"), inner.get("type"), inner.get("speed")
+    name, speed = inner.get("name"), inner.get("speed")
     text = name.text() if name else "default"
     if name is not None and text is not None and not _BACKEND_NAME.fullmatch(text):
         name.wrong(f"{text!r} must be letters, digits, '-', '_' and '.', at most 63")
-    chosen = kind.choice(_TYPES) if kind else None
+    chosen = inner.choice("type", _TYPES)
     if speed is not None and chosen not in (None, SIMULATED):
         speed.wrong(f"speed applies only to the simulated backend, not to {chosen}")
     factor = speed.number(_SLOWEST, _FASTEST) if speed else None
@@ -123,12 +123,8 @@ def _resource_names(fields: Fields) -> dict[str, str]:
 
 def _roles(fields: Fields, pools: Sequence[Pool]) -> tuple[RoleGrant, ...]:
     grants = []
-    for item in fields.items("roles"):
-        inner = item.fields("a role", ("user", "role", "pool"))
-        user = inner.need("user", "user: alice") if inner else None
-        role = inner.need("role", "role: user") if inner else None
-        if inner is None or user is None or role is None:
-            continue
+    needs = {"user": "user: alice", "role": "role: user"}
+    for inner, (user, role) in each(fields.items("roles"), "a role", (*needs, "pool"), needs):
         pool = inner.get("pool")
         name = _known_pool(pool, pools) if pool else None
         grants.append(RoleGrant(_user_name(user), role.choice(_ROLES) or "", name))

@@ -5,7 +5,7 @@ A method that returns None or an empty tuple for a given value has reported why.
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
@@ -230,6 +230,14 @@ class Fields:
         value = field.flag() if field else None
         return default if value is None else value
 
+    def choice(self, name: str, options: Mapping[str, T]) -> T | None:
+        field = self.get(name)
+        return field.choice(options) if field else None
+
+    def parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
+        field = self.get(name)
+        return field.parsed(parse) if field else None
+
     def items(self, name: str) -> tuple[Field, ...]:
         field = self.get(name)
         return field.items() if field else ()
@@ -245,6 +253,23 @@ class Fields:
             if field is not None and field.node.value not in ((), {}, False):
                 entry = self.entries[name]
                 self.field.problems.add(f"{name}: {sentence}", field.path, entry.place)
+
+
+def each(
+    items: Iterable[Field],
+    what: str,
+    known: Collection[str],
+    needs: Mapping[str, str],
+    hints: Mapping[str, str] | None = None,
+) -> Iterator[tuple[Fields, Sequence[Field]]]:
+    """Yields the fields of each of *items* that has all fields in *needs* (name → example), and these fields. Reports the others."""
+    for item in items:
+        inner = item.fields(what, known, hints)
+        if inner is not None:
+            needed = [inner.need(name, example) for name, example in needs.items()]
+            given = [field for field in needed if field is not None]
+            if len(given) == len(needed):
+                yield inner, given
 
 
 def inside(value: V, entries: Mapping[str, Entry], name: str) -> V | None:

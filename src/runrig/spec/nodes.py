@@ -6,7 +6,7 @@ from functools import partial
 
 from runrig.domain.nodes import DEFAULT_FLAVOR, NO_SCHEDULE, TAINT_EFFECTS, Flavor, Node, Taint
 from runrig.domain.quantities import parse_quantity
-from runrig.spec.fields import Field, Fields, listed, repeated
+from runrig.spec.fields import Field, Fields, each, listed, repeated
 from runrig.spec.patterns import expand_range, parse_pattern
 
 MOST_NODES = 100_000
@@ -25,11 +25,9 @@ def read_flavors(fields: Fields) -> tuple[Flavor, ...]:
     """Returns the declared flavors; if there are none, a flavor `default` that matches every node."""
     found: list[Flavor] = []
     names = []
-    for item in fields.items("flavors"):
-        inner = item.fields("a flavor", _FLAVOR)
-        name = inner.need("name", "name: h100") if inner else None
-        text = name.text() if name else None
-        if inner is None or name is None or text is None:
+    for inner, (name,) in each(fields.items("flavors"), "a flavor", _FLAVOR, {"name": "name: h100"}):
+        text = name.text()
+        if text is None:
             continue
         if not _FLAVOR_NAME.fullmatch(text):
             name.wrong(f"{text!r} must be lower-case letters, digits, '-' and '.', at most 63")
@@ -47,14 +45,10 @@ def _allow(fields: Fields) -> tuple[str, ...]:
 
 def _taints(fields: Fields) -> tuple[Taint, ...]:
     taints = []
-    for item in fields.items("taints"):
-        inner = item.fields("a taint", _TAINT)
-        key = inner.need("key", "key: reserved") if inner else None
-        if inner is None or key is None:
-            continue
-        value, effect = inner.get("value"), inner.get("effect")
-        chosen = effect.choice(_EFFECTS) if effect else NO_SCHEDULE
-        taints.append(Taint(key.text() or "", _label(value) if value else "", chosen or NO_SCHEDULE))
+    for inner, (key,) in each(fields.items("taints"), "a taint", _TAINT, {"key": "key: reserved"}):
+        value = inner.get("value")
+        effect = inner.choice("effect", _EFFECTS) or NO_SCHEDULE
+        taints.append(Taint(key.text() or "", _label(value) if value else "", effect))
     return tuple(taints)
 
 
@@ -73,11 +67,9 @@ def read_nodes(fields: Fields, flavors: Sequence[Flavor]) -> tuple[Node, ...]:
     """Returns all nodes, patterns expanded, each with its only matching flavor. O(nodes × flavors)."""
     nodes: list[Node] = []
     seen: dict[str, Field] = {}
-    for item in fields.items("nodes"):
-        inner = item.fields("a node", _NODE)
-        name = inner.need("name", 'name: "n{00..15}"') if inner else None
-        names = name.parsed(expand_range) if name else None
-        if inner is None or name is None or names is None:
+    for inner, (name,) in each(fields.items("nodes"), "a node", _NODE, {"name": 'name: "n{00..15}"'}):
+        names = name.parsed(expand_range)
+        if names is None:
             continue
         if len(nodes) + len(names) > MOST_NODES:
             name.wrong(f"more than {MOST_NODES:,} nodes are too many")

@@ -16,7 +16,7 @@ from runrig.domain.pools import (
 )
 from runrig.domain.quantities import GPU, FlavorResource, amount_in_words
 from runrig.domain.settings import SETTINGS
-from runrig.spec.fields import Field, Fields, Problems, closest, repeated
+from runrig.spec.fields import Field, Fields, Problems, closest, each, repeated
 from runrig.spec.quota import Kinds, read_quota, read_share
 from runrig.spec.settings import read_name, read_settings
 from runrig.spec.yamltree import node_of
@@ -36,11 +36,7 @@ def read_cohorts(fields: Fields, kinds: Kinds) -> tuple[Cohort, ...]:
     """Returns the cohorts, and reports cycles of parents (rule Q7). A parent that is not in the file is an empty cohort (rule Q6)."""
     found: list[tuple[Cohort, Field]] = []
     names = []
-    for item in fields.items("cohorts"):
-        inner = item.fields("a cohort", _COHORT, _HINTS)
-        name = inner.need("name", "name: research") if inner else None
-        if inner is None or name is None:
-            continue
+    for inner, (name,) in each(fields.items("cohorts"), "a cohort", _COHORT, {"name": "name: research"}, _HINTS):
         parent, quota = inner.get("parent"), inner.get("quota")
         cohort = Cohort(
             read_name(name, "cohort"),
@@ -78,11 +74,7 @@ def read_pools(fields: Fields, kinds: Kinds) -> tuple[Pool, ...]:
     """Returns the pools in file order, parents before subpools."""
     pools: list[Pool] = []
     names = []
-    for item in fields.items("pools"):
-        inner = item.fields("a pool", _POOL, _HINTS)
-        name = inner.need("name", "name: vision") if inner else None
-        if inner is None or name is None:
-            continue
+    for inner, (name,) in each(fields.items("pools"), "a pool", _POOL, {"name": "name: vision"}, _HINTS):
         pool, own = _pool(inner, read_name(name, "pool"), kinds)
         names.append((pool.name, name))
         pools += [pool, *_subpools(inner, pool, own)]
@@ -129,12 +121,9 @@ def _check_namespaces(fields: Fields) -> None:
 
 def _subpools(fields: Fields, parent: Pool, kinds: Kinds) -> list[Pool]:
     subpools, names = [], []
-    for item in fields.items("subpools"):
-        inner = item.fields("a subpool", ("name", "quota"), _SUBPOOL_HINTS)
-        name = inner.need("name", "name: a") if inner else None
-        quota = inner.need("quota", 'quota: 8, or "25%"') if inner else None
-        if name is None:
-            continue
+    items = fields.items("subpools")
+    for inner, (name,) in each(items, "a subpool", ("name", "quota"), {"name": "name: a"}, _SUBPOOL_HINTS):
+        quota = inner.need("quota", 'quota: 8, or "25%"')
         short = name.text() or ""
         if short and (problem := subpool_name_problem(parent.name, short)):
             name.wrong(problem)

@@ -129,7 +129,7 @@ def _amount(resource: str, field: Field) -> Quota:
         return Quota(field.parsed(quantity) or 0)
     inner = field.fields("a quota", _QUOTA)
     assert inner is not None, "it is a mapping"
-    amounts = [found.parsed(quantity) if (found := inner.get(name)) else None for name in _QUOTA]
+    amounts = [inner.parsed(name, quantity) for name in _QUOTA]
     return Quota(amounts[0] or 0, amounts[1], amounts[2])
 
 

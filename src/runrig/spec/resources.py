@@ -8,7 +8,7 @@ from itertools import pairwise
 from runrig.domain.gangs import Requirement
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, Requests, requests_of
 from runrig.domain.workflows import TaskSpec
-from runrig.spec.fields import Field, Fields, repeated
+from runrig.spec.fields import Field, Fields, each, repeated
 from runrig.spec.values import parse_size
 
 _KNOWN = (CPU, GPU, MEMORY, STORAGE, "platform", "nodesExcluded", "topology")
@@ -45,27 +45,17 @@ def _resource(field: Field) -> Resource:
     amounts = {
         CPU: (cpus or 0) * 1000,
         GPU: gpus or 0,
-        MEMORY: _size(fields, MEMORY),
-        STORAGE: _size(fields, STORAGE),
+        MEMORY: fields.parsed(MEMORY, parse_size) or 0,
+        STORAGE: fields.parsed(STORAGE, parse_size) or 0,
     }
     return Resource(requests_of(amounts), fields.text("platform"), _topology(fields))
-
-
-def _size(fields: Fields, name: str) -> int:
-    field = fields.get(name)
-    return (field.parsed(parse_size) if field else None) or 0
 
 
 def _topology(fields: Fields) -> tuple[Requirement, ...]:
     """Returns requirements in file order, which has no meaning. The gate checks that the pool has the keys (rule T6)."""
     found, keys, sizes = [], [], []
-    for item in fields.items("topology"):
-        inner = item.fields("a topology requirement", _TOPOLOGY)
-        key = inner.need("key", "key: rack") if inner else None
-        if inner is None or key is None:
-            continue
-        kind = inner.get("requirementType")
-        required = kind.choice(_REQUIREMENTS) if kind else True
+    for inner, (key,) in each(fields.items("topology"), "a topology requirement", _TOPOLOGY, {"key": "key: rack"}):
+        required = inner.choice("requirementType", _REQUIREMENTS)
         size = inner.get("sliceSize")
         pods = size.whole(1, LARGEST_SLICE) if size else None
         found.append(Requirement(key.text() or "", _group(inner), required is not False, pods))

@@ -88,7 +88,7 @@ class _Reader:
         hosts = self._hosts()
         self._check_hosts(host, hosts)
         backend, kubernetes = self._backend()
-        self._auth()
+        self._fields.choice("auth", {"tokens": "tokens"})
         data = data or self._folder
         return ServeSpec(
             database=self._database() or f"sqlite:///{data / 'runrig.db'}",
@@ -299,11 +299,6 @@ class _Reader:
                 f"{path} says backend {spec.backend_type}, and this file says {backend}. Use the same backend in both."
             )
         return spec
-
-    def _auth(self) -> None:
-        field = self._fields.get("auth")
-        if field is not None:
-            field.choice({"tokens": "tokens"})
 
     def _retention(self) -> float | None:
         field = self._fields.get("retention_days")

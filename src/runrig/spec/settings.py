@@ -5,7 +5,7 @@ from typing import Any
 
 from runrig.domain.pools import TopologyKey, name_problem, topology_problem
 from runrig.domain.settings import SETTINGS, Choice, Codes, CohortName, Duration, Keys, Names, Number, Setting
-from runrig.spec.fields import Field, Fields, Problems, closest, repeated
+from runrig.spec.fields import Field, Fields, Problems, closest, each, repeated
 from runrig.spec.quota import Kinds
 from runrig.spec.task import exit_rules
 from runrig.spec.values import parse_duration
@@ -76,12 +76,8 @@ def _flavors(field: Field, kinds: Kinds) -> tuple[str, ...]:
 
 def _topology_keys(field: Field) -> tuple[TopologyKey, ...]:
     keys, labels, found = [], [], []
-    for item in field.items():
-        inner = item.fields("a topology key", ("key", "label"))
-        key = inner.need("key", "key: rack") if inner else None
-        label = inner.need("label", "label: topology.kubernetes.io/rack") if inner else None
-        if key is None or label is None:
-            continue
+    needs = {"key": "key: rack", "label": "label: topology.kubernetes.io/rack"}
+    for _, (key, label) in each(field.items(), "a topology key", tuple(needs), needs):
         found.append(TopologyKey(key.text() or "", label.text() or ""))
         keys.append((found[-1].key, key))
         labels.append((found[-1].label, label))

@@ -92,7 +92,6 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
     count, min_count = _counts(fields, name)
     check_slices_of_task(fields, resource.topology)
     inputs = _inputs(fields)
-    duration = fields.get("duration")
     files, actions = _files(fields), fields.get("exitActions")
     spec = TaskSpec(
         name=name,
@@ -108,7 +107,7 @@ def read_task(field: Field, resources: Mapping[str, Resource]) -> DraftTask | No
         exit_rules=exit_rules(actions) if actions else (),
         count=count,
         min_count=min_count,
-        duration_s=duration.parsed(parse_duration) if duration else None,
+        duration_s=fields.parsed("duration", parse_duration),
         allow=_allow(fields),
         topology=resource.topology,
         credentials=read_credentials(fields, ENVIRONMENT_NAME, files),

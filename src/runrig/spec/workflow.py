@@ -83,7 +83,6 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
     fields.text("pool")
     fields.text("backend")
     name = name_of(fields, "workflow")
-    priority = fields.get("priority")
     exec_timeout_s, queue_timeout_s = _timeouts(fields)
     resources = _resources(fields, outer_resources)
     groups = _groups(fields, resources)
@@ -91,7 +90,7 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
         name,
         graph.ordered(groups),
         _labels(fields),
-        priority.choice(_PRIORITIES) if priority else None,
+        fields.choice("priority", _PRIORITIES),
         exec_timeout_s,
         queue_timeout_s,
     )

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from runrig.domain.errors import InvalidInput, Problem
+from runrig.domain.errors import Problem
 from runrig.domain.kueue import Warned
 from runrig.kueue.read.amounts import parse_amount, parse_factor, parse_time, parse_weight, shortened
-from runrig.spec.fields import TreeValue, closest, inside
+from runrig.spec.fields import TreeValue, closest, inside, raise_if_any
 from runrig.spec.yamltree import Document, Entry, Node
 
 T = TypeVar("T")
@@ -72,11 +72,7 @@ class Report:
 
     def raise_if_any(self) -> None:
         """Raises InvalidInput with all errors in the order of the file; of very many the first ones and their number."""
-        found = sorted(self.errors, key=lambda problem: (problem.line or 0, problem.column or 0))
-        if len(found) > MOST_SHOWN:
-            found = [*found[:MOST_SHOWN], Problem(f"and {len(found) - MOST_SHOWN} more problems")]
-        if found:
-            raise InvalidInput(tuple(found))
+        raise_if_any(self.errors, MOST_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)

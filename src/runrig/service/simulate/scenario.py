@@ -9,7 +9,7 @@ from runrig.domain.gangs import Priority
 from runrig.service.commands.submissions import ParsedSubmission, Submission
 from runrig.service.commands.submissions import read as read_submission
 from runrig.spec import cluster as cluster_file
-from runrig.spec.fields import Field, Fields, closest, root
+from runrig.spec.fields import Field, Fields, closest, each, root
 from runrig.spec.values import parse_duration
 from runrig.spec.yamltree import decoded, read_yaml
 
@@ -67,21 +67,11 @@ def read_scenario(data: bytes | str, read: ReadText) -> Scenario:
 def _entries(fields: Fields, cluster: ClusterSpec) -> list[_Entry]:
     pools = [pool.name for pool in cluster.pools]
     found = []
-    for item in fields.items("workflows"):
-        inner = item.fields("a workflow of a scenario", _WORKFLOW)
-        file = inner.need("file", "file: train.yaml") if inner else None
-        if inner is None or file is None:
-            continue
-        priority, at = inner.get("priority"), inner.get("at")
-        found.append(
-            _Entry(
-                item,
-                file.text() or "",
-                _pool(inner, pools),
-                priority.choice(_PRIORITIES) if priority else None,
-                (at.parsed(parse_duration) if at else None) or 0.0,
-            )
-        )
+    items = fields.items("workflows")
+    for inner, (file,) in each(items, "a workflow of a scenario", _WORKFLOW, {"file": "file: train.yaml"}):
+        pool, priority = _pool(inner, pools), inner.choice("priority", _PRIORITIES)
+        at = inner.parsed("at", parse_duration) or 0.0
+        found.append(_Entry(inner.field, file.text() or "", pool, priority, at))
     return found
 
 
