@@ -76,7 +76,7 @@ def test_update_says_what_changed_and_what_drains() -> None:
     done = answered(answers, "pool", "subpool", "update", "team", "a", "--quota", "4")
     assert lines(done.out) == [
         "subpool team--a: quota 30 → 4",
-        "9 GPUs are in use there: Available is -5 until as many are free",
+        "9 GPUs are still in use, so Available is -5 until workflows finish",
         "pool team has 70 of its 100 GPUs unallocated",
     ]
 

@@ -72,12 +72,12 @@ def drawn(answer: dict[str, Any], *args: str, columns: int | None = None) -> lis
     return list(lines(done.out))
 
 
-LEGEND = "█ HIGH and NORMAL  ▒ LOW  ~ stopping or promised  x free, but cordoned  · free"
+LEGEND = "█ HIGH and NORMAL  ▒ LOW  ~ stopping or reserved  x free, but cordoned  · free"
 WHAT_FITS = [
-    "Now        beside all that is there",
-    "After LOW  once all LOW, of every pool, is taken back, and what stops is gone",
-    "Ever       on empty nodes that are all ready",
-    "Only GPUs are counted: quota, CPU and memory may allow fewer.",
+    "Now        on free GPUs",
+    "After LOW  once all LOW workflows are preempted and stopping ones have ended",
+    "Ever       on empty nodes, with all nodes ready",
+    "Only GPUs are counted. Quota, CPU and memory may allow fewer.",
 ]
 
 
@@ -252,7 +252,7 @@ def test_nodes_that_lack_a_label_stand_apart() -> None:
 
     shown = drawn(page(busy(sized=False, apart=apart(3))))
     assert shown[9:] == [
-        "Without the labels of the keys, so no gang with topology requirements goes there (law T1):",
+        "Nodes without the labels of the topology keys; gangs with topology requirements cannot use them (rule T1):",
         "Node           GPUs Free  Lacks",
         "-------------  ---------  -----",
         "n0             4/4        z, r",

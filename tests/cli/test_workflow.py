@@ -236,7 +236,7 @@ def test_validate_tells_which_file_is_wrong(tmp_path: Path) -> None:
     assert (broken.code, broken.err.startswith(f"{tmp_path}/cluster.yaml:1:8: ")) == (2, True)
     for cluster, says in (
         (CLUSTER, "there are 2 pools: choose one of a, b with --pool"),
-        ("pools: []\n", f"{tmp_path}/cluster.yaml has no pools: write pools: [{{name: NAME, quota: GPUS}}]"),
+        ("pools: []\n", f"{tmp_path}/cluster.yaml has no pools. Add pools: [{{name: NAME, quota: GPUS}}]"),
     ):
         several = validated(tmp_path, gpus(1), cluster=cluster)
         assert (several.code, several.err) == (2, f"Error: {says}\n")

@@ -13,12 +13,12 @@ from runrig.domain.records import Event
 from runrig.domain.shown.events import WorkflowEvent
 from runrig.domain.workflows import Status
 from runrig.web.attempts import attempts_of
-from runrig.web.drawings import BEYOND, PROMISED, Attempt, Box, Share, bar, bar_of, colours, columns, graph, times
+from runrig.web.drawings import BEYOND, GUARANTEED, Attempt, Box, Share, bar, bar_of, colours, columns, graph, times
 from runrig.web.folding import folded
 
 
 def test_a_bar_has_the_promise_on_one_line() -> None:
-    assert str(bar(Share(promised=84, firm=42, low=62, borrowed=20, lent=0), "a <b>")) == (
+    assert str(bar(Share(guaranteed=84, firm=42, low=62, borrowed=20, lent=0), "a <b>")) == (
         '<svg class="bar" width="128" height="14" viewBox="0 0 128 14" role="img"><title>a &lt;b&gt;</title>'
         '<rect class="ground" x="0" y="2" width="84" height="10"/><rect class="firm" x="0" y="2" width="42" height="10"/>'
         '<rect class="low" x="42" y="2" width="42" height="10"/><rect class="over" x="84" y="2" width="20" height="10"/>'
@@ -34,9 +34,9 @@ def test_no_bar_leaves_its_room(promised: int, firm: int, low: int, borrowed: in
     drawn = bar_of(Share(promised, firm, low, min(borrowed, firm + low), lent))
     for kind, x, width in drawn.parts:
         assert width > 0
-        assert (PROMISED, PROMISED + BEYOND) if kind == "over" else (0, PROMISED)
-        assert x >= PROMISED if kind == "over" else x >= 0, (kind, x)
-        assert x + width <= (PROMISED + BEYOND if kind == "over" else PROMISED) + 0.2
+        assert (GUARANTEED, GUARANTEED + BEYOND) if kind == "over" else (0, GUARANTEED)
+        assert x >= GUARANTEED if kind == "over" else x >= 0, (kind, x)
+        assert x + width <= (GUARANTEED + BEYOND if kind == "over" else GUARANTEED) + 0.2
     assert ("over" in [kind for kind, _, _ in drawn.parts]) >= drawn.more
 
 

@@ -6,8 +6,8 @@
         workflow = client.workflows.submit(Path("train.yaml"), pool="vision")
         print(client.workflows.why(workflow.id).sentence)
 
-`Client` waits for its answers, `AsyncClient` is awaited.  `models` has what goes and comes.  All errors are RunrigErrors, drawn on top of
-`runrig.domain.errors`.
+`Client` blocks, `AsyncClient` is awaited. `models` has the requests and responses. All errors are RunrigErrors; their
+classes are in `runrig.domain.errors`.
 """
 
 from typing import TYPE_CHECKING, Any

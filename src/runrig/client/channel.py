@@ -110,7 +110,7 @@ class Forwarding(ABC):
         self._timeout_s = timeout_s
         self.ended = threading.Event()
         self.failure: BaseException | None = None
-        """Why it ended, if not because the server said so."""
+        """Why it ended, if the server did not end it."""
         self.why = "the server disconnected"
 
     def start(self) -> None:

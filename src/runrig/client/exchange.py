@@ -52,7 +52,7 @@ class Exchange:
     async def pieces(self, meanwhile: Meanwhile | None = None) -> AsyncGenerator[bytes, None]:
         """Yields the body as it arrives. Raises BROKEN.
 
-        Awaits *meanwhile* between pieces, and every `LOOK_S` seconds without data; there is no timeout then.
+        Awaits `meanwhile` between pieces, and every `LOOK_S` seconds without data, instead of timing out.
         """
         if meanwhile is not None:
             self._timeout_s = LOOK_S

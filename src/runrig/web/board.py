@@ -1,7 +1,7 @@
 """The board as sent to browsers: the layout of the nodes, which gangs use them, and later changes.
 
 Pure. Usage has one form, now and in changes: a gang and its runs `[first, count, mask]`. That means *count* nodes from
-position *first* in layout order, on each of which the gang uses the GPUs whose bits are set in *mask*. A negative mask
+position *first* in layout order, where the gang uses, on each node, the GPUs whose bits are set in *mask*. A negative mask
 is a number of GPUs whose indices are unknown. All gangs that the user cannot see form one gang without a name.
 """
 

@@ -15,19 +15,19 @@ _drawn = Markup
 
 # ---------------------------------------------------------------- a bar
 
-PROMISED, BEYOND, HIGH = 84, 44, 10
+GUARANTEED, BEYOND, HIGH = 84, 44, 10
 """Widths of the guaranteed and borrowed parts, and height of a bar, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """GPUs of a pool or cohort. *promised*: the guaranteed quota, including subpools. *firm*, *low*: in use by HIGH and NORMAL,
+    """GPUs of a pool or cohort. *guaranteed*: its quota, including subpools. *firm*, *low*: in use by HIGH and NORMAL,
     by LOW.
 
     *borrowed*: part of its usage. *lent*: part of its guaranteed quota, in use by others.
     """
 
-    promised: int
+    guaranteed: int
     firm: int
     low: int
     borrowed: int
@@ -43,39 +43,39 @@ class Bar:
 
 
 def bar_of(share: Share) -> Bar:
-    """Returns the guaranteed parts in order, left of the line at `PROMISED`, and borrowed ones right of it, on the same
+    """Returns the guaranteed parts in order, left of the line at `GUARANTEED`, and borrowed ones right of it, on the same
     scale.
 
     Without guaranteed quota, everything is borrowed and fills the right part.
     """
-    scale = PROMISED / share.promised if share.promised else BEYOND / max(1, share.borrowed)
+    scale = GUARANTEED / share.guaranteed if share.guaranteed else BEYOND / max(1, share.borrowed)
     inside = share.firm + share.low - share.borrowed
     firm = min(share.firm, max(0, inside))
     low = max(0, inside - firm)
     parts, at = [], 0.0
     for kind, amount in (("firm", firm), ("low", low)):
-        width = _round(min(amount * scale, PROMISED - at))
+        width = _round(min(amount * scale, GUARANTEED - at))
         if width > 0:
             parts.append((kind, _round(at), width))
         at += width
-    lent = _round(min(share.lent * scale, PROMISED - at))
+    lent = _round(min(share.lent * scale, GUARANTEED - at))
     if lent > 0:
-        parts.append(("lent", _round(PROMISED - lent), lent))
+        parts.append(("lent", _round(GUARANTEED - lent), lent))
     beyond = share.borrowed * scale
     if beyond > 0:
-        parts.append(("over", float(PROMISED), _round(max(1.0, min(beyond, BEYOND)))))
+        parts.append(("over", float(GUARANTEED), _round(max(1.0, min(beyond, BEYOND)))))
     return Bar(tuple(parts), beyond > BEYOND)
 
 
 def bar(share: Share, words: str) -> Markup:
     """*words*: the same as text, for screen readers."""
     drawn = bar_of(share)
-    width = PROMISED + BEYOND
-    rects = [f'<rect class="ground" x="0" y="2" width="{PROMISED if share.promised else 0}" height="{HIGH}"/>']
+    width = GUARANTEED + BEYOND
+    rects = [f'<rect class="ground" x="0" y="2" width="{GUARANTEED if share.guaranteed else 0}" height="{HIGH}"/>']
     rects += [f'<rect class="{kind}" x="{x:g}" y="2" width="{w:g}" height="{HIGH}"/>' for kind, x, w in drawn.parts]
     if drawn.more:
         rects.append(f'<path class="more" d="M{width - 5} 3l4 4l-4 4"/>')
-    rects.append(f'<path class="line" d="M{PROMISED} 0v{HIGH + 4}"/>')
+    rects.append(f'<path class="line" d="M{GUARANTEED} 0v{HIGH + 4}"/>')
     return _drawn(
         f'<svg class="bar" width="{width}" height="{HIGH + 4}" viewBox="0 0 {width} {HIGH + 4}" role="img">'
         f"<title>{escape(words)}</title>{''.join(rects)}</svg>"

@@ -38,7 +38,7 @@ class TreeRow:
     def words(self) -> str:
         share = self.share
         parts = [
-            f"{self.name}: {amount_in_words(GPU, self.held)} in use, {share.promised} guaranteed",
+            f"{self.name}: {amount_in_words(GPU, self.held)} in use, {share.guaranteed} guaranteed",
             f"{share.low} of them LOW",
         ]
         parts += [f"{share.borrowed} borrowed"] if share.borrowed else []
@@ -65,15 +65,15 @@ def _rows(
         children = [each for each in inner if each.depth == depth + 1]
         is_pool = view.kind == "pool"
         waiting = (waits.get(view.name, 0) if is_pool else 0) + sum(each.waits for each in children)
-        promised = _sum(view, "nominal") + (0 if is_pool else sum(each.share.promised for each in children))
-        share = _share(view, promised)
+        guaranteed = _sum(view, "nominal") + (0 if is_pool else sum(each.share.guaranteed for each in children))
+        share = _share(view, guaranteed)
         yield TreeRow(view.name, view.kind, depth, share, waiting, _note(view))
         yield from inner
 
 
-def _share(view: Cohort, promised: int) -> Share:
+def _share(view: Cohort, guaranteed: int) -> Share:
     used, total = _sum(view, "used"), _sum(view, "total")
-    return Share(promised, used, total - used, min(total, _sum(view, "borrowed")), _sum(view, "lent"))
+    return Share(guaranteed, used, total - used, min(total, _sum(view, "borrowed")), _sum(view, "lent"))
 
 
 def _sum(view: Cohort, name: str) -> int:

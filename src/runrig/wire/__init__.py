@@ -1,4 +1,4 @@
-"""Requests and answers over HTTP, each with an example that the OpenAPI document shows."""
+"""Requests and responses over HTTP, each with an example for the OpenAPI document."""
 
 from runrig.wire.access import (
     DeviceAnswer,

@@ -1,4 +1,4 @@
-"""Users, roles, tokens, and the login of the reference client."""
+"""Users, roles, tokens, and the login of the osmo client."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ DEFAULT_EXPIRY_S = 90 * 86_400.0
 
 
 class TokenCreateRequest(Request):
-    """*expires_in_s*: seconds from now, null: never.  *roles*: those of its user that it gives, null: all."""
+    """*expires_in_s*: seconds from now, null: never. *roles*: the roles of its user that it grants, null: all."""
 
     model_config = example(
         {"name": "laptop", "expires_in_s": DEFAULT_EXPIRY_S, "description": "at home", "roles": ["vision-user"]}
@@ -30,7 +30,7 @@ class UserCreateRequest(Request):
 
 
 class UserEditRequest(Request):
-    """*disabled*: no token of the user works; the work of the user goes on."""
+    """*disabled*: the user's tokens stop working; the user's workflows keep running."""
 
     model_config = example({"disabled": True})
 
@@ -45,7 +45,7 @@ class RoleGrantRequest(Request):
 
 
 class LoginAnswer(Answer):
-    """Where the reference client sends a browser, and brings what the browser came back with."""
+    """Where the osmo client sends a browser, and where it sends the result."""
 
     model_config = example(
         {
@@ -67,7 +67,9 @@ class LoginAnswer(Answer):
 
 
 class DeviceAnswer(Answer):
-    """RFC 8628: the user opens *verification_uri* and writes *user_code*; *device_code* is for the token endpoint.  Times in seconds."""
+    """RFC 8628: the user opens *verification_uri* and enters *user_code*; *device_code* is for the token endpoint.
+    Times in seconds.
+    """
 
     model_config = example(
         {
@@ -89,7 +91,9 @@ class DeviceAnswer(Answer):
 
 
 class OAuthTokenAnswer(Answer):
-    """*id_token*: of this server, as a bearer token.  *refresh_token*: of the provider; null: it cannot be renewed."""
+    """*id_token*: of this server, used as a bearer token. *refresh_token*: of the provider; null: the token cannot be
+    renewed.
+    """
 
     model_config = example({"id_token": "a-signed-token", "refresh_token": "of-the-provider", "expires_in": 900})
 
@@ -105,7 +109,7 @@ class ExchangeRequest(Request):
 
 
 class ExchangeAnswer(Answer):
-    """*token*: a JWT, to be sent as a bearer until *expires_at* (seconds since 1970)."""
+    """*token*: a JWT, to be sent as a bearer token until *expires_at* (seconds since 1970)."""
 
     model_config = example({"token": "HEADER.CLAIMS.SIGNATURE", "expires_at": 1769860800, "error": None})
 
@@ -115,7 +119,7 @@ class ExchangeAnswer(Answer):
 
 
 class ProfileRequest(Request):
-    """A field that is absent keeps its value.  Notifications are kept and shown; none is ever sent."""
+    """Missing fields keep their values. Notification settings are stored and shown, but no notifications are sent."""
 
     model_config = example({"pool": "vision"})
 
@@ -125,9 +129,10 @@ class ProfileRequest(Request):
 
 
 class ProfileAnswer(Answer):
-    """Who asks.  *pools*: those to which this user may submit; *profile.pool*: the one that this user set, else the only one at the top.
+    """The user of the request. *pools*: those to which the user may submit; *profile.pool*: the default pool, else the
+    only top-level pool.
 
-    *token*: the one that was sent, null for that of `up`.
+    *token*: the token of the request, null for that of `up`.
     """
 
     model_config = example(

@@ -1,4 +1,4 @@
-"""Users, roles and tokens as the reference client reads them."""
+"""Users, roles and tokens in the format of the osmo client."""
 
 from datetime import datetime
 
@@ -10,7 +10,9 @@ _TIME = "2026-01-31T12:00:00"
 
 
 class AccessTokenAnswer(Answer):
-    """*expires_at*: the end of the year 9999 for a token that never ends: the client reads a date.  *roles*: those that it gives."""
+    """*expires_at*: the end of the year 9999 for a token that does not expire, because the client requires a date.
+    *roles*: the roles that it grants.
+    """
 
     model_config = example(
         {
@@ -38,7 +40,7 @@ class AssignedRoleAnswer(Answer):
 
 
 class AccessTokenRolesAnswer(Answer):
-    """*roles*: since when the user has those that the token gives."""
+    """*roles*: when the user got each role that the token grants."""
 
     model_config = example({"user_name": "alice", "token_name": "laptop", "roles": [AssignedRoleAnswer.example()]})
 
@@ -48,7 +50,7 @@ class AccessTokenRolesAnswer(Answer):
 
 
 class AccountAnswer(Answer):
-    """*created_by*: null, only the audit trail has it."""
+    """*created_by*: null, since only the audit trail has it."""
 
     model_config = example({"id": "alice", "created_at": _TIME, "created_by": None})
 
@@ -58,7 +60,7 @@ class AccountAnswer(Answer):
 
 
 class AccountsAnswer(Answer):
-    """*start_index* counts from 1, *total_results* is what all pages have together."""
+    """*start_index* counts from 1; *total_results* is the number in all pages."""
 
     model_config = example(
         {"total_results": 1, "start_index": 1, "items_per_page": 1, "users": [AccountAnswer.example()]}

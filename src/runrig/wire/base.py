@@ -1,4 +1,4 @@
-"""Shared by all requests and answers: unknown fields are errors, and every model shows an example."""
+"""Shared by all requests and responses: unknown fields are errors, and every model has an example."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,16 +18,16 @@ class Model(BaseModel):
 
     @classmethod
     def example(cls) -> Any:
-        """The example of the class, as JSON."""
+        """Returns the example of the class, as JSON."""
         return _example_of(cls)
 
 
 class Answer(Model):
-    """Goes out, its times naive UTC.  Clients must expect further fields in later versions."""
+    """A response, with times in UTC without a zone. Clients must expect new fields in later versions."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Times without a zone, as the reference client reads them, are no `date-time` of the standard."""
+        """Times without a zone, as the osmo client reads them, are not a valid `date-time`."""
         schema = handler(core)
         for field in handler.resolve_ref_schema(schema).get("properties", {}).values():
             for each in (field, *field.get("anyOf", ())):
@@ -37,7 +37,7 @@ class Answer(Model):
 
 
 class Request(Model):
-    """Comes in.  An unknown field is a problem of its own, named with its path."""
+    """A request. An unknown field is a problem of its own, with its path."""
 
     @classmethod
     def of_example(cls) -> Self:
@@ -45,7 +45,7 @@ class Request(Model):
 
 
 def example_of(kind: type[Model] | type[value.Shown]) -> Any:
-    """The example of a model or of a shown value, as JSON."""
+    """Returns the example of a model or of a shown value, as JSON."""
     return kind.example() if issubclass(kind, Model) else to_plain(value.example(kind))
 
 
@@ -64,17 +64,17 @@ def _example_of(model: type[BaseModel]) -> Any:
 
 
 def example(value: Mapping[str, Any]) -> ConfigDict:
-    """The configuration of a model whose documentation shows *value*."""
+    """Returns the configuration of a model whose documentation shows *value*."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [dict(value)]})
 
 
 def utc(at: float | None) -> datetime | None:
-    """Seconds since the epoch as the reference client reads times: UTC without a zone."""
+    """Converts seconds since the epoch to the osmo client's format: UTC without a zone."""
     return None if at is None else datetime.fromtimestamp(at, UTC).replace(tzinfo=None)
 
 
 def _no_truth(value: object) -> object:
-    """Python takes true for 1; a quota that is `true` is a mistake."""
+    """Python accepts true as 1, but a quota of `true` is a mistake."""
     if isinstance(value, bool):
         raise ValueError("write a number")
     return value

@@ -1,4 +1,4 @@
-"""Configurations and their history, as the reference client's `config` commands ask for them."""
+"""Configurations and their history, for the osmo client's `config` commands."""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ _ENTRY: dict[str, Any] = {
 
 
 class ConfigRevision(Answer):
-    """One change of pools.  *name* is empty where it changed several.  *data*: all pools as they were declared after it, if asked for."""
+    """One change of pools. *name*: empty if it changed several. *data*: all declared pools after it, if requested."""
 
     model_config = example(_ENTRY)
 
@@ -42,7 +42,7 @@ class ConfigHistoryAnswer(Answer):
 
 
 class ConfigDiffAnswer(Answer):
-    """All pools as they were declared after the first and after the second revision."""
+    """All declared pools after the first and after the second revision."""
 
     model_config = example(
         {"first_data": {"vision": {"description": ""}}, "second_data": {"vision": {"description": "ours"}}}
@@ -53,7 +53,7 @@ class ConfigDiffAnswer(Answer):
 
 
 class ConfigRollbackRequest(Request):
-    """*description* and *tags*: of the change that this is."""
+    """*description* and *tags*: of the new change."""
 
     model_config = example({"config_type": "POOL", "revision": 7, "description": "back to before June"})
 
@@ -79,7 +79,7 @@ class ConfigTagsAnswer(Answer):
 
 
 class ConfigRollbackAnswer(Answer):
-    """*revision*: of the change that this made; null: nothing differed."""
+    """*revision*: of the new change; null: nothing differed."""
 
     model_config = example({"revision": 9})
 
@@ -95,7 +95,7 @@ class RolePolicyAnswer(Answer):
 
 
 class RoleConfigAnswer(Answer):
-    """A role under the reference client's name for it.  What roles allow is fixed."""
+    """A role under its osmo name. The permissions of roles are fixed."""
 
     model_config = example(
         {
@@ -132,7 +132,7 @@ class BackendsAnswer(Answer):
 
 
 class WorkflowConfigAnswer(Answer):
-    """Settings that hold for all workflows.  *subpool_drain_interval*: how often pools that are DELETING are looked at (law S3)."""
+    """Settings for all workflows. *subpool_drain_interval*: how often DELETING pools are checked (rule S3)."""
 
     model_config = example(
         {

@@ -1,4 +1,4 @@
-"""Credentials as the reference client sends and reads them."""
+"""Credentials in the format of the osmo client."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from runrig.wire.base import Answer, Request, example
 
 
 class CredentialAnswer(Answer):
-    """*profile*: the registry, or the address of the data; "-" if it has none."""
+    """*profile*: the registry, or the address of the data; "-" if it has neither."""
 
     model_config = example({"cred_name": "wandb", "cred_type": "GENERIC", "profile": "-"})
 

@@ -1,6 +1,6 @@
-"""Shown values (`runrig.domain.value`) as JSON: documents, writes and reads them.
+"""Documents, writes and reads shown values (`runrig.domain.value`) as JSON.
 
-It adds to `Shown` the two methods that pydantic looks for.  `wire.base` imports it, so models may have values as fields.
+It adds to `Shown` the two methods that pydantic looks for. `wire.base` imports it, so models can have values as fields.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ NAMES = {
     "UnlabelledNode": "ApartAnswer",
     "WaitingAlike": "Held",
 }
-"""Class → schema, where generated clients know another name.  New values get no entry."""
+"""Class → schema, where generated clients know a different name. New values need no entry."""
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """Returns the adapter of a value or model.  Building it takes about a millisecond, so it is kept."""
+    """Returns the adapter of a value or model. Building it takes about a millisecond, so it is cached."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
@@ -60,7 +60,9 @@ def to_plain(value: Shown) -> Any:
 
 
 def read(kind: type[T], plain: Any) -> T:
-    """Reads a value or model from the JSON of a server.  Ignores unknown fields: the server may be newer.  Raises ValidationError."""
+    """Reads a value or model from a server's JSON. Ignores unknown fields, because the server may be newer. Raises
+    ValidationError.
+    """
     found: T = adapter(kind).validate_python(plain, extra="ignore")
     return found
 
@@ -86,7 +88,7 @@ def _ref(kind: type[Shown]) -> str:
 
 
 def _hints(kind: type[Shown]) -> dict[str, Any]:
-    """The types of the fields; those of a page say what it lists."""
+    """Returns the types of the fields; for a page, including the type of its items."""
     hints = get_type_hints(kind)
     if issubclass(kind, Page):
         hints["items"] = hints["items"][get_args(vars(kind)["__orig_bases__"][0])]
@@ -98,7 +100,7 @@ def _inside(default: Any) -> CoreSchema:
 
 
 def _in_answers(hint: Any, kind: type[Shown]) -> Any:
-    """*hint* in *kind*, with words read leniently and amounts written as an object."""
+    """Returns the type for reading *hint* in *kind*: enum members leniently, amounts as an object."""
     if hint is kind:
         return Annotated[hint, _Itself(_ref(kind))]
     args = tuple(_in_answers(each, kind) for each in get_args(hint))
@@ -113,7 +115,7 @@ def _in_answers(hint: Any, kind: type[Shown]) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Lenient:
-    """Reads a string.  A word that only later servers know becomes a member that is not in the list."""
+    """Reads a string. An unknown member, from a newer server, becomes a new member that is not in the list."""
 
     kind: type[Word]
 
@@ -159,7 +161,8 @@ def _json_schema(kind: type[Shown], core: CoreSchema, handler: GetJsonSchemaHand
     for name in kind.UNTOLD:
         found["properties"].pop(name, None)
     found |= {"title": _name(kind), "additionalProperties": False, "examples": [to_plain(example(kind))]}
-    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):  # else a dataclass writes its signature there
+    # Without it, a dataclass would use its signature.
+    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
         found["description"] = inspect.cleandoc(kind.__doc__)
     return schema
 

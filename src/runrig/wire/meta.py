@@ -1,4 +1,4 @@
-"""Errors, health, version, and the declaration of a whole cluster."""
+"""Errors, health, version, and cluster files."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from runrig.wire.base import Answer, Request, example, example_of
 
 
 class ProblemAnswer(Answer):
-    """One thing wrong with an input.  Line and column count from 1; null if they are not known."""
+    """A problem in an input. Line and column count from 1; null if they are unknown."""
 
     model_config = example({"message": "unknown field 'imge'. Did you mean 'image'?", "path": "workflow.tasks[0].imge"})
 
@@ -20,7 +20,7 @@ class ProblemAnswer(Answer):
 
 
 class ErrorAnswer(Answer):
-    """Every error.  *details* has the numbers of the message; with status 422, *details.problems* has all problems."""
+    """An error. *details* has the numbers in the message; with status 422, *details.problems* has all problems."""
 
     model_config = example({"message": "no pool 'vison': there are 'vision' and 'batch'", "error_code": "NOTFOUND"})
 
@@ -36,7 +36,7 @@ class HealthAnswer(Answer):
 
 
 class VersionAnswer(Answer):
-    """*version* is the three numbers as one; *hash* is "" in a release."""
+    """*version*: its three numbers; *hash*: "" in a release."""
 
     model_config = example({"major": "0", "minor": "1", "revision": "0", "hash": "", "version": "0.1.0"})
 
@@ -48,10 +48,11 @@ class VersionAnswer(Answer):
 
 
 class ApplyRequest(Request):
-    """*file*: the text of a cluster file.  *prune*: what an earlier apply made and the file no longer has goes away.
+    """*file*: the text of a cluster file. *prune*: delete what an earlier apply created and the file no longer
+    contains.
 
-    *if_revision*: that of a plan; it is refused if what it is about was declared anew since.
-    *force*: also if it undoes what somebody changed by hand since the last apply.
+    *if_revision*: of a plan; refused if its subject was declared again since. *force*: also undo changes by hand since
+    the last apply.
     """
 
     model_config = example(
@@ -66,7 +67,7 @@ class ApplyRequest(Request):
 
 
 class ApplyAnswer(Answer):
-    """*applied* is false for a dry run."""
+    """*applied*: false for a dry run."""
 
     model_config = example({"changes": [example_of(DeclaredChange)], "applied": False})
 

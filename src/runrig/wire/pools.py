@@ -1,6 +1,6 @@
-"""Pools and cohorts: what they were given, and what they use of it.
+"""Pools and cohorts: their settings and usage.
 
-The fields of the reference's pool come first; ours follow.  GPUs are whole numbers; a limit of null is no limit.
+The fields of the osmo API come first, then those of runrig. GPUs are whole numbers; a limit of null means no limit.
 """
 
 from typing import Any, get_type_hints
@@ -14,7 +14,7 @@ from runrig.wire.base import Answer, Request, Whole, example, example_of
 
 
 class CountableAnswer(Answer):
-    """The reference's form of a quota: -1 is no limit."""
+    """A quota in the format of the osmo API: -1 means no limit."""
 
     model_config = example({"guarantee": 8, "maximum": -1, "weight": 1})
 
@@ -30,7 +30,7 @@ class PoolResourcesAnswer(Answer):
 
 
 class PlatformAnswer(Answer):
-    """A flavor, as the reference calls it."""
+    """A flavor, as a platform of the osmo API."""
 
     model_config = example({"host_network_allowed": False, "privileged_allowed": False, "labels": {"gpu": "h100"}})
 
@@ -67,7 +67,7 @@ _SETTINGS: dict[str, Any] = {each.name: _VISION[each.name] for each in SETTINGS}
 
 
 class _HandWritten(Answer):
-    """Fields of the reference, and fields that are not settings."""
+    """Fields of the osmo API, and fields that are not settings."""
 
     name: str
     description: str
@@ -103,7 +103,7 @@ _PoolWithSettings: Any = create_model("_PoolWithSettings", __base__=_HandWritten
 
 
 class PoolSettingsAnswer(_PoolWithSettings):  # type: ignore[misc]  # a field for each row of `domain.settings`
-    """*quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *subpool_state* is null for a top-level pool."""
+    """*quotas*: flavor → resource → quota. *flavors* empty: all of them. *subpool_state*: null for a top-level pool."""
 
     model_config = example(_SETTINGS)
 
@@ -115,7 +115,7 @@ class PoolsAnswer(Answer):
 
 
 class ResourceUsageAnswer(Answer):
-    """The reference's six numbers, as strings there and here.  The totals are those of all pools that share the nodes."""
+    """The six numbers of the osmo API, as strings. The totals cover all pools that share the nodes."""
 
     model_config = example(
         {
@@ -160,15 +160,15 @@ _POOL: dict[str, Any] = {
 
 
 class PoolAnswer(PoolSettingsAnswer):
-    """A pool with its numbers, in GPUs of all its flavors.
+    """A pool with its usage, in GPUs of all its flavors.
 
-    *used* is the pool's own HIGH and NORMAL work, *low* its own LOW work, *subtree_used* is *used* with that of its subpools, *total*
-    everything that is held, subpools included.  *available* is unallocated - used + drawn and below zero while the pool drains.
-    *borrowed* and *lent* are of the pool alone, and from and to its subpools too.  *shared*: cohort → GPUs that it promises HIGH and NORMAL
-    work beyond unallocated (law P2); *drawn*: what this work holds of that; *shared_left*: what it may still draw.  *held*: what a
-    DELETING subpool still holds of its quota, which shows as 0.
-    *workflows*: those of the pool itself that have not ended.
-    *balances*: ``flavor/resource`` → the pool's node of the quota tree.
+    *used*: its own HIGH and NORMAL workflows; *low*: its own LOW workflows; *subtree_used*: *used* including subpools;
+    *total*: all GPUs in use, including subpools. *available*: unallocated - used + drawn; negative while the pool
+    drains. *borrowed*, *lent*: by the pool alone, including from and to its subpools. *shared*: cohort → guaranteed
+    GPUs of HIGH and NORMAL workflows in addition to unallocated (rule P2); *drawn*: how many of them these workflows
+    use; *shared_left*: how many are left. *held*: the quota that a DELETING subpool still uses; its quota is shown as
+    0. *workflows*: the pool's own that have not ended. *balances*: ``flavor/resource`` → the pool's node of the quota
+    tree.
     """
 
     model_config = example(_POOL)
@@ -211,11 +211,12 @@ class PoolQuotaAnswer(Answer):
 QuotaRequest = Whole | str | dict[str, Any]
 """GPUs; ``h100=8,b200=4``; or the full form of a cluster file: ``{h100: {gpu: {nominal: 8, borrowing_limit: 8}}}``.
 
-A part of the text form is FLAVOR=GPUS, RESOURCE=AMOUNT or FLAVOR/RESOURCE=AMOUNT; ``none`` as amount: no quota of it any more.
+A part of the text form is FLAVOR=GPUS, RESOURCE=AMOUNT or FLAVOR/RESOURCE=AMOUNT; ``none`` as the amount removes the
+quota.
 """
 
 LimitRequest = Whole | str
-"""GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as of a quota, ``none`` being no limit."""
+"""GPUs of the only flavor; or ``h100=8,b200/cpu=none`` as in a quota, where ``none`` means no limit."""
 
 
 _ASKED: dict[str, Any] = {
@@ -225,7 +226,7 @@ _Settings: Any = create_model("_Settings", __base__=Request, **_ASKED)
 
 
 class PoolEditRequest(_Settings):  # type: ignore[misc]  # a field for each row of `domain.settings`
-    """A field that is absent keeps its value.  *cohort*, *default_platform*, a limit or a run time null: none.
+    """Missing fields keep their values. null removes *cohort*, *default_platform*, a limit or a run time.
 
     Run times: ``90m``, ``2h``.
     """
@@ -247,7 +248,7 @@ class SaidRequest(Request):
 
 
 class PoolPatchRequest(SaidRequest):
-    """*configs_dict*: what changes of the settings as they are shown."""
+    """*configs_dict*: the settings to change, as they are shown."""
 
     model_config = example({"configs_dict": {"resources": {"gpu": {"guarantee": 8}}}, "description": "for June"})
 
@@ -255,7 +256,7 @@ class PoolPatchRequest(SaidRequest):
 
 
 class PoolsPutRequest(SaidRequest):
-    """*configs*: settings of pools as they are shown, by name.  Pools and settings that are absent stay."""
+    """*configs*: settings of pools as they are shown, by name. Missing pools and settings stay unchanged."""
 
     model_config = example({"configs": {"vision": {"description": "eyes"}}, "description": "for June"})
 
@@ -263,7 +264,7 @@ class PoolsPutRequest(SaidRequest):
 
 
 class CohortEditRequest(Request):
-    """A field that is absent keeps its value.  *parent* and the limits null: none."""
+    """Missing fields keep their values. null removes *parent* or a limit."""
 
     model_config = example({"quota": 16, "lending_limit": 8})
 

@@ -1,4 +1,4 @@
-"""A workflow as objects of Kubernetes."""
+"""A workflow as Kubernetes objects."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from runrig.wire.base import Answer, example
 
 
 class RenderAnswer(Answer):
-    """*objects*: of Kubernetes, in the order in which a cluster needs them."""
+    """*objects*: Kubernetes objects in the order in which a cluster needs them."""
 
     model_config = example(
         {

@@ -1,4 +1,4 @@
-"""Nodes: what they have, what is held there, and by whom."""
+"""Nodes: their resources, usage and users."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from runrig.wire.base import Answer, example
 
 
 class GpuAnswer(Answer):
-    """Who holds the GPU *index* of a node; both null: work of a pool that you do not see."""
+    """The user of GPU *index* of a node; both null: work of a pool that you cannot see."""
 
     model_config = example({"index": 0, "workflow": "train-1", "task": "main"})
 
@@ -52,12 +52,12 @@ _NODE: dict[str, Any] = {
 
 
 class ResourceAnswer(Answer):
-    """A node.  The amounts of the reference's fields are text: cores, and Gi, or a smaller unit where Gi would take more than three
-    decimals.  *free* has numbers: milli-cores, bytes, GPUs.
+    """A node. The amounts in osmo fields are text: cores, and Gi, or a smaller unit if Gi would need more than three
+    decimals. *free* has numbers: milli-cores, bytes, GPUs.
 
-    *resource_type*: RESERVED for one pool, SHARED by several, UNUSED.  *gpus*: one entry per GPU, null where it is free.
-    *conditions*: Ready or NotReady, as *ready*; behind it Cordoned (here or on Kubernetes), NoFlavor (it matches none; *flavor* is
-    empty then) or Tainted (by what its flavor does not name): it takes no new pods either.
+    *resource_type*: RESERVED for one pool, SHARED by several, UNUSED. *gpus*: one entry per GPU, null if it is free.
+    *conditions*: Ready or NotReady, as in *ready*; then why it accepts no new pods: Cordoned (by runrig or in
+    Kubernetes), NoFlavor (it matches none; *flavor* is empty) or Tainted (with taints that its flavor does not list).
     """
 
     model_config = example(_NODE)
@@ -84,7 +84,7 @@ class ResourceAnswer(Answer):
 
 
 class ResourcesAnswer(Answer):
-    """*more_entries*: there are nodes behind this page."""
+    """*more_entries*: more nodes follow this page."""
 
     model_config = example({"resources": [_NODE], "more_entries": False})
 

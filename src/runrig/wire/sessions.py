@@ -1,12 +1,13 @@
-"""Sessions in tasks: what the reference client is told."""
+"""Sessions in tasks, in the format of the osmo client."""
 
 from runrig.wire.base import Answer, example
 
 
 class RouterAnswer(Answer):
-    """Where to connect: ``{router_address}/api/router/KIND/{workflow}/client/{key}``, within a minute and with a token of the same user.
+    """Where to connect: ``{router_address}/api/router/KIND/{workflow}/client/{key}``, within a minute and with a token
+    of the same user.
 
-    *cookie* is always empty: there is one router, the server itself.
+    *cookie*: always empty, because the server itself is the only router.
     """
 
     model_config = example(
@@ -26,7 +27,7 @@ class RsyncPathAnswer(Answer):
 
 
 class RsyncAnswer(Answer):
-    """*allowed_paths*: name of a module → the absolute path in the task that it begins at, beside the usual workspace."""
+    """*allowed_paths*: name of an rsync module → its absolute path in the task, in addition to the usual workspace."""
 
     model_config = example({"enabled": True, "allowed_paths": {"root": RsyncPathAnswer.example()}})
 

@@ -1,7 +1,7 @@
-"""What `runrig simulate` answers: one outcome per scenario, and its line of JSON.
+"""The output of `runrig simulate`: one outcome per scenario, and its line of JSON.
 
-Both dialects give the same shape.  Values that only people see (the tree, how many pods were asked for, the nodes) are here
-too; `as_line` leaves them out.
+Both formats have the same structure. Values shown only to users (the tree, requested pods, nodes) are included;
+`as_line` omits them.
 """
 
 import json
@@ -19,7 +19,7 @@ COHORT = "Cohort"
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """*key*: how quotas and shares name it; *kind*: Cohort, ClusterQueue or Pool; *parent*: a key, None at the top."""
+    """*key*: its name in quotas and shares; *kind*: Cohort, ClusterQueue or Pool; *parent*: a key, None at the top."""
 
     key: str
     name: str
@@ -29,7 +29,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """*used*: what work that may not borrow holds; None where there is no such work."""
+    """*used*: by work that cannot borrow; None if there is no such work."""
 
     balance: Balance
     used: int | None = None
@@ -41,9 +41,9 @@ Quotas = Mapping[str, Mapping[FlavorResource, Numbers]]
 
 @dataclass(frozen=True, slots=True)
 class PodSetStarted:
-    """*count* of *asked* pods.  *flavors*: (resource, flavor); *nodes*: (node, pods).
+    """*count* of *asked* pods. *flavors*: (resource, flavor); *nodes*: (node, pods).
 
-    *placement*: (domain, pods), where a topology is asked for; a domain by its values, coarse to fine.
+    *placement*: (domain, pods), if a topology is requested; a domain is its values, coarse to fine.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PodSetStarted:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """*reserved_only*: it has quota and waits for checks.  *job*: what is written into the Job behind it, None if none is."""
+    """*reserved_only*: it has reserved quota and waits for checks. *job*: changes written to its Job, None without one."""
 
     workload: str
     queue: str
@@ -67,7 +67,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPreemption:
-    """*job*: what is written back into the Job behind it when it is suspended, None if none is behind it."""
+    """*job*: what is restored in its Job when it is suspended, None without one."""
 
     workload: str
     queue: str
@@ -78,9 +78,9 @@ class SimulatedPreemption:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """*considered*: the cycle looked at it.  *parked*: it waits until something changes.  *reason* None: there is no word for it.
+    """*considered*: the cycle evaluated it. *parked*: it waits for a change. *reason* None: no reason is known.
 
-    *note*: why no cycle will look at it, for people.
+    *note*: why no cycle will evaluate it, for users.
     """
 
     workload: str
@@ -94,7 +94,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """*at*: seconds since the start, None in the dialect whose cycles have no time.  *skipped*: preemptions not made, per queue."""
+    """*at*: seconds since the start, None in the format whose cycles have no time. *skipped*: preemptions that were not
+    made, per queue.
+    """
 
     admitted: tuple[Admitted, ...] = ()
     preempted: tuple[SimulatedPreemption, ...] = ()
@@ -113,7 +115,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one scenario.  *tree*: parents before their children."""
+    """The outcome of one scenario. *tree*: parents before their children."""
 
     scenario: str
     tree: tuple[TreeNode, ...]
@@ -128,7 +130,7 @@ class Outcome:
 
 
 def as_line(outcome: Outcome) -> str:
-    """One line of JSON, the same for the same outcome."""
+    """Returns one line of JSON, the same for the same outcome."""
     known = frozenset(each.key for each in outcome.tree)
     return _line(
         {
@@ -149,7 +151,7 @@ def _warning(warned: Warned) -> dict[str, object]:
 
 
 def error_line(scenario: str, error: str) -> str:
-    """The line of a file that is no scenario."""
+    """Returns the line for a file that is not a scenario."""
     return _line({"scenario": scenario, "error": error})
 
 
@@ -171,7 +173,7 @@ def _inactive(inactive: Inactive) -> Json:
 
 
 def _cohorts(outcome: Outcome) -> Json:
-    """The condition of KEP-79 of each cohort, by the name that quotas give it."""
+    """Returns the condition in KEP-79 of each cohort, by its name in quotas."""
     inactive = {each.name for each in outcome.inactive if each.kind == COHORT}
     return {
         each.key: {"CohortActive": each.name not in inactive}
@@ -245,7 +247,7 @@ def _pending(pending: Pending, known: frozenset[str]) -> Json:
 
 
 def _node(where: str, known: frozenset[str]) -> str:
-    """What quotas call the node that a reason calls *where*, such as "cohort lab"; else *where* itself."""
+    """Returns the name in quotas of *where* in a reason, such as "cohort lab"; *where* itself if it is not such a node."""
     kind, _, name = where.partition(" ")
     if kind == "cohort" and f"cohort/{name}" in known:
         return f"cohort/{name}"

@@ -1,4 +1,4 @@
-"""Subpools: guaranteed slices of a pool, and what an admin sends to change them."""
+"""Subpools: guaranteed parts of a pool, and requests to change them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _NAMED: dict[str, Any] = {"name": "team--a", "parent": "team", "subpool_name": "
 
 
 def _share() -> Any:
-    """Whatever it is, it is read by the same rules as that of a cluster file, which then say what is wrong."""
+    """Accepts anything: the rules of cluster files check it, and report what is wrong."""
     return Field(
         description=_SHARE, json_schema_extra={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}
     )
@@ -41,7 +41,7 @@ class SubpoolEditRequest(Request):
 
 
 class SubpoolAnswer(PoolAnswer):
-    """A subpool, as `/api/pool_quota` shows it."""
+    """A subpool, as in `/api/pool_quota`."""
 
     model_config = example(_subpool())
 
@@ -53,8 +53,9 @@ class SubpoolsAnswer(Answer):
 
 
 class SubpoolDeletedAnswer(PoolAnswer):
-    """*state* ARCHIVED: nothing ran there.  DELETING: *workflows* with *total* GPUs go on to their end, and it keeps *held* GPUs
-    of its parent's quota until then.  *cancelled*: workflows that had not started."""
+    """*state* ARCHIVED: nothing was running. DELETING: *workflows* with *total* GPUs run to completion, and until then
+    it keeps *held* GPUs of its parent's quota. *cancelled*: workflows that had not started.
+    """
 
     model_config = example(
         _subpool(

@@ -1,4 +1,4 @@
-"""Tasks of many workflows, as the reference client lists them.  Memory and storage are in Gi, cpu in cores."""
+"""Tasks of many workflows, in the format of the osmo client. Memory and storage in Gi, CPU in cores."""
 
 from datetime import datetime
 from typing import Any
@@ -34,7 +34,7 @@ _ENTRY: dict[str, Any] = {
 
 
 class TaskEntry(Answer):
-    """One attempt of one pod.  *node* null: it has none yet.  The amounts are what it asks for."""
+    """One attempt of one pod. *node* null: not assigned yet. Amounts are those it requests."""
 
     model_config = example(_ENTRY)
 
@@ -71,7 +71,7 @@ _SUM = {"user": "alice", "pool": "vision", "priority": "NORMAL", "storage": 0, "
 
 
 class TaskSumEntry(Answer):
-    """*workflow_id*: there if the sums are those of workflows."""
+    """*workflow_id*: set if the sums are per workflow."""
 
     model_config = example(_SUM)
 
@@ -90,7 +90,7 @@ class TaskSumEntry(Answer):
 
 
 class TaskSumsAnswer(Answer):
-    """Instead of the tasks, where sums are asked for."""
+    """Replaces the tasks if sums are requested."""
 
     model_config = example({"summaries": [_SUM]})
 

@@ -1,4 +1,4 @@
-"""Workflows: submitting them, and everything that can be asked of them.  The field names are the reference's; ours follow them."""
+"""Workflows: requests to submit and query them. The field names of the osmo API come first, then those of runrig."""
 
 from datetime import datetime
 from typing import Any
@@ -14,8 +14,10 @@ _STARTED = "2026-01-31T12:00:00.310000"
 
 
 class SubmitRequest(Request):
-    """*file*: the text of a workflow file, perhaps a template.  *set_variables*: ``k=v`` of templating, *set_string_variables* as
-    strings.  *uploaded_templated_spec*: the template that *file* was rendered from, where the client did that."""
+    """*file*: the text of a workflow file or template. *set_variables*: ``k=v`` for the template,
+    *set_string_variables* as strings. *uploaded_templated_spec*: the template that the client rendered *file* from, if
+    it did.
+    """
 
     model_config = example(
         {
@@ -33,8 +35,9 @@ class SubmitRequest(Request):
 
 
 class SubmitAnswer(Answer):
-    """*name* is the id of the workflow.  A dry run answers *spec*, the rendered text; the others *logs*: where they will be, or
-    what a validation found."""
+    """*name*: the id of the workflow. A dry run returns *spec*, the rendered text; otherwise *logs* is the address of
+    the logs, or the result of a validation.
+    """
 
     model_config = example(
         {
@@ -62,9 +65,10 @@ class CancelAnswer(Answer):
 
 
 class ListEntry(Answer):
-    """*queued_time* and *duration* in seconds; *duration* null: not started.  *gpus*: what it holds now, if it runs; else of the pods
-    that it was admitted with, and all before that.  *gpus_asked*: of all its tasks, at full count.  Both null: its file is no longer
-    kept."""
+    """*queued_time* and *duration* in seconds; *duration* null: not started. *gpus*: in use now, if it is running; else
+    of the pods with which it was admitted, or of all its pods before that. *gpus_asked*: of all its tasks, at full
+    count. Both null: its file was deleted.
+    """
 
     model_config = example(
         {
@@ -112,7 +116,7 @@ class ListEntry(Answer):
 
 
 class AppsAnswer(Answer):
-    """Apps of the reference client: there are none."""
+    """Apps of the osmo API, which runrig does not have."""
 
     model_config = example({"apps": [], "more_entries": False})
 
@@ -153,7 +157,7 @@ _TASK: dict[str, Any] = {
 
 
 class TaskAnswer(Answer):
-    """One attempt of one pod.  *gpus*: the indices that it holds on its node; on Kubernetes only how many they are means something."""
+    """One attempt of one pod. *gpus*: their indices on its node; on Kubernetes only their number has a meaning."""
 
     model_config = example(_TASK)
 
@@ -199,9 +203,9 @@ _GROUP: dict[str, Any] = {
 
 
 class GroupAnswer(Answer):
-    """*attempt* grows each time that the group is queued again; *preemptions* says how often that was for others.
+    """*attempt*: increases each time the group is requeued; *preemptions*: how often it was preempted.
 
-    *pods*: of each task that accepts fewer pods, how many it asked for and got.
+    *pods*: for each task that accepts fewer pods, how many it requested and got.
     """
 
     model_config = example(_GROUP)
@@ -259,7 +263,7 @@ _QUERY: dict[str, Any] = {
 
 
 class WorkflowAnswer(Answer):
-    """*spec*, *logs* and *events* are addresses.  Timeouts, *duration* and *queued_time* in seconds."""
+    """*spec*, *logs* and *events* are addresses. Timeouts, *duration* and *queued_time* in seconds."""
 
     model_config = example(_QUERY)
 

@@ -72,7 +72,7 @@ def _each(
 @click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=completing.living_workflows)
 @click.option("--message", "-m", help="Reason, stored with the workflow.")
 @options.pools(help="Your workflows in this pool, without its subpools, instead of IDs (repeatable).")
-@options.users(help="Workflows of this user instead of yours (repeatable).")
+@options.users(help="Workflows of this user; default: you (repeatable).")
 @click.option("--all", "-a", "all_users", is_flag=True, help="Workflows of all users.")
 @click.option(
     "--status",

@@ -109,7 +109,7 @@ def _running(session: Session, id: str, group: str) -> list[str]:
     found = next((each for each in groups if each["name"] == group), None)
     if found is None:
         there = ", ".join(each["name"] for each in groups)
-        raise click.UsageError(f"{id} has no group {group!r}: there are {there}")
+        raise click.UsageError(f"{id} has no group {group!r} (groups: {there})")
     names = [task["name"] for task in found["tasks"] if task["status"] == "RUNNING"]
     if not names:
         raise click.UsageError(f"no task of {group} runs now: 'runrig workflow query {id}' tells")

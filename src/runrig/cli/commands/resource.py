@@ -61,7 +61,7 @@ def _with_pools(session: Session, nodes: Sequence[Node], only: Collection[str] =
 
 
 def _users(node: Node, pools: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of *pools* that may use *node*."""
+    """Returns the names of *pools* that can use *node*."""
     flavor = node["flavor"]
     return [each["name"] for each in pools if flavor and flavor in (each["flavors"] or [flavor])]
 
@@ -81,7 +81,7 @@ def _table(nodes: Sequence[Node], *, free: bool) -> Table:
 
 
 def _state(node: Node) -> str:
-    """Ready, NotReady, Cordoned, NoFlavor or Tainted."""
+    """Returns Ready, NotReady, Cordoned, NoFlavor or Tainted."""
     return str(node["conditions"][-1])
 
 

@@ -88,7 +88,7 @@ def upload(
         raise click.UsageError("--daemon is not supported. Repeat the command, or use a file watcher.")
     task, local, remote = _parted(task, paths, "LOCAL:REMOTE")
     if not os.path.exists(local):
-        raise InvalidInput.one(f"there is no {local!r} on this machine", "LOCAL")
+        raise InvalidInput.one(f"{local!r} does not exist on this machine", "LOCAL")
     more = [] if bytes_s is None else [f"--bwlimit={max(1, bytes_s // _KIB)}"]
     with_rsync = _Rsync(session.client, id, task, timeout_s, progress=not no_progress)
     raise click.exceptions.Exit(with_rsync.run(lambda url: [*more, local, url], remote))
@@ -121,7 +121,7 @@ def download(session: Session, id: str, task: str | None, paths: str | None, tim
     # If the path does not exist, rsync in the task reports it only on its own stderr.
     name = os.path.basename(remote)
     if not code and name not in ("", ".") and not os.path.lexists(os.path.join(local, name)):
-        raise NotFound(f"there is no {remote!r} in the task")
+        raise NotFound(f"{remote!r} does not exist in the task")
     raise click.exceptions.Exit(code)
 
 

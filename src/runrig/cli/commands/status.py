@@ -20,7 +20,7 @@ from runrig.domain.errors import NotFound
 Answer = Mapping[str, Any]
 
 MOST = 100
-"""Limit for workflows that have not ended, and for the latest ones, among which those that ended today are found."""
+"""Maximum unfinished workflows, and maximum recent ones among which those that ended today are found."""
 _MOST_CAUSES = 5
 _EVERY_S = 2.0
 _ALIVE = ("RUNNING", "PENDING")
@@ -67,20 +67,20 @@ def _asked(client: Transport) -> dict[str, Any]:
     me = client.get(path("me"))
     query = {"mine": True, "why": True}
     alive = list(client.items(path("workflows"), query | {"status": _ALIVE}, most=MOST))
-    alive.sort(key=lambda each: _ALIVE.index(each["status"]))  # stable: the newest first
+    alive.sort(key=lambda each: _ALIVE.index(each["status"]))  # The sort is stable: the newest come first.
     latest = client.items(path("workflows"), {"mine": True}, most=MOST)
     ended = [each | {"cause": None} for each in latest if _today(each["end_time"])]
     for each in [each for each in ended if each["status"].startswith("FAILED")][:_MOST_CAUSES]:
-        with suppress(NotFound):  # retention may have deleted it in between
+        with suppress(NotFound):  # Retention may have deleted it in between.
             each["cause"] = client.get(path("workflows", each["id"]))["cause"]
     names = {each["pool"] for each in alive} | ({me["default_pool"]} - {None})
     found = client.items(path("pools"), {"name": sorted(names)}) if names else ()
-    pools = [each for each in found if each["name"] in names]  # a name also finds its subpools
+    pools = [each for each in found if each["name"] in names]  # A name also finds its subpools.
     return {"user": me["user"], "pools": pools, "workflows": [*alive, *ended]}
 
 
 def _today(ended: str | None) -> bool:
-    """True if *ended*, in the zone of this machine, is today."""
+    """Returns True if *ended* is today in the zone of this machine."""
     return ended is not None and _local(ended).date() == datetime.now().astimezone().date()
 
 

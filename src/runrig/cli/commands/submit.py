@@ -318,7 +318,7 @@ def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
     text = read_text(cluster_file)
     with located(shown(cluster_file)):
         cluster = read_cluster(text)
-    none = f"{shown(cluster_file)} has no pools: write pools: [{{name: NAME, quota: GPUS}}]"
+    none = f"{shown(cluster_file)} has no pools. Add pools: [{{name: NAME, quota: GPUS}}]"
     return cluster, pool or only_pool((each.name for each in cluster.pools), none)
 
 

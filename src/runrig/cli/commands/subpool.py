@@ -144,13 +144,13 @@ def _route(parent: str, subpool: str) -> str:
 
 
 def _tell(session: Session, parent: str, answer: Pool, what: str, *, dry_run: bool) -> None:
-    """*what* was done to it, what it drains, and what is left of its parent."""
+    """*what*: what happened to it; also prints what it drains, and what is left of its parent."""
     if session.show(answer):
         return
     say(sanitize.line(f"subpool {answer['name']}: {what}"))
     if answer["available"] < 0:
         used = f"{amount_in_words(GPU, answer['used'])} {'is' if answer['used'] == 1 else 'are'}"
-        say(f"{used} in use there: Available is {answer['available']} until as many are free")
+        say(f"{used} still in use, so Available is {answer['available']} until workflows finish")
     if not dry_run:
         gpus = session.client.get(path("pools", parent))["gpus"]
         say(f"pool {parent} has {gpus['unallocated']} of its {amount_in_words(GPU, gpus['quota'])} unallocated")

@@ -30,7 +30,7 @@ _GAP = 2
 _PARTS = (
     ("firm", "█", "HIGH and NORMAL"),
     ("low", "▒", "LOW"),
-    ("changing", "~", "stopping or promised"),
+    ("changing", "~", "stopping or reserved"),
     ("cordoned", "x", "free, but cordoned"),
     ("free", "·", "free"),
 )
@@ -38,10 +38,10 @@ _LEGEND = "  ".join(f"{mark} {meaning}" for _, mark, meaning in _PARTS)
 _COLOURS = {"█": "blue", "▒": "yellow", "·": "green"}
 _FITS = (("Now", "now"), ("After LOW", "after_low"), ("Ever", "ever"))
 _WHAT_FITS = """\
-Now        beside all that is there
-After LOW  once all LOW, of every pool, is taken back, and what stops is gone
-Ever       on empty nodes that are all ready
-Only GPUs are counted: quota, CPU and memory may allow fewer."""
+Now        on free GPUs
+After LOW  once all LOW workflows are preempted and stopping ones have ended
+Ever       on empty nodes, with all nodes ready
+Only GPUs are counted. Quota, CPU and memory may allow fewer."""
 
 
 def show(answer: Mapping[str, Any], *, everything: bool, nodes: bool) -> None:
@@ -237,7 +237,9 @@ def _gangs(found: Mapping[str, Any], size: Mapping[str, int]) -> list[str]:
 
 
 def _apart(apart: Sequence[Mapping[str, Any]], *, whole: bool) -> list[str]:
-    lines = ["Without the labels of the keys, so no gang with topology requirements goes there (law T1):"]
+    lines = [
+        "Nodes without the labels of the topology keys; gangs with topology requirements cannot use them (rule T1):"
+    ]
     ordered = sorted(apart, key=lambda each: natural(each["node"]["path"][-1]))
     shown = ordered if whole else ordered[:MOST_APART]
     rows = []

@@ -1,4 +1,4 @@
-"""What would start a workflow, as text in 80 columns: who can make the change, the change, and its effect."""
+"""Shows what would start a workflow, as text in 80 columns: who can make the change, the change, and its effect."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def section(answer: Answer, *, verbose: bool) -> Iterator[str]:
     elif any(each["who"] != "owner" for each in answer["tried"]):
         yield "No single change would start it."
     else:
-        yield "No single change of yours would start it."
+        yield "You cannot make any single change that would start it."
     several = len({each["group"] for each in answer["tried"]}) > 1
     before = ""
     for each in answer["would_start"]:

@@ -10,6 +10,7 @@ from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
 from runrig.domain.plan import MoveGroup, MoveTask, PutNode, Queue, Release, RestartTask, RetryTask
 from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.quantities import amount_of_flavor
 from runrig.ports.store import WorkflowQuery
 from runrig.service.past.past import Then
 from runrig.service.queries.visibility import Visibility
@@ -64,7 +65,10 @@ def _overview(service: Service, views: Views, visibility: Visibility, reasons: E
         "rows": rows,
         "colours": colours_of(service, [row.name for row in rows if row.kind == "pool"], visibility),
         "view": MapView(levels=board.levels, rows=domains_of(board)),
-        "overpromised": [f"{amount} of {key}" for key, amount in sorted(tree.overpromised.items())],
+        "overpromised": [
+            amount_of_flavor(key, amount, named=not key.startswith("default/"))
+            for key, amount in sorted(tree.overpromised.items())
+        ],
         "lately": lately(views, visibility),
         "cards": cards[:MOST_CARDS],
         "more": len(waiting) > MOST_POOLS or len(cards) > MOST_CARDS,

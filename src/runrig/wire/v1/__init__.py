@@ -1,4 +1,4 @@
-"""Requests and answers of our own door, `/api/v1`, each with an example that the OpenAPI document shows."""
+"""Requests and responses of API v1, each with an example for the OpenAPI document."""
 
 from runrig.wire.v1.access import MeEdit, TokenEdit
 from runrig.wire.v1.base import Page, Shown, at

@@ -4,7 +4,7 @@ from runrig.wire.base import Request, example
 
 
 class TokenEdit(Request):
-    """Fields that are absent keep their values.  *roles*: the roles of its user that the token grants; null: all."""
+    """Missing fields keep their values. *roles*: the roles of its user that the token grants; null: all."""
 
     model_config = example({"roles": ["vision-user"]})
 

@@ -1,4 +1,4 @@
-"""Shared by all answers of our own door: times of RFC 3339 in UTC, and pages."""
+"""Shared by all responses of API v1: RFC 3339 times in UTC, and pages."""
 
 from pydantic import PrivateAttr
 
@@ -7,21 +7,21 @@ from runrig.wire.base import Model
 
 
 class Shown(Model):
-    """Goes out.  Clients must expect further fields in later versions."""
+    """A response. Clients must expect new fields in later versions."""
 
 
 class Tagged(Shown):
-    """Its ETag is a header of the answer; a client keeps it here."""
+    """Its ETag is a header of the response; the client stores it here."""
 
     _etag: str | None = PrivateAttr(default=None)
 
     @property
     def etag(self) -> str | None:
-        """For If-Match; None if the answer had none, as in a list."""
+        """For If-Match; None if the response had none, as in a list."""
         return self._etag
 
 
 class Page(Shown):
-    """*next_cursor*: as `cursor` it asks for what follows; null at the end."""
+    """*next_cursor*: the `cursor` of the next page; null at the end."""
 
     next_cursor: str | None

@@ -1,4 +1,4 @@
-"""Credentials as they are set."""
+"""Requests to set credentials."""
 
 from typing import Literal
 
@@ -10,8 +10,10 @@ CredentialType = Literal["GENERIC", "REGISTRY", "DATA"]
 
 
 class CredentialRequest(Request):
-    """*values*: by key.  REGISTRY, which pulls images on Kubernetes, has `auth`, and may have `registry` and `username`; DATA has
-    `access_key_id`, `access_key` and `endpoint`, and may have `region`, `override_url` and `addressing_style`; GENERIC has any."""
+    """*values*: by key. REGISTRY, for pulling images on Kubernetes, requires `auth` and can have `registry` and
+    `username`. DATA requires `access_key_id`, `access_key` and `endpoint`, and can have `region`, `override_url` and
+    `addressing_style`. GENERIC can have any.
+    """
 
     model_config = example({"type": "GENERIC", "values": {"api_key": "(the key)"}})
 

@@ -1,4 +1,4 @@
-"""What is done to nodes."""
+"""Commands for nodes."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from runrig.wire.v1.plans import MOST_NODES
 
 
 class NodeNames(Request):
-    """*nodes*: all of them are changed, or none if one is not there."""
+    """*nodes*: if one does not exist, none is changed."""
 
     model_config = example({"nodes": ["n00", "n01"]})
 
@@ -15,7 +15,7 @@ class NodeNames(Request):
 
 
 class NodesDrain(NodeNames):
-    """*force*: HIGH and NORMAL work stops too, and is queued again."""
+    """*force*: also stop and requeue HIGH and NORMAL workflows."""
 
     model_config = example({"nodes": ["n00", "n01"], "force": False})
 

@@ -1,4 +1,4 @@
-"""Questions for a plan: what an edit would do."""
+"""Questions for a plan: the edit whose effects it shows."""
 
 from typing import Any, Self
 
@@ -13,9 +13,9 @@ MOST_NODES = 10_000
 class PlanRequest(Request):
     """One of *file*, *pool* with *quota*, *drain*, *down*, *submission*.
 
-    *file*: the text of a cluster file, *prune* as of apply.  *quota*: GPUs, or as text.  *drain*: nodes, as `nodes:drain` would empty
-    them, with *force* or without.  *down*: all nodes of a domain of the topology are lost with their pods; by its name, or by its path
-    where several have the name.
+    *file*: the text of a cluster file, *prune* as in apply. *quota*: GPUs, or as text. *drain*: nodes to be drained as
+    by `nodes:drain`, with *force* or without. *down*: a topology domain that loses all nodes and their pods; by
+    its name, or by its path if several have that name.
     """
 
     model_config = example({"pool": "vision", "quota": 96})

@@ -1,4 +1,4 @@
-"""Pools and cohorts of our own door.  GPUs are whole numbers; a limit of null is no limit."""
+"""Pools and cohorts of API v1. GPUs are whole numbers; a limit of null means no limit."""
 
 from pydantic import Field
 
@@ -7,13 +7,14 @@ from runrig.wire.pools import CohortEditRequest, PoolEditRequest
 
 
 class PoolEdit(PoolEditRequest):
-    """A field that is absent keeps its value.  *cohort*, *borrowing_limit* and *lending_limit* null: none.
+    """Missing fields keep their values. null removes *cohort*, *borrowing_limit* or *lending_limit*.
 
-    *quota* of a subpool: GPUs, or a percentage of its parent's such as "25%"; it has nothing else of its own."""
+    *quota* of a subpool: GPUs, or a percentage of its parent's such as "25%". A subpool has no other settings.
+    """
 
 
 class PoolClose(Request):
-    """*reason*: told to everybody whose submission is refused."""
+    """*reason*: shown to users whose submission is refused."""
 
     model_config = example({"reason": "moves to the new racks on Friday"})
 
@@ -21,7 +22,7 @@ class PoolClose(Request):
 
 
 class PoolCreate(PoolEdit):
-    """*parent*: it becomes a subpool of that pool, and *name* is the short one: it is then called PARENT--NAME."""
+    """*parent*: creates a subpool of that pool. *name* is then the short name, and the pool is called PARENT--NAME."""
 
     model_config = example({"name": "vision", "quota": 8, "cohort": "research", "borrowing_limit": 8})
 
@@ -30,7 +31,7 @@ class PoolCreate(PoolEdit):
 
 
 class CohortEdit(CohortEditRequest):
-    """A field that is absent keeps its value.  *parent* and the limits null: none."""
+    """Missing fields keep their values. null removes *parent* or a limit."""
 
 
 class CohortCreate(CohortEdit):

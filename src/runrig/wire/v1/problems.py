@@ -1,4 +1,4 @@
-"""Errors of our own door, as RFC 9457 has them."""
+"""Errors of API v1, as in RFC 9457."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from runrig.wire.v1.base import Shown
 
 
 class ProblemPart(Shown):
-    """One thing wrong with an input.  *path*: of the field or parameter; *line* and *column* of a file count from 1."""
+    """A problem in an input. *path*: of the field or parameter; *line* and *column* of a file count from 1."""
 
     model_config = example(
         {
@@ -27,8 +27,9 @@ class ProblemPart(Shown):
 
 
 class ProblemDetails(Shown):
-    """Every error.  *code* is one of a few words, *detail* a sentence, *details* its numbers; *problems*: all that is wrong with an
-    input, with status 400 or 422."""
+    """An error. *code*: one of a few words; *detail*: a sentence; *details*: the numbers in it; *problems*: all
+    problems in an input, with status 400 or 422.
+    """
 
     model_config = example(
         {

@@ -1,4 +1,4 @@
-"""Sessions in tasks that run."""
+"""Sessions in running tasks."""
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ class Terminal(Request):
 
 
 class ExecStart(Request):
-    """*command*: words, no shell reads them.  *terminal* null: stdin, stdout and stderr are three pipes."""
+    """*command*: words, without a shell. *terminal* null: stdin, stdout and stderr are three pipes."""
 
     model_config = example({"command": ["nvidia-smi", "-L"], "terminal": None})
 
@@ -24,7 +24,7 @@ class ExecStart(Request):
 
 
 class PortForwardStart(Request):
-    """*port*: of the task; TCP, unless *udp*."""
+    """*port*: in the task; TCP unless *udp*."""
 
     model_config = example({"port": 6006})
 

@@ -1,4 +1,4 @@
-"""Sign-in at the identity provider: what a client sends."""
+"""Sign-in with the identity provider: the client's requests."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ Word = Annotated[str, Field(min_length=1, max_length=8192)]
 
 
 class SignInByCode(Request):
-    """*redirect_uri*: as the browser was sent with it: on loopback, or on this server.  *code_verifier*: of PKCE."""
+    """*redirect_uri*: the one sent with the browser, on loopback or on this server. *code_verifier*: of PKCE."""
 
     model_config = example(
         {

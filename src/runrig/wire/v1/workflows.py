@@ -1,4 +1,4 @@
-"""Workflows of our own door: submitting them, and everything that can be asked of them."""
+"""Workflows of API v1: requests to submit, change and query them."""
 
 from typing import Literal
 
@@ -14,8 +14,9 @@ _FILE = "workflow:\n  name: train\n  tasks:\n  - {name: main, image: ubuntu, com
 
 
 class WorkflowFile(Request):
-    """*file*: the text of a workflow file, perhaps a template.  *variables*: ``k=v`` of templating, *string_variables* as strings.
-    *template*: the one that *file* was rendered from, where the client did that."""
+    """*file*: the text of a workflow file or template. *variables*: ``k=v`` for the template, *string_variables* as
+    strings. *template*: what the client rendered *file* from, if it did.
+    """
 
     model_config = example({"file": _FILE, "variables": [], "string_variables": []})
 
@@ -26,8 +27,9 @@ class WorkflowFile(Request):
 
 
 class WorkflowSubmit(WorkflowFile):
-    """*priority* wins over that of the file; without both it is NORMAL.  *environment*: for every task.
-    *labels* win over those of the file."""
+    """*priority*: overrides that of the file; the default is NORMAL. *environment*: for every task. *labels*: override
+    those of the file.
+    """
 
     model_config = example(
         {"pool": "vision", "file": _FILE, "priority": "LOW", "environment": {"SEED": "1"}, "variables": []}
@@ -40,9 +42,10 @@ class WorkflowSubmit(WorkflowFile):
 
 
 class WorkflowRepeat(Request):
-    """*pool*: where the file goes again.  *failed_only*: refused unless it failed; its priority stays then.
-    *keep_completed*: the same, and its COMPLETED groups are not run again: the other groups read their outputs.
-    *priority*: else that of the first time."""
+    """*pool*: where to submit the file again. *failed_only*: refused unless the workflow failed; it keeps its priority.
+    *keep_completed*: like *failed_only*, but COMPLETED groups do not run again; other groups read their outputs.
+    *priority*: by default that of the original.
+    """
 
     model_config = example({"pool": "vision", "failed_only": True})
 
@@ -53,7 +56,7 @@ class WorkflowRepeat(Request):
 
 
 class WorkflowRender(WorkflowSubmit):
-    """*namespace*: that the gangs live in; else that of the server."""
+    """*namespace*: of the gangs; by default that of the server."""
 
     model_config = example({"pool": "vision", "file": _FILE, "namespace": "runrig"})
 
@@ -61,7 +64,7 @@ class WorkflowRender(WorkflowSubmit):
 
 
 class WorkflowBatch(Request):
-    """*workflows*: 1 to 1,000, or to 200 with *all_or_nothing*: then none is submitted if one is refused."""
+    """*workflows*: 1 to 1,000, or up to 200 with *all_or_nothing*, where one refusal refuses all."""
 
     model_config = example({"pool": "vision", "workflows": [WorkflowFile.example()], "all_or_nothing": False})
 
@@ -74,15 +77,16 @@ class WorkflowBatch(Request):
 
 
 class WorkflowCheck(WorkflowSubmit):
-    """*template_only*: only fill the template in, because its file still names others that you are to put into it."""
+    """*template_only*: only render the template, because the client still has to insert files."""
 
     template_only: bool = False
 
 
 class WorkflowChecked(Shown):
-    """What a submission would give, and the rendered file.  *id*: with `?` for its number; null: only the template was looked at.
+    """The result of a submission, and the rendered file. *id*: with `?` for its number; null: only rendered.
 
-    *verdict*: what the next cycle would do with it; null if that is not known."""
+    *verdict*: what the next cycle would do with it; null if that is unknown.
+    """
 
     model_config = example({"id": "train-?", "file": _FILE, "warnings": [], "verdict": example_of(WorkflowDryRun)})
 
@@ -93,7 +97,7 @@ class WorkflowChecked(Shown):
 
 
 class WorkflowOutcome(Shown):
-    """What became of one workflow of a batch: the *id* that it got, or *problem*, why it was not submitted."""
+    """The result of one workflow of a batch: its new *id*, or the *problem* for which it was not submitted."""
 
     model_config = example({"id": "train-1", "warnings": [], "problem": None})
 
@@ -103,7 +107,7 @@ class WorkflowOutcome(Shown):
 
 
 class WorkflowOutcomes(Shown):
-    """*submitted*: how many.  *outcomes*: one for each workflow, in the order of the request."""
+    """*submitted*: their number. *outcomes*: one per workflow, in the order of the request."""
 
     model_config = example({"submitted": 1, "outcomes": [WorkflowOutcome.example()]})
 
@@ -112,7 +116,7 @@ class WorkflowOutcomes(Shown):
 
 
 class WorkflowCancel(Request):
-    """*message*: why, for its owner."""
+    """*message*: the reason, for its owner."""
 
     model_config = example({"message": "wrong data"})
 
@@ -120,7 +124,7 @@ class WorkflowCancel(Request):
 
 
 class WorkflowCancelled(Shown):
-    """It stops from now on."""
+    """It is stopping now."""
 
     model_config = example({"id": "train-1"})
 
@@ -128,7 +132,7 @@ class WorkflowCancelled(Shown):
 
 
 class WorkflowReassign(Request):
-    """Null: as before.  *dry_run*: only says what would become of it."""
+    """null: unchanged. *dry_run*: only return the effect."""
 
     model_config = example({"pool": "vision", "priority": "LOW", "dry_run": False})
 
@@ -138,7 +142,9 @@ class WorkflowReassign(Request):
 
 
 class WorkflowReassigned(Shown):
-    """*verdict*: of a dry run, what the next cycle would do with it; null: not known, or nothing of it waits in the queue."""
+    """*verdict*: for a dry run, what the next cycle would do with it; null: unknown, or the workflow is not in the
+    queue.
+    """
 
     model_config = example({"id": "train-1", "verdict": None})
 
@@ -147,7 +153,7 @@ class WorkflowReassigned(Shown):
 
 
 class WorkflowNamed(Shown):
-    """It is as was asked from now on."""
+    """The workflow that was changed."""
 
     model_config = example({"id": "train-1"})
 
@@ -155,7 +161,7 @@ class WorkflowNamed(Shown):
 
 
 class WorkflowTags(Tagged):
-    """The tags of a workflow, in order of name."""
+    """The tags of a workflow, sorted by name."""
 
     model_config = example({"tags": ["paper"]})
 
@@ -163,7 +169,7 @@ class WorkflowTags(Tagged):
 
 
 class WorkflowTagEdit(Request):
-    """Tags to put on and to take off."""
+    """Tags to add and to remove."""
 
     model_config = example({"add": ["paper"], "remove": []})
 
