@@ -181,7 +181,7 @@ default/few  cq-b   4 of 9 pods  default
 Pending       Queue  State       Reason
 ------------  -----  ----------  --------------------------------------------------------------
 default/new   cq-a   considered  WaitingForQuota: needs 4 CPU cores, but team has no idle quota
-default/lost  -      held back   there is no LocalQueue default/nowhere
+default/lost  -      held back   unknown LocalQueue default/nowhere
 
 Cycle 2: 1 preempted, 2 pending
 
@@ -194,8 +194,8 @@ Pending      Queue  State       Reason
 default/new  cq-a   considered  WaitingForPreemptedWorkloads: default/old must stop first
 
 Warnings
-  document 2: spec.parentName: the parents of cohorts run in a circle, x → x: nothing new starts in this tree
-  document 13: spec.queueName: there is no LocalQueue default/nowhere in this file: it is never looked at
+  document 2: spec.parentName: cohorts form a cycle, x → x: nothing new starts in this tree
+  document 13: spec.queueName: unknown LocalQueue default/nowhere: it is never considered
 """
     )
 
@@ -285,10 +285,10 @@ def test_a_file_that_is_far_too_large_is_refused_quickly(folder: Path) -> None:
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)
     done = runrig("simulate", str(huge))
-    assert (done.code, done.err) == (2, "huge.yaml: the scenario has 52,428,800 bytes: at most 524,288 are read\n")
+    assert (done.code, done.err) == (2, "huge.yaml: the scenario has 52,428,800 bytes: the limit is 524,288\n")
     huge.write_text("apiVersion: v1\n" + "#" * 30 * 1024 * 1024)
     done = runrig("simulate", str(huge))
-    says = "huge.yaml: the file huge.yaml has 31,457,295 bytes: at most 20,971,520 are read of YAML. Use JSON"
+    says = "huge.yaml: the file huge.yaml has 31,457,295 bytes: the limit for YAML is 20,971,520. Use JSON"
     assert (done.code, done.err.startswith(says)) == (2, True)
 
 

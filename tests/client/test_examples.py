@@ -62,7 +62,7 @@ def test_the_page_does_what_it_shows(
     refused, *problems = failed.splitlines()
     assert refused.startswith("P3 train needs 64 GPUs")
     assert problems == [
-        "1 11 a workflow needs tasks: write tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups",
+        "1 11 a workflow needs tasks. Add tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups",
         "1 21 a workflow has no field 'taks'. Did you mean 'tasks'?",
     ]
     assert (swept, streamed) == ("['COMPLETED', 'COMPLETED', 'COMPLETED']\n", "train-1\n")

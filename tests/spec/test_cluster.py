@@ -139,7 +139,7 @@ def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor() -> None:
 def test_with_several_flavors_each_is_named() -> None:
     assert parse_quota_option("h100=8, b200=4", ("h100", "b200")) == {H100: 8, B200: 4}
     assert quota_from_json("h100=8", ("h100", "b200")) == {H100: Quota(8)}
-    form = "quota: there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"
+    form = "quota: there are 2 flavors, h100, b200. Give an amount for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"
     for value in (64, "64"):
         assert problems(lambda text: quota_from_json(value, ("h100", "b200")), "") == [(None, None, form)]  # noqa: B023
     assert parse_quota_option("64", ("h100",)) == {H100: 64}
@@ -180,7 +180,7 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
         ("xpu=8", "unknown flavor 'xpu'. Use one of h100, b200"),
         ("h100/disk=8", "'disk' is neither a resource nor a flavor. Use one of gpu, cpu, memory, storage, h100, b200"),
         ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
-        ("cpu=8", "there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
+        ("cpu=8", "there are 2 flavors, h100, b200. Give an amount for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
         ("h100/cpu=-1", "'-1' is negative: amounts of cpu start at 0"),
         ("h100=1.5", "'h100=1.5' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),

@@ -16,12 +16,12 @@ OF_THE_FILE = [
     ("nothing", "", (None, None, "the workflow file is empty")),
     ("a word", "hm", (1, 1, "the file: expected a mapping with the fields of a workflow file, got text 'hm'")),
     ("a list", "[]", (1, 1, "the file: expected a mapping with the fields of a workflow file, got a list")),
-    ("no workflow", "version: 2", (1, 1, "a workflow file needs workflow: write workflow: {name: NAME, tasks: [...]}")),
+    ("no workflow", "version: 2", (1, 1, "a workflow file needs workflow. Add workflow: {name: NAME, tasks: [...]}")),
     ("version", f"version: 3\n{HEAD}{TAIL}", (1, 10, "version: 3 is not supported. Use version: 2, or omit it.")),
-    ("no tasks", HEAD, (2, 3, "a workflow needs tasks: write tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")),
+    ("no tasks", HEAD, (2, 3, "a workflow needs tasks. Add tasks: [{name: NAME, image: IMAGE, command: [...]}], or groups")),
     ("empty tasks", HEAD + "  tasks: []", (3, 10, "tasks: is empty. A workflow needs at least one task.")),
     ("tasks of text", HEAD + "  tasks: x", (3, 10, "tasks: expected a list, each item behind '- ', got text 'x'")),
-    ("no name", f"workflow:\n{TAIL}", (2, 3, "a workflow needs name: write name: my-workflow")),
+    ("no name", f"workflow:\n{TAIL}", (2, 3, "a workflow needs name. Add name: my-workflow")),
     (
         "both",
         HEAD + "  groups: [{name: g, tasks: [{name: b, image: i, command: [x]}]}]\n" + TAIL,
@@ -60,7 +60,7 @@ OF_RESOURCES = [
     ("gpus: 1", (4, 15, "a resource has no field 'gpus'. Did you mean 'gpu'?")),
     ("xyz: 1", (4, 15, "a resource has no field 'xyz'. Use one of cpu, gpu, memory, storage, platform, nodesExcluded, topology")),
     ("nodesExcluded: [n1]", (4, 15, "nodesExcluded: excluding nodes is not supported yet. Use a platform instead.")),
-    ("topology: [{group: g}]", (4, 26, "a topology requirement needs key: write key: rack")),
+    ("topology: [{group: g}]", (4, 26, "a topology requirement needs key. Add key: rack")),
     ("topology: [{key: rack, kind: hard}]", (4, 38, "a topology requirement has no field 'kind'. Use one of key, group, requirementType, sliceSize")),
     ("topology: [{key: rack, requirementType: hard}]", (4, 55, "requirementType: expected one of required, preferred, got text 'hard'")),
     ("topology: [{key: rack, group: a b}]", (4, 45, "group: 'a b' must be letters, digits, '-' and '_', and start and end with a letter or digit")),
@@ -108,7 +108,7 @@ OF_A_TASK = [
     ("inputs: [{task: old-1:b}]", (4, 21, "task: text 'old-1:b': inputs from another workflow are not supported yet")),
     ("inputs: [{task: b}]", (4, 21, "task: unknown task 'b'. Use a")),
     ("inputs: [{task: a}]", (4, 21, "task: 'a' reads its own output. Omit it.")),
-    ("inputs: [{}]", (4, 14, "an input needs task: write task: NAME")),
+    ("inputs: [{}]", (4, 14, "an input needs task. Add task: NAME")),
     ("args: ['{{input:0}}']", (3, 11, "tasks[0]: {{input:0}} is not an input of task 'a': it has no inputs")),
     ("args: ['{{host:b}}']", (3, 11, "tasks[0]: {{host:b}} is not a pod that task 'a' can reach: its group has a")),
     ("count: 3, minCount: 2, args: ['{{host:a-2}}']", (3, 11, "tasks[0]: {{host:a-2}} is not a pod that task 'a' can reach: of task 'a' only the pods 0 to 1 always run")),
@@ -119,13 +119,13 @@ OF_A_FILE = [
     ("path: /a/../../b, contents: x", (4, 20, "path: '/a/../../b' contains '..', but files must stay in their task's folder. Use a path without it.")),
     ('path: "", contents: x', (4, 20, "path: is empty. Use an absolute path, such as /tmp/run.sh.")),
     ("path: /, contents: x", (4, 20, "path: '/' is a folder. Use the path of a file in it.")),
-    ("contents: x", (4, 13, "a file needs path: write path: /tmp/run.sh")),
-    ("path: /a", (4, 13, "a file needs contents: write contents: |")),
+    ("contents: x", (4, 13, "a file needs path. Add path: /tmp/run.sh")),
+    ("path: /a", (4, 13, "a file needs contents. Add contents: |")),
     ("path: /a, contents: 5", (4, 34, "contents: expected text, got 5. Put it in quotes.")),
     ("path: /a, localpath: b", (4, 24, "a file has no field 'localpath': the server cannot read files of your machine. Use contents.")),
     ("path: /a, contents: '?', base64: true", (4, 34, "contents: is not base64: only base64 data is allowed. Omit base64 if it is plain text.")),
     ("path: /a, contents: x}, {path: //a, contents: y", (4, 45, "path: the file '/a' is defined twice; first on line 4")),
-    ("path: /a, contents: x}, {path: /a/b/c, contents: y", (4, 45, "path: '/a/b/c' lies below '/a', which is a file here")),
+    ("path: /a, contents: x}, {path: /a/b/c, contents: y", (4, 45, "path: '/a/b/c' is inside '/a', which is a file")),
 ]  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_a_command_is_a_list_with_a_program() -> None:
     assert problems(read_workflow, text) == [
         (3, 40, "command: expected a list, got text 'run it'. Write one word per item, such as [sh, -c]."),
         (3, 78, "command: is empty. Name the program to run."),
-        (3, 83, 'a task needs command: write command: ["sh", "-c"]'),
+        (3, 83, 'a task needs command. Add command: ["sh", "-c"]'),
     ]
 
 
@@ -265,7 +265,7 @@ def test_slices_are_of_a_task_with_a_count_that_has_its_group_for_itself() -> No
         "  other: {topology: [{key: rack}, {key: host}]}",
     )
     single = (
-        "has slices of 4 pods for topology key 'rack', and a task without count is a single pod: write count beside it, "
+        "has slices of 4 pods for topology key 'rack', but a task without count is a single pod. Set count, "
         "or name a resource without sliceSize"
     )
     shared = "share group 'default' of topology key 'rack', and a group with slices has one task: name a resource with another group"

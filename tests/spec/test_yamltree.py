@@ -52,7 +52,7 @@ UNREADABLE = [
     (
         "one megabyte",
         "a: " + "x" * 1_000_000,
-        (None, None, f"the file has 1,000,003 bytes: at most {LARGEST_TEXT:,} are read"),
+        (None, None, f"the file has 1,000,003 bytes: the limit is {LARGEST_TEXT:,}"),
     ),
     ("a bomb", BILLION, (5, 36, "the file unfolds to more than 100,000 values. Use fewer aliases.")),
     ("too deep", "[" * 5000, (1, DEEPEST + 1, "nested more than 100 levels deep")),

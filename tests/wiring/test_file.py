@@ -174,7 +174,7 @@ CASES = [
     ),
     ("port: 80", (3, "a server file has no field 'port': use listen: HOST:PORT")),
     ("pools: []", (3, "a server file has no field 'pools': pools are defined in the cluster file. Use cluster: FILE.")),
-    ("tls: {cert: cert.pem}", (3, "tls needs key: write key: FILE")),
+    ("tls: {cert: cert.pem}", (3, "tls needs key. Add key: FILE")),
     (
         "tls: {cert: nope.pem, key: key.pem}",
         (3, "cert: nope.pem cannot be read (No such file or directory). Correct the path or its permissions."),

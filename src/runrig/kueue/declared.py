@@ -144,7 +144,8 @@ class ResourceFlavor:
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Which nodes a pod can use. *terms*: required node affinity, of which one whole term must match; empty: no affinity.
+    """Which nodes a pod can use. *terms*: required node affinity, where all expressions of one term must match; empty:
+    none.
 
     *preferred*: (weight, term) pairs. They have an effect only with a topology, and only if their feature gate is on.
     """

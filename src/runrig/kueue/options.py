@@ -1,4 +1,4 @@
-"""What is said of a simulation beside its file: how many cycles, and what are settings of the whole manager in Kueue."""
+"""Options of a simulation that Kueue manifests do not contain: the number of cycles and settings of the manager."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ GATES = (
     "VisibilityOnDemand",
     "WorkloadPriorityClassDefaulting",
 )
-"""Kueue's switches that bear on what is admitted."""
+"""Kueue's feature gates that affect admission."""
 
 _STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 _FLAGS = {"true": True, "false": False}
@@ -51,14 +51,14 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """*cycles* 0: until one changes nothing. *settings* are of the Kueue dialect; the other one has none."""
+    """*cycles* 0: run until nothing changes. *settings* apply only to Kueue manifests."""
 
     cycles: int = 1
     settings: Settings = field(default_factory=Settings)
 
 
 def parse_strategies(text: str) -> tuple[Strategy, ...]:
-    """Reads ``NAME`` or ``NAME,NAME``; "" is both. Raises InvalidInput with the known names."""
+    """Parses ``NAME`` or ``NAME,NAME``; "" means both strategies. Raises InvalidInput with the known names."""
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     found = []
     for name in names:
@@ -74,7 +74,7 @@ def parse_strategies(text: str) -> tuple[Strategy, ...]:
 
 
 def parse_gates(text: str) -> Mapping[str, bool]:
-    """Reads ``NAME=true,NAME=false``; the answer is sorted. Raises InvalidInput with the known names."""
+    """Parses ``NAME=true,NAME=false``; sorted by name. Raises InvalidInput with the known names."""
     gates: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (part.strip() for part in item.partition("="))

@@ -1,4 +1,4 @@
-"""Kueue manifests, run cycle by cycle: one head per cluster queue each time, as Kueue does."""
+"""Simulates Kueue manifests cycle by cycle. As in Kueue, a cycle considers one head per cluster queue."""
 
 from collections.abc import Iterator, Mapping
 
@@ -30,11 +30,12 @@ from runrig.wire.simulate import (
 QUEUE = "ClusterQueue"
 _ALWAYS_ON = ("HierarchicalCohorts",)
 MOST_IDLE = 250
-"""A run to the end stops after so many cycles in a row in which nobody starts or stops."""
+"""A run without a fixed number of cycles stops after this many consecutive cycles without an admission or a preemption.
+"""
 
 
 def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
-    """Gates of *settings* that change nothing here; they belong to no document. *said*: as options."""
+    """Yields a warning for each gate of *settings* that has no effect here. *said*: the settings given as options."""
     known = {*GATES, PREEMPTORS_FIRST} if settings.as_peer else set(GATES)
     for gate in sorted(set(settings.gates) - known):
         path = "--feature-gates" if gate in said.gates else "Configuration, featureGates"
@@ -46,14 +47,14 @@ def _without_effect(settings: Settings, said: Settings) -> Iterator[Warned]:
 
 
 def _together(said: Settings, found: Settings) -> Settings:
-    """What the options say, then what the manager's configuration in the files says of what bears on admission."""
+    """The settings of the options *said*, completed by those in the files, *found*, that affect admission."""
     gates = {name: on for name, on in found.gates.items() if name in KNOWN_GATES}
     strategies = found.strategies if said.strategies is None else said.strategies
     return Settings(strategies, {**gates, **said.gates}, said.as_peer)
 
 
 class KueueRun:
-    """Cycle k is at T0 + k seconds; what a cycle preempts is gone before the next one, and not before."""
+    """One run. Cycle k takes place at T0 + k seconds; workloads preempted in a cycle stop before the next one."""
 
     def __init__(self, name: str, manifests: Manifests, options: Options) -> None:
         self._name = name
@@ -67,11 +68,11 @@ class KueueRun:
         self._jobs = {each.workload: each for each in manifests.jobs}
         self._cycles: list[Cycle] = []
         self._circle = 0
-        self._turns = False  # somebody was preempted and may take the room back: what happened may come back
+        self._turns = False  # preempted workloads may preempt in turn, so that states can repeat
         self._before = _moment(self._world)
 
     def steps(self) -> Iterator[int]:
-        """Runs; after each cycle, how many there were so far."""
+        """Runs the simulation; after each cycle, yields the number of cycles so far."""
         seen, idle = {self._state(): 0}, 0
         while True:
             done = len(self._cycles) + 1
@@ -86,7 +87,7 @@ class KueueRun:
             idle = 0 if report.admitted or report.preempted or gone else idle + 1
             self._turns |= self._settings.as_peer and bool(report.preempted)
             if not idle and not self._turns:
-                seen.clear()  # what happened does not come back
+                seen.clear()  # earlier states cannot occur again
             state = self._state()
             if state in seen or idle > MOST_IDLE:
                 since = seen.get(state, done)
@@ -96,11 +97,11 @@ class KueueRun:
             seen[state] = done
 
     def _state(self) -> int:
-        """A hash. Equal after two cycles: the run repeats itself from the first of them on."""
+        """A hash of the state. If it is equal after two cycles, the run repeats the cycles between them forever."""
         return hash((self._world.queued(), self._world.held() if self._turns else None))
 
     def outcome(self) -> Outcome:
-        """As far as it has run."""
+        """The result of the cycles run so far."""
         return Outcome(
             scenario=self._name,
             tree=tuple(_tree(self._manifests.system)),
@@ -111,7 +112,7 @@ class KueueRun:
             warnings=(*self._manifests.warnings, *_without_effect(self._settings, self._said), *self._circle_warning()),
         )
 
-    # ------------------------------------------------------------ what is told
+    # ------------------------------------------------------------ output
 
     def _circle_warning(self) -> Iterator[Warned]:
         if self._circle:
@@ -134,7 +135,7 @@ class KueueRun:
         return Admitted(admission.workload, admission.queue, pod_sets, admission.reserved_only, self._job(admission))
 
     def _job(self, admission: decisions.Admission) -> Changes | None:
-        """What is written into the job behind it; nothing while checks are open: it stays suspended."""
+        """The patch that starts its job; None if it has none, or while admission checks keep it suspended."""
         job = self._jobs.get(admission.workload)
         if job is None or admission.reserved_only:
             return None
@@ -173,7 +174,7 @@ def _pending(waiting: decisions.Waiting, workload: Workload, gates: Mapping[str,
 
 
 def _held_back(workload: Workload, gates: Mapping[str, bool]) -> str:
-    """Why no cycle will look at it; "" if one may."""
+    """Why no cycle will consider it; empty if one may."""
     if workload.problem:
         return workload.problem
     if not workload.active:
@@ -196,7 +197,7 @@ def _numbers(balances: Mapping[FlavorResource, Balance]) -> Mapping[FlavorResour
 
 
 def _tree(system: System) -> Iterator[TreeNode]:
-    """Cohorts, those that are only named too, then queues; each by name."""
+    """Yields all cohorts, including those that are only referred to, then all queues; both sorted by name."""
     parents = {each.name: each.parent for each in system.cohorts}
     named = [*parents.values(), *(each.cohort for each in system.queues)]
     for name in named:

@@ -214,7 +214,7 @@ class Fields:
         if field is None:
             entry = self.entries.get(name)
             place = entry.place if entry else self.field.node.place
-            self.field.problems.add(f"{self.what} needs {name}: write {example}", self.field.path, place)
+            self.field.problems.add(f"{self.what} needs {name}. Add {example}", self.field.path, place)
         return field
 
     def text(self, name: str) -> str | None:

@@ -30,7 +30,7 @@ def value_problem(value: str, what: str = "label value") -> str | None:
     """Returns why *value* is not a valid label value or tag; None if it is."""
     if _NAME.fullmatch(value):
         return None
-    return f"{value!r:.120} is no {what}. Use 1 to 63 letters, digits, '-', '_' and '.'; start and end with a letter or digit."
+    return f"{value!r:.120} is not a valid {what}. Use 1 to 63 letters, digits, '-', '_' and '.'; start and end with a letter or digit."
 
 
 def number_problem(labels: int) -> str | None:

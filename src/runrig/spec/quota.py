@@ -136,7 +136,9 @@ def _amount(resource: str, field: Field) -> Quota:
 def _only_flavor(field: Field, kinds: Kinds) -> str | None:
     if len(kinds.flavors) == 1:
         return kinds.flavors[0]
-    field.wrong(f"there are {len(kinds.flavors)} flavors, {listed(kinds.flavors)}: say it for each: {kinds.full_form}")
+    field.wrong(
+        f"there are {len(kinds.flavors)} flavors, {listed(kinds.flavors)}. Give an amount for each: {kinds.full_form}"
+    )
     return None
 
 

@@ -96,8 +96,8 @@ def check_slices_of_task(fields: Fields, topology: Sequence[Requirement]) -> Non
     sliced = next((each for each in topology if each.slice_size is not None), None)
     if sliced is not None and fields.get("count") is None:
         (fields.get("resource") or fields.field).wrong(
-            f"has slices of {sliced.slice_size} pods for topology key {sliced.key!r}, and a task without count is a single "
-            "pod: write count beside it, or name a resource without sliceSize"
+            f"has slices of {sliced.slice_size} pods for topology key {sliced.key!r}, but a task without count is a single "
+            "pod. Set count, or name a resource without sliceSize"
         )
 
 

@@ -316,7 +316,7 @@ class _Reader:
         try:
             read_keys(path.read_text(encoding="ascii", errors="replace"))
         except ValueError as error:
-            field.wrong(f"{path} is no key file: {error}; make one with `runrig admin credential-key {path}`")
+            field.wrong(f"{path} is not a key file: {error}. Create one with `runrig admin credential-key {path}`")
         return path
 
     # ------------------------------------------------------------ values
@@ -351,7 +351,7 @@ class _Reader:
 
     def _note(self, name: str, message: str) -> None:
         field = self._fields.get(name)
-        assert field is not None, "a field that is there"
+        assert field is not None, "only for existing fields"
         field.wrong(message)
 
 

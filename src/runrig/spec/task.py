@@ -290,6 +290,6 @@ def _check_nesting(paths: list[tuple[str, Field]]) -> None:
         parent = posixpath.dirname(path)
         while parent != "/":
             if parent in known:
-                field.wrong(f"{path!r} lies below {parent!r}, which is a file here")
+                field.wrong(f"{path!r} is inside {parent!r}, which is a file")
                 break
             parent = posixpath.dirname(parent)

@@ -141,7 +141,7 @@ def checked_text(text: str, what: str, largest: int = LARGEST_TEXT) -> str:
     """Returns *text* without a byte order mark. Raises InvalidInput if it is too long or has characters that YAML forbids."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > largest:
-        raise InvalidInput.one(f"the {what} has {size:,} bytes: at most {largest:,} are read")
+        raise InvalidInput.one(f"the {what} has {size:,} bytes: the limit is {largest:,}")
     text = text.removeprefix("\ufeff")
     if found := _FORBIDDEN.search(text):
         start = found.start()

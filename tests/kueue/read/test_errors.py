@@ -1,4 +1,4 @@
-"""What makes a file an error: all of it at once, each with the document, the path, the value and the rule."""
+"""Errors in files: all are reported together, each with the document, the path, the value and the rule."""
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
@@ -25,24 +25,24 @@ def nominal(quantity: object, resource: str = "cpu") -> dict[str, object]:
         ("1e400", "'1e400' is more than 64 bits can hold"),
         ("9e18", "'9e18' is more than 64 bits can hold"),
         ("9223372036854775.808", "'9223372036854775.808' is more than 64 bits can hold"),
-        ("1e999999999999", "'1e999999999999' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        (float("inf"), "'.inf' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        (float("nan"), "'.nan' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        ("NaN", "'NaN' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        (-1, "'-1' is negative: amounts start at 0"),
-        ("-1m", "'-1m' is negative: amounts start at 0"),
-        ("1e3Ki", "'1e3Ki' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        ("a lot", "'a lot' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
-        ("9" * 101, f"'{'9' * 57}...' is not a finite quantity: write a number such as 4, 500m or 64Gi"),
+        ("1e999999999999", "'1e999999999999' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        (float("inf"), "'.inf' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        (float("nan"), "'.nan' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        ("NaN", "'NaN' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        (-1, "'-1' is negative: amounts must be at least 0"),
+        ("-1m", "'-1m' is negative: amounts must be at least 0"),
+        ("1e3Ki", "'1e3Ki' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        ("a lot", "'a lot' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
+        ("9" * 101, f"'{'9' * 57}...' is not a valid quantity: use a number such as 4, 500m or 64Gi"),
         (True, "expected a quantity, got true"),
         ([1], "expected a quantity, got a list"),
     ],
 )
-def test_a_quantity_is_finite_not_negative_and_fits_64_bits(quantity: Any, message: str) -> None:
+def test_quantities_must_be_finite_not_negative_and_fit_64_bits(quantity: Any, message: str) -> None:
     assert errors(nominal(quantity)) == [f"document 1, {QUOTA}.nominalQuota: {message}"]
 
 
-def test_unquoted_quantities_are_read_as_they_are_written() -> None:
+def test_unquoted_quantities_are_read_as_written() -> None:
     text = (
         "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: q}}, spec: {{namespaceSelector: {{}}, "
         "resourceGroups: [{{coveredResources: [cpu], flavors: [{{name: f, resources: [{{name: cpu, nominalQuota: {}}}]}}]}}]}}}}"
@@ -62,7 +62,7 @@ CASES = [
     ({**manifest("Cohort", "a"), "metadata": {}}, ["document 1: metadata.name is missing"]),
     (manifest("Cohort", ""), ["document 1: metadata.name is missing"]),
     (manifest("Node", "n", version="v1", meta={"labels": {"x": True}}), ["document 1, metadata.labels.x: expected text, got true. Put it in quotes."]),
-    (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "fairSharing": {"weight": -1}}), ["document 1, spec.fairSharing.weight: '-1' is negative: amounts start at 0"]),
+    (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "fairSharing": {"weight": -1}}), ["document 1, spec.fairSharing.weight: '-1' is negative: amounts must be at least 0"]),
     (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "resourceGroups": {}}), ["document 1, spec.resourceGroups: expected a list, got a mapping"]),
     (manifest("ClusterQueue", "a", {"namespaceSelector": {}, "preemption": {"withinClusterQueue": 1}}), ["document 1, spec.preemption.withinClusterQueue: expected text, got 1. Put it in quotes."]),
     (manifest("WorkloadPriorityClass", "a", value="high"), ["document 1, value: expected a whole number, got text 'high'"]),
@@ -71,11 +71,11 @@ CASES = [
     (workload("w", {"podSets": [{"count": 1.5, "template": pod()}]}), ["document 1, spec.podSets[0].count: expected a whole number, got 1.5"]),
     (workload("w", {"podSets": [{"count": "2", "template": pod()}]}), ["document 1, spec.podSets[0].count: expected a whole number, got text '2'"]),
     (workload("w", {"active": "no"}), ["document 1, spec.active: expected true or false, got text 'no'"]),
-    (workload("w", {"podSets": [{"count": 1, "template": pod({"cpu": -2})}]}), ["document 1, spec.podSets[0].template.spec.containers[0].resources.requests.cpu: '-2' is negative: amounts start at 0"]),
+    (workload("w", {"podSets": [{"count": 1, "template": pod({"cpu": -2})}]}), ["document 1, spec.podSets[0].template.spec.containers[0].resources.requests.cpu: '-2' is negative: amounts must be at least 0"]),
     (workload("w", {"podSets": [{"count": 4, "template": pod({"memory": "4E"})}]}), ["document 1, spec.podSets[0]: 4 × 4000000000000000000 memory is more than 64 bits can hold"]),
     (workload("w", {"podSets": [{"count": 1, "template": pod({"memory": "9E"}, overhead={"memory": "9E"})}]}), ["document 1, spec.podSets[0].template.spec: 18000000000000000000 memory is more than 64 bits can hold"]),
-    (workload(meta={"creationTimestamp": "yesterday"}), ["document 1, metadata.creationTimestamp: 'yesterday' is not a time: write such as 2026-01-31T12:00:00Z"]),
-    (workload(meta={"creationTimestamp": "2026-02-30T12:00:00Z"}), ["document 1, metadata.creationTimestamp: '2026-02-30T12:00:00Z' is not a time: there is no such day or hour"]),
+    (workload(meta={"creationTimestamp": "yesterday"}), ["document 1, metadata.creationTimestamp: 'yesterday' is not a valid time: use a format such as 2026-01-31T12:00:00Z"]),
+    (workload(meta={"creationTimestamp": "2026-02-30T12:00:00Z"}), ["document 1, metadata.creationTimestamp: '2026-02-30T12:00:00Z' is not a valid time: this day or hour does not exist"]),
     (workload(status={"admission": "yes"}), ["document 1, status.admission: expected a mapping, got text 'yes'"]),
     (workload(status={"conditions": [{"type": "Evicted", "status": True}]}), ["document 1, status.conditions[0].status: expected text, got true. Put it in quotes."]),
     (job("j", {"parallelism": -1}), ["document 1, spec.parallelism: -1 is negative: at least 0"]),
@@ -83,24 +83,24 @@ CASES = [
 
 
 @pytest.mark.parametrize(("document", "messages"), CASES)
-def test_wrong_values(document: dict[str, Any] | str, messages: list[str]) -> None:
+def test_invalid_values(document: dict[str, Any] | str, messages: list[str]) -> None:
     assert errors(document) == messages
 
 
-def test_two_objects_of_one_kind_and_name() -> None:
+def test_duplicate_objects_of_one_kind_are_an_error() -> None:
     spec: dict[str, Any] = {"namespaceSelector": {}}
     assert errors(manifest("ClusterQueue", "a", spec), "", manifest("ClusterQueue", "a", spec)) == [
-        "document 3: ClusterQueue a is here twice: it first stands in document 1"
+        "document 3: duplicate ClusterQueue a: first defined in document 1"
     ]
     old = manifest("Cohort", "a", version="kueue.x-k8s.io/v1alpha1")
-    assert errors(old, manifest("Cohort", "a")) == ["document 2: Cohort a is here twice: it first stands in document 1"]
+    assert errors(old, manifest("Cohort", "a")) == ["document 2: duplicate Cohort a: first defined in document 1"]
     assert errors(*home(), workload(), workload()) == [
-        "document 5: Workload default/w is here twice: it first stands in document 4",
+        "document 5: duplicate Workload default/w: first defined in document 4",
         "document 5, spec.queueName: two workloads would be called default/w: rename one",
     ]
 
 
-def test_one_name_in_two_namespaces_or_kinds_is_no_clash() -> None:
+def test_equal_names_in_different_namespaces_or_kinds_are_allowed() -> None:
     local = {"clusterQueue": "cq"}
     found = read_manifests(str(manifest("LocalQueue", "cq", local)), "a.yaml")
     assert len(found.warnings) == 1
@@ -109,7 +109,7 @@ def test_one_name_in_two_namespaces_or_kinds_is_no_clash() -> None:
     assert read_manifests(texts, "a.yaml").warnings == ()
 
 
-def test_a_job_that_has_the_name_of_another_workload_is_called_by_its_kind_too() -> None:
+def test_a_job_named_like_another_workload_is_prefixed_with_its_kind() -> None:
     found = read(*home(), workload("x"), job("x", {}))
     assert [each.name for each in found.system.workloads] == ["default/x", "default/job-x"]
     assert errors(*home(), workload("x"), workload("job-x"), job("x", {})) == [
@@ -117,10 +117,10 @@ def test_a_job_that_has_the_name_of_another_workload_is_called_by_its_kind_too()
     ]
 
 
-def test_all_errors_of_a_file_at_once_and_of_many_the_first() -> None:
+def test_all_errors_of_a_file_are_reported_and_of_many_the_first() -> None:
     found = errors(nominal(-1), workload("w", {"priority": "x"}))
     assert found == [
-        f"document 1, {QUOTA}.nominalQuota: '-1' is negative: amounts start at 0",
+        f"document 1, {QUOTA}.nominalQuota: '-1' is negative: amounts must be at least 0",
         "document 2, spec.priority: expected a whole number, got text 'x'",
     ]
     many = errors(*(manifest("Cohort", f"c{i}", []) for i in range(30)))
@@ -131,7 +131,7 @@ def test_all_errors_of_a_file_at_once_and_of_many_the_first() -> None:
     )
 
 
-def test_an_error_has_its_line_and_column() -> None:
+def test_errors_have_a_line_and_a_column() -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests("---\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata:\n  name: 5\n", "a.yaml")
     message = "document 2, metadata.name: expected text, got 5. Put it in quotes."
@@ -158,16 +158,16 @@ def test_unreadable_files(data: bytes | str, message: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"#" * 50_000_000, "#" * 50_000_000])
-def test_a_file_that_is_too_large_is_told_so_at_once(data: bytes | str) -> None:
+def test_oversized_files_are_rejected_immediately(data: bytes | str) -> None:
     with pytest.raises(InvalidInput) as raised:
         read_manifests(data, "a.yaml")
     assert [problem.message for problem in raised.value.problems] == [
-        f"the file a.yaml has 50,000,000 bytes: at most {LARGEST_YAML:,} are read of YAML. "
-        f"Use JSON (kubectl get -o json), of which {LARGEST_JSON:,} are read"
+        f"the file a.yaml has 50,000,000 bytes: the limit for YAML is {LARGEST_YAML:,}. "
+        f"Use JSON (kubectl get -o json), with a limit of {LARGEST_JSON:,}"
     ]
 
 
-def test_aliases_that_unfold_without_end() -> None:
+def test_aliases_that_expand_endlessly() -> None:
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     bomb = "\n".join(lines)

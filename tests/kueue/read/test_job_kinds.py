@@ -1,4 +1,4 @@
-"""Variations of each kind of job: fields that are left out, and those that multiply into the number of its pods."""
+"""Variations of each job kind: missing fields, and fields that multiply into the number of its pods."""
 
 # ruff: noqa: E501  a case and what it asks for are easier to compare in one line
 
@@ -28,7 +28,7 @@ def made(kind: str, spec: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def of_cpu(amount: object) -> dict[str, Any]:
-    """A template whose pods ask *amount* of cpu."""
+    """A template whose pods request *amount* of cpu."""
     return {"template": pod({"cpu": amount})}
 
 
@@ -98,7 +98,9 @@ VARIATIONS: list[tuple[str, dict[str, Any], list[dict[str, tuple[int, int]]]]] =
 
 
 @pytest.mark.parametrize(("kind", "spec", "workloads"), VARIATIONS)
-def test_what_a_job_asks_for(kind: str, spec: dict[str, Any], workloads: list[dict[str, tuple[int, int]]]) -> None:
+def test_requests_of_each_job_kind(
+    kind: str, spec: dict[str, Any], workloads: list[dict[str, tuple[int, int]]]
+) -> None:
     found = read(*home(), made(kind, spec))
     assert found.warnings == ()
     assert [
@@ -107,8 +109,8 @@ def test_what_a_job_asks_for(kind: str, spec: dict[str, Any], workloads: list[di
     ] == workloads
 
 
-def test_a_head_that_keeps_its_state_in_redis_asks_for_what_cleans_up_there() -> None:
-    """Of memory too, and where an annotation says it, and beside another container; more than that it may ask for already."""
+def test_a_head_with_state_in_redis_requests_resources_for_the_cleanup() -> None:
+    """Also memory, also if an annotation enables it, and also with another container. Higher requests stay."""
     pods = pod({"cpu": 1, "memory": "1Mi"})
     pods["spec"]["containers"].append({"name": "d", "resources": {"requests": {"memory": "1Mi"}}})
     cluster = made("RayCluster", {"headGroupSpec": {"template": pods}})
@@ -118,17 +120,17 @@ def test_a_head_that_keeps_its_state_in_redis_asks_for_what_cleans_up_there() ->
 
 
 REFUSED = [
-    ("RayCluster", {**workers(), **AUTOSCALED}, "accepted there only in a job that grows and shrinks, which is not simulated: it has the pods that it says", [5000, 1000]),
-    ("RayCluster", workers(groupName="head"), "two of its pod sets are called head: such a job is refused", [2000, 1000]),
-    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "HTTPMode"}, "without shutdownAfterJobFinishes such a job is refused: it would keep its quota", [2000, 1000]),
-    ("SparkApplication", {**SPARK, "mode": "client"}, "in another mode than cluster such a job is refused", [1000, 500]),
-    ("SparkApplication", {**SPARK, "dynamicAllocation": {"enabled": True}}, "accepted there only in a job that grows and shrinks, which is not simulated: it has the pods that it says", [1000, 500]),
-    ("JobSet", {"replicatedJobs": [{**replicated(), "name": f"w{at}"} for at in range(19)]}, "19 pod sets: such a job is refused, at most 18 are accepted", [1000] * 19),
+    ("RayCluster", {**workers(), **AUTOSCALED}, "Kueue accepts this only in elastic jobs, which are not simulated: the number of pods stays as declared", [5000, 1000]),
+    ("RayCluster", workers(groupName="head"), "duplicate pod set head: Kueue rejects this job", [2000, 1000]),
+    ("RayJob", {"rayClusterSpec": workers(), "submissionMode": "HTTPMode"}, "Kueue rejects this job without shutdownAfterJobFinishes, because it would keep its quota", [2000, 1000]),
+    ("SparkApplication", {**SPARK, "mode": "client"}, "Kueue rejects this job: the mode must be cluster", [1000, 500]),
+    ("SparkApplication", {**SPARK, "dynamicAllocation": {"enabled": True}}, "Kueue accepts this only in elastic jobs, which are not simulated: the number of pods stays as declared", [1000, 500]),
+    ("JobSet", {"replicatedJobs": [{**replicated(), "name": f"w{at}"} for at in range(19)]}, "19 pod sets: Kueue accepts up to 18 and rejects this job", [1000] * 19),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "spec", "says", "cpu"), REFUSED)
-def test_a_job_that_would_be_refused_is_warned_of_and_counts(
+def test_a_job_that_kueue_would_reject_causes_a_warning_and_counts(
     kind: str, spec: dict[str, Any], says: str, cpu: list[int]
 ) -> None:
     found = read(*home(), made(kind, spec))
@@ -136,7 +138,7 @@ def test_a_job_that_would_be_refused_is_warned_of_and_counts(
     assert [dict(each.requests)["cpu"] for each in found.system.workloads[0].pod_sets] == cpu
 
 
-def test_dynamic_allocation_that_is_off_is_not_warned_of() -> None:
+def test_disabled_dynamic_allocation_causes_no_warning() -> None:
     assert warnings(*home(), made("SparkApplication", {**SPARK, "dynamicAllocation": {"enabled": False}})) == []
 
 
@@ -144,22 +146,22 @@ def test_dynamic_allocation_that_is_off_is_not_warned_of() -> None:
 def test_a_ray_job_without_a_cluster_has_no_pods(spec: dict[str, Any]) -> None:
     found = read(*home(), made("RayJob", spec))
     assert found.system.workloads == ()
-    assert "rayClusterSpec is missing: such a job is refused" in [each.message for each in found.warnings]
+    assert "rayClusterSpec is missing: Kueue rejects this job" in [each.message for each in found.warnings]
 
 
-def test_a_ray_job_on_a_cluster_that_is_there_already_has_no_pods() -> None:
+def test_a_ray_job_on_an_existing_cluster_has_no_pods() -> None:
     found = read(*home(), made("RayJob", {"clusterSelector": {"ray.io/cluster": "c"}}))
     assert found.system.workloads == ()
-    assert [each.message for each in found.warnings] == ["it has no pods of its own: nothing of it queues"]
+    assert [each.message for each in found.warnings] == ["it has no pods of its own, so nothing is queued"]
 
 
 @pytest.mark.parametrize("memory", ["2g", "2G", "2gb", "2048m", "2Gi", 2**31])
-def test_memory_as_java_says_it(memory: object) -> None:
+def test_memory_in_java_notation(memory: object) -> None:
     (found,) = read(*home(), made("SparkApplication", {"driver": {"memory": memory}})).system.workloads
     assert dict(found.pod_sets[0].requests) == {"memory": 2**31}
 
 
-def test_an_executor_may_ask_for_gpus_a_topology_and_nodes() -> None:
+def test_an_executor_may_request_gpus_a_topology_and_nodes() -> None:
     executor = {
         "instances": 2,
         "gpu": {"name": "nvidia.com/gpu", "quantity": 1},
@@ -177,14 +179,14 @@ def test_an_executor_may_ask_for_gpus_a_topology_and_nodes() -> None:
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "SUBMISSION_FAILED", "RUNNING"])
-def test_a_spark_application_that_is_over_is_no_part_of_the_system(state: str) -> None:
+def test_a_finished_spark_application_is_not_part_of_the_system(state: str) -> None:
     found = read(*home(), made("SparkApplication", SPARK, status={"applicationState": {"state": state}}))
     assert len(found.system.workloads) == (state == "RUNNING")
 
 
 # ---------------------------------------------------------------- whose job it is
 
-ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
+ELSEWHERE = "running on other clusters is not simulated: treated as if it ran here"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran h
         ("AppWrapper", "spec.managedBy", wrapped("Deployment", of_cpu(1))),
     ],
 )
-def test_a_job_for_other_clusters_is_warned_of(kind: str, path: str, spec: dict[str, Any]) -> None:
+def test_a_job_for_other_clusters_causes_a_warning(kind: str, path: str, spec: dict[str, Any]) -> None:
     def managed_by(name: str) -> list[tuple[int, str, str]]:
         managed = {"managedBy": name}
         holder = {"runPolicy": managed} if "runPolicy" in path else managed

@@ -1,4 +1,6 @@
-"""Jobs: the workload that they stand for, what admission writes into them, what is put back (law A3)."""
+"""Jobs: the workloads they represent, the fields that admission sets, and the fields that suspension restores (rule
+A3).
+"""
 
 import math
 from pathlib import Path
@@ -49,7 +51,7 @@ def test_job(case: dict[str, Any]) -> None:
         assert must_suspend(read_job, {"main": case["admitted"]}) is case["must_suspend"]
 
 
-def test_a_job_is_a_workload_of_its_name() -> None:
+def test_a_job_becomes_a_workload_with_its_name() -> None:
     spec = {"parallelism": 5, "completions": 3, "suspend": True}
     found = read(*home(), job("train", spec, {"priority-boost": "2"}))
     assert found.warnings == ()
@@ -59,50 +61,50 @@ def test_a_job_is_a_workload_of_its_name() -> None:
     assert found.jobs == (Job("default/train", parallelism=5, completions=3, suspend=True),)
 
 
-def test_a_job_that_says_nothing_is_one_pod() -> None:
+def test_an_empty_job_spec_means_one_pod() -> None:
     assert read(*home(), job("j", {})).system.workloads == (Workload("default/j", "cq", (MAIN,)),)
 
 
-def test_a_refused_annotation_is_a_problem_of_the_job_and_a_warning() -> None:
+def test_an_invalid_annotation_is_a_problem_of_the_job_and_a_warning() -> None:
     wrong = job("j", {"parallelism": 4}, {"job-min-parallelism": "9"})
-    message = "9 pods at least: allowed is from 1 to 3, less than its 4 pods"
+    message = "the minimum number of pods is 9; it must be from 1 to 3"
     found = read(*home(), wrong)
     pods = WorkloadPodSet("main", 4, None, (("cpu", 1000),))
     assert found.system.workloads == (Workload("default/j", "cq", (pods,), problem=message),)
     path = "metadata.annotations.kueue.x-k8s.io/job-min-parallelism"
-    assert warnings(*home(), wrong) == [(4, path, f"{message}: such a job is refused")]
+    assert warnings(*home(), wrong) == [(4, path, f"{message}: Kueue rejects this job")]
     alone = job("j", {}, {"job-min-parallelism": "1"})
     assert warnings(*home(), alone) == [
-        (4, path, "1 pods at least: allowed is none: it has one pod: such a job is refused")
+        (4, path, "the minimum number of pods is 1; it is not allowed for a job with one pod: Kueue rejects this job")
     ]
 
 
-def test_a_job_without_a_queue_is_not_read() -> None:
+def test_a_job_without_a_queue_is_ignored() -> None:
     alone = manifest("Job", "j", {"template": pod()}, "batch/v1")
     found = read(*home(), alone)
     assert (found.system.workloads, found.jobs) == ((), ())
     assert warnings(*home(), alone) == [
-        (4, "", "not read: it has no label kueue.x-k8s.io/queue-name, and its namespace no LocalQueue 'default'")
+        (4, "", "ignored: it has no label kueue.x-k8s.io/queue-name, and its namespace no LocalQueue 'default'")
     ]
 
 
-def test_a_job_that_has_ended_is_no_part_of_the_system() -> None:
+def test_a_finished_job_is_not_part_of_the_system() -> None:
     ended = {**job("j", {}), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     assert read(*home(), ended) == read(*home())
 
 
-def test_a_generated_name_is_completed_with_the_number_of_the_document() -> None:
+def test_a_generated_name_ends_with_the_document_number() -> None:
     nameless = job("x", {})
     nameless["metadata"] = {**nameless["metadata"], "name": None, "generateName": "run-"}
     found = read(*home(), nameless, nameless)
     assert [workload.name for workload in found.system.workloads] == ["default/run-4", "default/run-5"]
     assert [(w.path, w.message) for w in found.warnings] == [
-        ("metadata.generateName", "the name that the cluster would complete is run-4 here"),
-        ("metadata.generateName", "the name that the cluster would complete is run-5 here"),
+        ("metadata.generateName", "the cluster would generate this name; run-4 is used here"),
+        ("metadata.generateName", "the cluster would generate this name; run-5 is used here"),
     ]
 
 
-def test_the_workload_of_a_job_in_the_file_stands_for_it() -> None:
+def test_a_job_is_represented_by_its_workload_in_the_file() -> None:
     meta = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}]}
     own = manifest(
         "Workload", "job-train-1a2b", {"queueName": "lq", "podSets": [{"count": 1, "template": pod()}]}, meta=meta
@@ -134,15 +136,15 @@ def behind(
 
 
 def flexible(pods: int, completions: int | None = None, **spec: object) -> dict[str, object]:
-    """A Job that does with 4 pods; its completions follow."""
+    """A Job with at least 4 pods; its completions follow."""
     counts = {"parallelism": pods, "completions": pods if completions is None else completions}
     marks = {"job-min-parallelism": "4", "job-completions-equal-parallelism": "true"}
     return job("train", {**counts, "completionMode": "Indexed", "suspend": False, **spec}, marks)
 
 
 @pytest.mark.parametrize("runs_with", [5, 4], ids=["between", "at its minimum"])
-def test_a_job_that_runs_with_fewer_pods_gets_the_counts_of_its_workload_back(runs_with: int) -> None:
-    """Law A3: its own fields hold what was admitted."""
+def test_a_job_running_with_fewer_pods_gets_its_counts_from_its_workload(runs_with: int) -> None:
+    """Rule A3: its own fields have the admitted counts."""
     found = read(*home(), flexible(runs_with), behind("Job", "train", 8, runs_with))
     assert found.warnings == ()
     (it,) = found.jobs
@@ -152,15 +154,15 @@ def test_a_job_that_runs_with_fewer_pods_gets_the_counts_of_its_workload_back(ru
     assert found.system.workloads[0].granted is not None
 
 
-def test_a_suspended_job_keeps_the_counts_that_its_owner_wrote() -> None:
-    """Completions bound its pods: parallelism alone says more."""
+def test_a_suspended_job_keeps_the_counts_of_its_owner() -> None:
+    """Completions limit its pods; parallelism alone is higher."""
     waits = job("train", {"parallelism": 10, "completions": 8, "suspend": True}, {"job-min-parallelism": "4"})
     found = read(*home(), waits, behind("Job", "train", 8, 5))
     assert (found.warnings, [suspended(each) for each in found.jobs]) == ((), [{"parallelism": 10, "suspend": True}])
 
 
 @pytest.mark.parametrize("runs_with", [5, 4], ids=["between", "at its minimum"])
-def test_an_mpi_job_that_runs_with_fewer_workers_gets_those_of_its_workload_back(runs_with: int) -> None:
+def test_an_mpi_job_running_with_fewer_workers_gets_its_counts_from_its_workload(runs_with: int) -> None:
     found = read(*home(), behind("MPIJob", "m", 8, runs_with, "worker"), mpi(runs_with, 4, suspend=False))
     assert found.warnings == ()
     assert found.jobs == (MpiJob("default/job-of-it", workers=8, min_available=4, suspend=False),)
@@ -168,14 +170,14 @@ def test_an_mpi_job_that_runs_with_fewer_workers_gets_those_of_its_workload_back
 
 
 @pytest.mark.parametrize("workload_first", [False, True])
-def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended(workload_first: bool) -> None:
-    """KEP-420, EquivalentToWorkload: its Workload is made anew, and dates from now."""
+def test_a_job_running_with_other_counts_than_admitted_is_suspended(workload_first: bool) -> None:
+    """KEP-420, EquivalentToWorkload: its Workload is replaced by one that is created now."""
     documents = (flexible(7), behind("Job", "train", 8, 5))
     late = manifest("Namespace", "default", version="v1", meta={"creationTimestamp": "2026-03-02T09:30:00Z"})
     found = read(*home(), late, *(reversed(documents) if workload_first else documents))
     said = (
-        "7 pods run and 5 were admitted: it is suspended, gets parallelism: 8, completions: 8 back, and waits again "
-        "with a new Workload for 8; change the number of pods only while it is suspended"
+        "7 pods run but 5 were admitted. The job is suspended, restored to parallelism: 8, completions: 8 and requeued "
+        "with a new Workload for 8 pods. Change the number of pods only while it is suspended"
     )
     assert [(each.path, each.message) for each in found.warnings] == [("spec.parallelism", said)]
     (workload,) = found.system.workloads
@@ -184,34 +186,34 @@ def test_a_job_that_runs_with_other_pods_than_admitted_is_suspended(workload_fir
     assert workload.pod_sets == (WorkloadPodSet("main", 8, 4, (("cpu", 1000),)),)
 
 
-def test_a_job_that_needs_all_its_pods_waits_again_with_those_that_it_has_now() -> None:
-    """Nothing is ever written into its counts."""
+def test_a_job_that_needs_all_its_pods_is_requeued_with_its_current_counts() -> None:
+    """Its counts are never changed."""
     changed = job("train", {"parallelism": 7, "suspend": False})
     found = read(*home(), changed, behind("Job", "train", 8, 8, least=None))
     assert [each.message for each in found.warnings] == [
-        "7 pods run and 8 were admitted: it is suspended, and waits again with a new Workload for 7; "
-        "change the number of pods only while it is suspended"
+        "7 pods run but 8 were admitted. The job is suspended and requeued with a new Workload for 7 pods. "
+        "Change the number of pods only while it is suspended"
     ]
     (workload,) = found.system.workloads
     assert (workload.granted, workload.pod_sets[0].count) == (None, 7)
 
 
-def test_an_mpi_job_that_runs_with_other_workers_than_admitted_is_suspended() -> None:
+def test_an_mpi_job_running_with_other_counts_than_admitted_is_suspended() -> None:
     found = read(*home(), mpi(6, 4, suspend=False), behind("MPIJob", "m", 8, 5, "worker"))
     assert [(each.path, each.message) for each in found.warnings] == [
         (
             "spec.mpiReplicaSpecs.Worker.replicas",
-            "6 pods run and 5 were admitted: it is suspended, gets workers: 8 back, and waits again with a new Workload for 8; "
-            "change the number of pods only while it is suspended",
+            "6 pods run but 5 were admitted. The job is suspended, restored to workers: 8 and requeued "
+            "with a new Workload for 8 pods. Change the number of pods only while it is suspended",
         )
     ]
     assert found.system.workloads[0].granted is None
 
 
-def test_a_wrong_minimum_of_a_job_is_measured_by_its_workload() -> None:
+def test_an_invalid_minimum_is_compared_with_the_count_in_the_workload() -> None:
     found = read(*home(), flexible(4), behind("Job", "train", 4, 4, least=None))
     assert [each.message for each in found.warnings] == [
-        "4 pods at least: allowed is from 1 to 3, less than its 4 pods: such a job is refused"
+        "the minimum number of pods is 4; it must be from 1 to 3: Kueue rejects this job"
     ]
 
 
@@ -238,7 +240,7 @@ GLOBAL = manifest("PriorityClass", "all", version="scheduling.k8s.io/v1", value=
         ((GLOBAL, DEFAULT), {}, "high", 100),
     ],
 )
-def test_where_the_priority_of_a_job_comes_from(
+def test_sources_of_a_jobs_priority(
     more: tuple[Any, ...], template: dict[str, Any], label: str | None, priority: int
 ) -> None:
     labels = {"priority-class": label} if label else {}
@@ -268,7 +270,7 @@ def test_an_mpi_job_is_a_launcher_and_its_workers() -> None:
     assert found.jobs == (MpiJob("default/m", workers=4, min_available=2, suspend=True),)
 
 
-def test_fewer_workers_are_written_and_restored() -> None:
+def test_smaller_worker_counts_are_written_and_restored() -> None:
     accepts = MpiJob("m", workers=4, min_available=2)
     assert started(accepts, {"launcher": 1, "worker": 3}) == {"suspend": False, "workers": 3}
     assert suspended(accepts) == {"suspend": True, "workers": 4}
@@ -277,18 +279,18 @@ def test_fewer_workers_are_written_and_restored() -> None:
 
 
 @pytest.mark.parametrize("least", [4, 5])
-def test_a_whole_gang_accepts_no_fewer_workers(least: int) -> None:
+def test_a_complete_gang_accepts_no_fewer_workers(least: int) -> None:
     found = read(*home(), mpi(4, least))
     assert (found.system.workloads, found.warnings) == ((workers(4, None),), ())
 
 
 @pytest.mark.parametrize("least", [0, 6])
-def test_a_minimum_of_workers_that_cannot_be_is_warned_of(least: int) -> None:
+def test_an_impossible_minimum_of_workers_causes_a_warning(least: int) -> None:
     found = read(*home(), mpi(4, least))
     assert found.system.workloads == (workers(4, None),)
     assert [(w.path, w.message) for w in found.warnings] == [
         (
             "spec.runPolicy.schedulingPolicy.minAvailable",
-            f"{least} is not from 1 to 4, the number of workers: treated as all of them",
+            f"{least} must be from 1 to 4, the number of workers; treated as all of them",
         )
     ]

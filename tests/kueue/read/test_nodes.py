@@ -1,4 +1,4 @@
-"""Nodes have what the pods of others leave of them."""
+"""Nodes have the capacity that pods outside of workloads leave."""
 
 from collections.abc import Iterable
 
@@ -19,23 +19,23 @@ def bound(name: str, to: str | None = "n", phase: str = "Running", **meta: objec
     return manifest("Pod", name, spec, "v1", meta=meta, status={"phase": phase})
 
 
-def test_a_node_has_what_is_allocatable() -> None:
+def test_a_node_has_its_allocatable_resources() -> None:
     found = system(node(taints=[{"key": "k", "effect": "NoSchedule"}]))
     assert found.nodes == (Node("n", LEFT, labels={"rack": "r"}, taints=(Taint("k", "", "NoSchedule"),)),)
 
 
-def test_a_cordoned_node_and_one_that_is_not_ready_take_no_pods() -> None:
+def test_cordoned_and_unready_nodes_accept_no_pods() -> None:
     down = node("down", [{"type": "Ready", "status": "Unknown"}])
     up = node("up", [{"type": "Ready", "status": "True"}])
     assert [item.ready for item in system(node("n", unschedulable=True), down, up).nodes] == [False, False, True]
 
 
-def test_pods_of_others_take_room() -> None:
+def test_pods_outside_of_workloads_use_capacity() -> None:
     found = system(node(), node("m"), bound("a"), bound("b"), bound("c", phase="Succeeded"), bound("d", phase="Failed"))
     assert [dict(item.resources) for item in found.nodes] == [{**LEFT, "cpu": 4000, "pods": 108}, LEFT]
 
 
-def test_room_does_not_fall_below_nothing() -> None:
+def test_capacity_does_not_become_negative() -> None:
     found = system(node(), *(bound(f"p{i}") for i in range(6)))
     assert found.nodes[0].resources == {**LEFT, "cpu": 0, "pods": 104}
 
@@ -48,9 +48,9 @@ def test_pods_of_gangs_are_counted_by_their_workload() -> None:
     assert found.nodes[0].resources == LEFT
 
 
-def test_pods_that_are_not_read_are_warned_of() -> None:
+def test_ignored_pods_cause_warnings() -> None:
     assert warnings(node(), bound("a", None), bound("b", "elsewhere")) == [
-        (2, "", "not read: it is on no node, and takes no room"),
-        (3, "spec.nodeName", "there is no node 'elsewhere' in this file: this pod takes no room"),
+        (2, "", "ignored: this pod is not on a node"),
+        (3, "spec.nodeName", "node 'elsewhere' is not in this file: this pod is ignored"),
     ]
     assert read(node(), bound("b", "elsewhere")).system.nodes[0].resources == LEFT

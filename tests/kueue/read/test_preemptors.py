@@ -1,4 +1,4 @@
-"""A workload that waits for what it preempted says so in its status."""
+"""A workload that waits for its targets has a condition in its status."""
 
 import pytest
 
@@ -20,5 +20,5 @@ AT = {"lastTransitionTime": "2026-01-01T00:00:07Z"}
         ([], None),
     ],
 )
-def test_the_condition_says_since_when(conditions: list[dict[str, str]], since: float | None) -> None:
+def test_the_condition_has_the_start_of_the_wait(conditions: list[dict[str, str]], since: float | None) -> None:
     assert only(read(*home(), workload(status={"conditions": conditions}))).preempting_since == since

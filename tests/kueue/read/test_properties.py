@@ -1,4 +1,4 @@
-"""Whatever is written: manifests, or InvalidInput with problems; never anything else, and never slowly."""
+"""Any input gives manifests, or InvalidInput with problems; never anything else, and never slowly."""
 
 import json
 from collections.abc import Iterable
@@ -120,7 +120,7 @@ def survives(text: bytes | str) -> None:
     assert all(item.document > 0 and item.path.isprintable() and item.message.isprintable() for item in warned)
 
 
-def test_the_example_that_is_varied_below_is_understood() -> None:
+def test_the_base_example_is_valid() -> None:
     found = read_manifests("\n---\n".join(json.dumps(item) for item in EVERYTHING), "all.yaml")
     assert isinstance(found, Manifests)
     assert len(found.system.workloads) == 3
@@ -146,8 +146,8 @@ def test_any_text_that_looks_like_yaml(text: str) -> None:
 
 @given(st.data())
 @settings(max_examples=EXAMPLES)
-def test_any_value_in_place_of_one_that_was_right(data: st.DataObject) -> None:
-    """Replaces one value of a good file, so that every field meets values of every kind."""
+def test_any_value_in_place_of_a_valid_one(data: st.DataObject) -> None:
+    """Replaces one value of a valid file, so that every field gets values of every kind."""
     documents: list[Any] = json.loads(json.dumps(EVERYTHING))
     at: Any = documents
     while True:
@@ -162,12 +162,12 @@ def test_any_value_in_place_of_one_that_was_right(data: st.DataObject) -> None:
 
 
 def undated(workloads: Iterable[Workload]) -> set[Workload]:
-    """Without the times that the order of the file gives."""
+    """Without the times that follow from file order."""
     return {replace(each, created_at=0.0, queued_at=0.0) for each in workloads}
 
 
 @given(st.sampled_from(EVERYTHING), st.sampled_from(EVERYTHING))
-def test_the_order_of_documents_decides_nothing_but_order(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_document_order_affects_only_order(one: dict[str, Any], other: dict[str, Any]) -> None:
     def both(*items: object) -> Manifests:
         return read_manifests("\n---\n".join(json.dumps(item) for item in items), "two.yaml")
 
@@ -179,7 +179,7 @@ def test_the_order_of_documents_decides_nothing_but_order(one: dict[str, Any], o
 
 
 @given(st.integers(0, 30), st.none() | st.integers(0, 30), st.integers(-2, 32), st.booleans(), st.integers(0, 30))
-def test_what_is_written_and_restored_agrees_with_the_pods(
+def test_patches_and_restored_counts_match_the_pods(
     parallelism: int, completions: int | None, least: int, synced: bool, admitted: int
 ) -> None:
     found = Job("j", parallelism, completions, synced, str(least), "true" if synced else None)
@@ -201,7 +201,7 @@ def test_what_is_written_and_restored_agrees_with_the_pods(
 
 
 def test_half_a_megabyte_is_read_in_two_seconds() -> None:
-    """The limit is of processor time, several times what it takes."""
+    """The limit is processor time, several times the usual amount."""
     one = yaml.safe_dump(workload("NAME", {"podSets": [{"count": 3, "template": POD}]}))
     count = 500_000 // len(one)
     text = "\n---\n".join(one.replace("NAME", f"w{i}") for i in range(count))

@@ -1,4 +1,4 @@
-"""ClusterQueue, Cohort, LocalQueue, ResourceFlavor and the small kinds become exactly what they say."""
+"""Reading of ClusterQueue, Cohort, LocalQueue, ResourceFlavor and the small kinds."""
 
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ def queue(**spec: object) -> ClusterQueue:
     return found
 
 
-def test_a_queue_that_says_nothing_has_the_defaults_of_the_api() -> None:
+def test_an_empty_queue_spec_has_the_defaults_of_the_api() -> None:
     assert queue() == ClusterQueue("cq")
     assert ClusterQueue("cq") == ClusterQueue(
         name="cq",
@@ -50,7 +50,7 @@ def test_a_queue_that_says_nothing_has_the_defaults_of_the_api() -> None:
     )
 
 
-def test_a_queue_with_everything() -> None:
+def test_a_queue_with_all_fields() -> None:
     groups = [
         group({"b": {"cpu": {"nominalQuota": "1500m", "borrowingLimit": 2, "lendingLimit": "0.5"}, "memory": "1Gi"},
                "a": {"cpu": 3, "memory": "1.5"}}),
@@ -115,11 +115,11 @@ def test_the_old_version_has_other_names() -> None:
     assert found.queues == (ClusterQueue("cq", cohort="co", fungibility=Fungibility(False, False)),)
 
 
-def test_a_name_of_another_version_is_read_with_a_warning() -> None:
+def test_a_field_name_of_another_version_causes_a_warning() -> None:
     found = read(manifest("ClusterQueue", "cq", {"cohort": "co", "namespaceSelector": {}}))
     assert found.system.queues == (ClusterQueue("cq", cohort="co"),)
     assert [(w.path, w.message) for w in found.warnings] == [
-        ("spec.cohort", "this version calls it cohortName: read as such")
+        ("spec.cohort", "renamed to cohortName in this version: treated as such")
     ]
     both = {"cohort": "co", "cohortName": "other", "namespaceSelector": {}}
     assert read(manifest("ClusterQueue", "cq", both)).system.queues == (ClusterQueue("cq", cohort="other"),)
@@ -129,11 +129,11 @@ def test_without_a_selector_no_namespace_is_selected() -> None:
     found = read(manifest("ClusterQueue", "cq", {}))
     assert found.system.queues == (ClusterQueue("cq", namespaces=None),)
     assert [w.message for w in found.warnings] == [
-        "namespaceSelector is missing, which selects no namespace: this queue takes no work; {} selects all"
+        "namespaceSelector is missing, so this queue accepts no workloads; {} selects all namespaces"
     ]
 
 
-def test_an_empty_cohort_name_is_none() -> None:
+def test_an_empty_cohort_name_means_no_cohort() -> None:
     assert queue(cohortName="") == ClusterQueue("cq")
 
 
@@ -155,12 +155,12 @@ def test_a_cohort_without_spec_is_a_root_without_quota() -> None:
     assert system(manifest("Cohort", "co")).cohorts == (QueueCohort("co"),)
 
 
-def test_a_cohort_that_is_only_named_is_no_object() -> None:
+def test_a_cohort_that_is_only_named_is_not_an_object() -> None:
     assert queue(cohortName="nowhere") == ClusterQueue("cq", cohort="nowhere")
     assert system(manifest("Cohort", "co", {"parentName": "up"})).cohorts == (QueueCohort("co", "up"),)
 
 
-def test_a_flavor_with_everything() -> None:
+def test_a_flavor_with_all_fields() -> None:
     spec = {
         "nodeLabels": {"type": "spot"},
         "nodeTaints": [{"key": "k", "value": "v", "effect": "NoExecute"}, {"key": "k", "effect": "NoSchedule"}],
@@ -179,17 +179,17 @@ def test_a_flavor_with_everything() -> None:
     )
     assert found.system.topologies == (Topology("t", ("rack",)),)
     assert [w.message for w in found.warnings] == [
-        "no node in this file has its labels and all levels of its topology: nothing can be placed there"
+        "no node in this file has its labels and all levels of its topology: no pods can be placed"
     ]
 
 
-def test_order_in_the_file_is_kept() -> None:
+def test_file_order_is_kept() -> None:
     names = ["z", "a", "m"]
     found = system(*(manifest("ClusterQueue", name, {"namespaceSelector": {}}) for name in names))
     assert [queue.name for queue in found.queues] == names
 
 
-def test_namespaces_have_the_label_that_kubernetes_gives_them() -> None:
+def test_namespaces_have_the_label_that_kubernetes_adds() -> None:
     found = system(
         manifest("Namespace", "b", version="v1", meta={"labels": {"team": "x"}}),
         *home(),
@@ -201,7 +201,7 @@ def test_namespaces_have_the_label_that_kubernetes_gives_them() -> None:
     }
 
 
-def test_a_local_queue_gives_its_stop_policy_to_its_work() -> None:
+def test_workloads_get_the_stop_policy_of_their_local_queue() -> None:
     flavor, cluster_queue, _ = home()
     stopped = manifest("LocalQueue", "lq", {"clusterQueue": "cq", "stopPolicy": "Hold"})
     (found,) = system(flavor, cluster_queue, stopped, workload()).workloads
@@ -213,7 +213,7 @@ def test_an_empty_file_is_an_empty_system() -> None:
         assert system(text) == System()
 
 
-def test_lists_are_unfolded_and_empty_documents_counted() -> None:
+def test_lists_are_expanded_and_empty_documents_are_counted() -> None:
     items = [manifest("Cohort", "a"), {"apiVersion": "v1", "kind": "List", "items": [manifest("Cohort", "b")]}, None]
     text = ["", {"apiVersion": "v1", "kind": "List", "items": items}, "", manifest("Cohort", "c", {"x": 1})]
     found = read(*text)
@@ -221,7 +221,7 @@ def test_lists_are_unfolded_and_empty_documents_counted() -> None:
     assert [(w.document, w.path) for w in found.warnings] == [(3, "spec.x")]  # a blank start before --- is no document
 
 
-def test_the_items_of_a_typed_list_need_not_say_their_kind() -> None:
+def test_items_of_a_typed_list_need_no_kind() -> None:
     found = system(
         {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "CohortList", "items": [{"metadata": {"name": "a"}}]}
     )
@@ -234,7 +234,7 @@ def test_json_is_read_too() -> None:
     )
 
 
-def test_bytes_are_text_in_utf_8_with_or_without_a_mark() -> None:
+def test_bytes_are_utf_8_with_or_without_a_byte_order_mark() -> None:
     text = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: a}}"
     for data in (text.encode(), b"\xef\xbb\xbf" + text.encode()):
         assert read_manifests(data, "a.yaml") == Manifests(System(cohorts=(QueueCohort("a"),)))

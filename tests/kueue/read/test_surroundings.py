@@ -1,4 +1,4 @@
-"""What a cluster adds to the requests of a pod: defaults of its namespace, overhead, settings of the manager, a default queue."""
+"""Additions of a cluster to the requests of a pod: namespace defaults, overhead, manager settings and a default queue."""
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
@@ -25,7 +25,9 @@ def template(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def asked(made: dict[str, Any], *around: dict[str, Any]) -> dict[str, int]:
-    """What one pod of a Job with the template *made* asks; the same of a Workload, and wherever the surroundings stand."""
+    """The requests of one pod of a Job with the template *made*; the same for a Workload, wherever the other objects
+    are in the file.
+    """
     (pods,) = only(read(*home(), *around, job("j", {"template": made}))).pod_sets
     (same,) = only(read(*around, *home(), workload(spec={"podSets": [{"count": 1, "template": made}]}))).pod_sets
     assert only(read(job("j", {"template": made}), *home(), *around)).pod_sets == (pods,)
@@ -68,19 +70,19 @@ def test_of_several_limit_ranges_the_first_default_counts() -> None:
     [
         ({"max": {"cpu": 2}}, container({"cpu": 3}, {"cpu": 3}), "a container has more cpu than the LimitRange of its namespace allows"),
         ({"max": {"cpu": 2}}, container({"cpu": 1}, {"cpu": 3}), "a container has more cpu than the LimitRange of its namespace allows"),
-        ({"min": {"cpu": 2}}, container({"cpu": 1}), "a container has less cpu than the LimitRange of its namespace asks for"),
+        ({"min": {"cpu": 2}}, container({"cpu": 1}), "a container has less cpu than the LimitRange of its namespace requires"),
         ({"max": {"cpu": 2}}, container({"cpu": 2}), ""),
         ({"min": {"cpu": 2}}, container({"cpu": 2}), ""),
     ],
 )  # fmt: skip
-def test_what_is_out_of_bounds_is_never_looked_at(item: dict[str, Any], made: dict[str, Any], problem: str) -> None:
+def test_workloads_out_of_bounds_are_never_considered(item: dict[str, Any], made: dict[str, Any], problem: str) -> None:
     documents = *home(), limits({"type": "Container", **item}), job("j", {"template": template(made)})
     (found,) = read(*documents).system.workloads
-    said = [f"{problem}: such a workload is never looked at"] if problem else []
+    said = [f"{problem}: Kueue never considers this workload"] if problem else []
     assert (found.problem, [message for _, _, message in warnings(*documents)]) == (problem, said)
 
 
-def test_bounds_of_a_pod_count_for_all_its_containers() -> None:
+def test_bounds_of_a_pod_apply_to_the_sum_of_its_containers() -> None:
     documents = (
         *home(),
         limits({"type": "Pod", "max": {"cpu": 3}}),
@@ -108,13 +110,13 @@ def test_bounds_of_a_pod_count_for_all_its_containers() -> None:
         ({"requests": {"hugepages-2Mi": 4}}, [container({"cpu": 1})], {"cpu": 1000, "hugepages-2Mi": 4}),
     ],
 )
-def test_resources_of_a_pod_as_a_whole(
+def test_resources_of_the_whole_pod(
     whole: dict[str, Any], containers: list[dict[str, Any]], expected: dict[str, int]
 ) -> None:
     assert asked(template(*containers, resources=whole)) == expected
 
 
-def test_overhead_comes_from_the_runtime_class_unless_the_pod_says_it() -> None:
+def test_overhead_comes_from_the_runtime_class_unless_the_pod_sets_it() -> None:
     kata = {**manifest("RuntimeClass", "kata", version="node.k8s.io/v1"), "handler": "kata"}
     kata["overhead"] = {"podFixed": {"cpu": "250m", "memory": 100}}
     one = container({"cpu": 1})
@@ -124,7 +126,7 @@ def test_overhead_comes_from_the_runtime_class_unless_the_pod_says_it() -> None:
     assert asked(template(one), kata) == {"cpu": 1000}
 
 
-def test_a_pod_that_runs_has_its_defaults_already() -> None:
+def test_a_running_pod_already_has_its_defaults() -> None:
     node = {**manifest("Node", "n", version="v1"), "status": {"allocatable": {"cpu": 4, "pods": 9}}}
     running = manifest("Pod", "p", {"nodeName": "n", **template(container())["spec"]}, "v1")
     found = read(node, limits({"type": "Container", "default": {"cpu": 3}}), running)
@@ -168,13 +170,13 @@ TRANSFORMS = configuration(resources={"transformations": MIG})
         (configuration(resources={"excludeResourcePrefixes": ["gpu"], "transformations": [{"input": "gpu", "outputs": {"credits": 9}}]}), {"gpu": 1, "cpu": 1}, {"cpu": 1000}),
     ],
 )  # fmt: skip
-def test_resources_that_do_not_count_and_that_stand_for_others(
+def test_excluded_and_transformed_resources(
     settings: dict[str, Any], requests: dict[str, Any], expected: dict[str, int], wrap: Any
 ) -> None:
     assert asked(template(container(requests)), wrap(settings)) == expected
 
 
-def test_what_a_queue_does_not_cover_counts_as_none_if_the_manager_says_so() -> None:
+def test_uncovered_resources_are_ignored_if_the_manager_allows_it() -> None:
     made = job("j", {"template": template(container({"cpu": 1, "gpu": 2}))})
     for strategy, expected in (
         ("IgnoreUndeclared", (("cpu", 1000),)),
@@ -202,7 +204,7 @@ def test_settings_of_the_manager(settings: dict[str, Any], expected: Settings) -
     assert (read(settings).settings, read(in_config_map(settings)).settings) == (expected, expected)
 
 
-def test_who_was_not_ready_keeps_its_place_if_the_manager_says_so() -> None:
+def test_a_workload_that_was_not_ready_keeps_its_position_if_configured() -> None:
     evicted = {
         "type": "Evicted",
         "status": "True",
@@ -214,7 +216,7 @@ def test_who_was_not_ready_keeps_its_place_if_the_manager_says_so() -> None:
     assert only(read(*home(), waits)).queued_at - only(read(*home(), waits, by_creation)).queued_at == 19
 
 
-def test_settings_that_are_not_honoured_are_warned_of() -> None:
+def test_unsupported_settings_cause_warnings() -> None:
     found = configuration(
         admissionFairSharing={"usageHalfLifeTime": "1h"}, integrations={"frameworks": ["pod"]}, leaderElection={}, x=1
     )
@@ -223,8 +225,8 @@ def test_settings_that_are_not_honoured_are_warned_of() -> None:
             "x",
             "unknown field, ignored. Use one of " + warnings(found)[0][2].partition("Use one of ")[2],
         ),
-        ("integrations", "all kinds of jobs are read, whether they are switched on there or not"),
-        ("admissionFairSharing", "fair sharing by usage between local queues is not supported: not read"),
+        ("integrations", "ignored: jobs of all kinds are simulated, enabled or not"),
+        ("admissionFairSharing", "ignored: usage-based fair sharing between local queues is not simulated"),
     ]
 
 
@@ -240,22 +242,22 @@ def test_settings_that_are_not_honoured_are_warned_of() -> None:
         ("v1beta2", {"blockAdmission": True}, True),
     ],
 )
-def test_a_manager_that_lets_nobody_start_before_the_last_one_is_ready_is_warned_of(
+def test_a_manager_that_blocks_admission_until_pods_are_ready_causes_a_warning(
     version: str, ready: dict[str, Any], blocks: bool
 ) -> None:
-    """In the older version that is so unless it says otherwise."""
+    """In the older version that is the default."""
     found = warnings(configuration(version, waitForPodsReady=ready))
-    assert [message.endswith("work is taken to be ready at once: nobody waits for it") for _, _, message in found] == [
-        True
-    ] * blocks
+    assert [
+        message.endswith("pods count as ready immediately, so admission is never blocked") for _, _, message in found
+    ] == [True] * blocks
 
 
-def test_of_two_configurations_the_first_one_counts() -> None:
+def test_the_first_of_two_configurations_counts() -> None:
     excludes, transforms = configuration(fairSharing={}), in_config_map(configuration(featureGates={"A": True}))
     found = read(excludes, transforms)
     assert found.settings == Settings(FAIR)
     assert [each.message for each in found.warnings] == [
-        "the manager is configured twice: only what stands first is read"
+        "duplicate configuration of the manager: only the first one is used"
     ]
 
 
@@ -270,14 +272,14 @@ def without_label(name: str = "j", namespace: str = "default", **meta: Any) -> d
     return manifest("Job", name, {"template": pod()}, "batch/v1", meta={"namespace": namespace, **meta})
 
 
-def test_a_job_without_a_queue_goes_to_the_default_one_of_its_namespace() -> None:
+def test_a_job_without_a_queue_goes_to_the_default_queue_of_its_namespace() -> None:
     assert only(read(*home(), without_label(), default_queue())).queue == "cq"
     assert only(read(*home(), default_queue(), without_label(labels={"kueue.x-k8s.io/queue-name": ""}))).queue == "cq"
     assert read(*home(), without_label(namespace="other"), default_queue()).system.workloads == ()
     assert read(*home(), without_label(namespace="kube-system"), default_queue("kube-system")).system.workloads == ()
 
 
-def test_what_another_job_made_does_not_go_to_the_default_queue() -> None:
+def test_objects_created_by_a_job_do_not_go_to_the_default_queue() -> None:
     made_by = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "s", "uid": "u"}
     assert read(*home(), default_queue(), without_label(ownerReferences=[made_by])).system.workloads == ()
     cron = {**made_by, "apiVersion": "batch/v1", "kind": "CronJob"}

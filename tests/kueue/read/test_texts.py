@@ -1,4 +1,4 @@
-"""The text of a scenario: JSON and YAML say the same, several files are one cluster, and what is wrong names its place."""
+"""The files of a scenario: JSON and YAML are equivalent, several files form one cluster, and errors have positions."""
 
 # ruff: noqa: E501  a case and what it is told are easier to compare in one line
 
@@ -23,7 +23,7 @@ def problems(text: str | bytes) -> list[str]:
     return [problem.located("a.json") for problem in raised.value.problems]
 
 
-def test_json_is_read_as_yaml_is() -> None:
+def test_json_is_read_like_yaml() -> None:
     listed = read_manifests(yaml.safe_dump(LIST), "a.yaml")
     assert len(listed.system.workloads) == 2
     for text in (
@@ -35,20 +35,20 @@ def test_json_is_read_as_yaml_is() -> None:
         assert read_manifests(text, "a.json") == listed
 
 
-def test_json_values_one_after_the_other_are_documents() -> None:
+def test_consecutive_json_values_are_documents() -> None:
     together = "\n".join(json.dumps(each) for each in ALL)
     assert read_manifests(together, "a.json") == read_manifests(
         "\n---\n".join(json.dumps(each) for each in ALL), "a.yaml"
     )
 
 
-def test_braces_of_yaml_are_still_yaml() -> None:
+def test_yaml_in_braces_is_still_yaml() -> None:
     assert read_manifests("{apiVersion: v1, kind: Namespace, metadata: {name: a}}", "a").system.namespaces.keys() == {
         "a"
     }
 
 
-def test_what_is_wrong_in_json_names_document_and_path() -> None:
+def test_errors_in_json_name_document_and_path() -> None:
     wrong = {**LIST, "items": [*ALL, workload("x", {"priority": "high"})]}
     assert problems(json.dumps(wrong)) == [
         "a.json: document 1, items[5].spec.priority: expected a whole number, got text 'high'"
@@ -66,7 +66,7 @@ def test_what_is_wrong_in_json_names_document_and_path() -> None:
         ('{"a": ' * 5000 + "1" + "}" * 5000, "nested more than 100 levels deep"),
     ],
 )
-def test_json_that_cannot_be_read(text: str, message: str) -> None:
+def test_invalid_json(text: str, message: str) -> None:
     (found,) = problems(text)
     assert message in found
 
@@ -80,7 +80,7 @@ def test_json_that_cannot_be_read(text: str, message: str) -> None:
         ('"a\\ud800"}', "the file a.json has text with a NUL character or half a character: 'a\\ud800'"),
     ],
 )
-def test_long_json_is_not_tried_as_yaml(tail: str, message: str) -> None:
+def test_long_json_is_not_parsed_as_yaml(tail: str, message: str) -> None:
     (found,) = problems('{"x": "' + "a" * 1_100_000 + '", "b": ' + tail)
     assert found == f"a.json:{message}" if message[0] == "1" else f"a.json: {message}"
 
@@ -90,7 +90,7 @@ def test_escaped_text_of_other_languages_is_text() -> None:
     assert len(read_manifests(json.dumps(made), "a.json").system.workloads) == 1
 
 
-def test_several_files_are_one_cluster() -> None:
+def test_several_files_form_one_cluster() -> None:
     files = [File(f"f{at}.yaml", yaml.safe_dump(each)) for at, each in enumerate(ALL)]
     together = read_all(files)
     assert together == read_manifests(json.dumps(LIST), "a.json")
@@ -103,7 +103,7 @@ def test_warnings_and_errors_of_several_files_name_the_file() -> None:
     twice = File("more.yaml", yaml.safe_dump(workload("w")))
     broken = File("broken.yaml", "a: [")
     for files, message in (
-        ([File("home.json", json.dumps(LIST)), twice], "more.yaml, document 1: Workload default/w is here twice: it first stands in document 1 of home.json"),
+        ([File("home.json", json.dumps(LIST)), twice], "more.yaml, document 1: duplicate Workload default/w: first defined in document 1 of home.json"),
         ([twice, broken], "broken.yaml: document 1: not valid YAML: "),
     ):  # fmt: skip
         with pytest.raises(InvalidInput) as raised:
@@ -111,7 +111,7 @@ def test_warnings_and_errors_of_several_files_name_the_file() -> None:
         assert raised.value.problems[0].message.startswith(message)
 
 
-def test_the_same_warning_at_one_field_counts_once_a_kind() -> None:
+def test_repeated_warnings_at_one_field_are_merged_per_kind() -> None:
     documents = [workload(f"w{at}", {"preemptionGates": [{"name": "g"}]}) for at in range(1200)]
     listed = {**LIST, "items": [*home(), *documents, job("j", {})]}
     found = read_manifests(json.dumps(listed), "a.json").warnings
@@ -119,6 +119,6 @@ def test_the_same_warning_at_one_field_counts_once_a_kind() -> None:
     assert found == (Warned(1, "items[3].spec.preemptionGates", message),)
 
 
-def test_bookkeeping_of_the_server_is_passed_over() -> None:
+def test_bookkeeping_of_the_api_server_is_skipped() -> None:
     made = workload("w", meta={"managedFields": [{"manager": "kueue", "fieldsV1": {"f:spec": {}}}]})
     assert read_manifests(json.dumps(made), "a.json") == read_manifests(json.dumps(workload("w")), "a.json")

@@ -1,4 +1,4 @@
-"""What is asked of a topology, and where running work stands, in all the forms in which files say it."""
+"""Topology requests and placements of running workloads, in all formats."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ SLICES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("assignment", [DOMAINS, SLICES], ids=["v1beta1", "v1beta2"])
-def test_where_running_work_stands(assignment: object) -> None:
+def test_placements_of_running_workloads(assignment: object) -> None:
     granted = {"name": "main", "count": 3, "flavors": {"cpu": "f"}, "topologyAssignment": assignment}
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": [granted]}}
     found = only(read(*home(), workload("w", {"podSets": [{"count": 3, "template": pod()}]}, status=status)))
@@ -85,10 +85,10 @@ def test_where_running_work_stands(assignment: object) -> None:
 
 
 PATH = "spec.podSets[0].topologyRequest"
-SEVERAL = "a pod set has at most one of required, preferred and unconstrained: this one is not read"
-NO_SIZE = "slices without a size: such a pod set is never placed, unless it is the leader of a group"
-UNEVEN = "4 pods are no whole number of slices of 3: such a pod set is never placed"
-CROOKED = "slices of 3 do not divide slices of 4: such a pod set is never placed"
+SEVERAL = "use only one of required, preferred and unconstrained: this one is ignored"
+NO_SIZE = "slices without a size: this pod set is never placed, unless it leads a group"
+UNEVEN = "4 pods are not a multiple of the slice size 3: this pod set is never placed"
+CROOKED = "slices of 3 do not divide slices of 4: this pod set is never placed"
 LAYERS = [{"topology": "a", "size": 4}, {"topology": "b", "size": 3}]
 WRONG = [
     ({"required": "a", "preferred": "b"}, (f"{PATH}.preferred", SEVERAL)),
@@ -99,7 +99,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("request_", "expected"), WRONG)
-def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]) -> None:
+def test_requests_that_cannot_be_met(request_: object, expected: tuple[str, str]) -> None:
     found = warnings(
         *home(), TREE, workload("w", {"podSets": [{"count": 4, "template": pod(), "topologyRequest": request_}]})
     )
@@ -107,18 +107,18 @@ def test_of_requests_that_cannot_be_met(request_: object, expected: tuple[str, s
 
 
 @pytest.mark.parametrize("text", ["[", "5", "[1]", '[{"topology": 1, "size": 1}]', '[{"topology": "a", "size": 0}]'])
-def test_of_layers_that_are_not_a_list_of_them(text: str) -> None:
+def test_layers_that_are_not_a_list(text: str) -> None:
     template = {
         "metadata": {"annotations": {"kueue.x-k8s.io/podset-slice-required-topology-constraints": text}},
         **pod(),
     }
     found = warnings(*home(), TREE, job("j", {"template": template}))
     assert [message for _, _, message in found] == [
-        'not a list such as [{"topology": "rack", "size": 4}]: such a pod set is never placed'
+        'not a list such as [{"topology": "rack", "size": 4}]: this pod set is never placed'
     ]
 
 
-def test_of_an_assignment_that_does_not_add_up() -> None:
+def test_assignments_with_wrong_numbers() -> None:
     for slices in ([{"domainCount": 2, "podCounts": {"universal": 1}}], [{**SLICES["slices"][0], "domainCount": 3}]):
         granted = {
             "name": "main",

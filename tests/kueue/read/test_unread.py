@@ -1,4 +1,4 @@
-"""A field that could change the outcome and is not read is warned of: wherever a reader looks, it knows every field there is."""
+"""An unknown field that could change the outcome causes a warning, wherever it is."""
 
 import copy
 import json
@@ -45,7 +45,7 @@ NOT_OURS = {"Pod", "List", "AppWrapper", "AdmissionCheck"}
 
 
 def mappings(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The paths of all mappings in which a field that nobody knows could change something."""
+    """The paths of all mappings in which an unknown field could change something."""
     if isinstance(value, dict):
         yield path
         for key, each in value.items():
@@ -70,7 +70,7 @@ def warned(documents: list[dict[str, Any]]) -> set[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario[-1]["kind"])
-def test_a_field_that_nobody_knows_is_warned_of_wherever_it_stands(scenario: list[dict[str, Any]]) -> None:
+def test_an_unknown_field_causes_a_warning_wherever_it_is(scenario: list[dict[str, Any]]) -> None:
     silent = []
     for at, document in enumerate(scenario):
         if document["kind"] in NOT_OURS:
@@ -109,16 +109,16 @@ NOT_READ = {
 
 
 @pytest.mark.parametrize("version", list(FULL))
-def test_of_all_fields_of_the_queue_system_those_that_are_not_read_are_warned_of(version: str) -> None:
-    """What stands in none of these lists is read, or cannot change what is decided."""
+def test_all_ignored_fields_of_kueue_cause_warnings(version: str) -> None:
+    """Fields in none of these lists are read, or cannot change a decision."""
     assert [path for _, path, _ in warnings(*FULL[version])] == NOT_READ[version]
 
 
-def test_marks_of_the_queue_system_in_a_template_are_warned_of_too() -> None:
+def test_kueue_labels_in_a_template_cause_warnings_too() -> None:
     made = workload()
     made["spec"]["podSets"][0]["template"]["metadata"] = {
         "annotations": {"kueue.x-k8s.io/podset-from-tomorrow": "1", "example.com/note": "2"}
     }
     path = "spec.podSets[0].template.metadata.annotations.kueue.x-k8s.io/podset-from-tomorrow"
-    assert (1, path, "not supported: not read") in warnings(made)
+    assert (1, path, "ignored: not supported") in warnings(made)
     assert len(read(made).warnings) == 2

@@ -1,4 +1,4 @@
-"""Which objects stand for the same work: a Workload and its job, a job and what it made, pods of one group."""
+"""Which objects represent the same work: a Workload and its job, a job and the objects it created, pods of one group."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def names(*documents: Any) -> list[str]:
     return [each.name.removeprefix("default/") for each in found.system.workloads]
 
 
-def test_a_job_whose_workload_is_there_counts_through_it() -> None:
+def test_a_job_with_a_workload_counts_through_it() -> None:
     behind = workload("rayjob-tune-1a2b", meta=owner("RayJob", "tune"))
     assert names(ray_job(), behind) == names(behind, ray_job()) == ["rayjob-tune-1a2b"]
     assert names(ray_job(), workload("other", meta=owner("RayCluster", "tune"))) == ["tune", "other"]
@@ -35,7 +35,7 @@ def test_a_job_whose_workload_is_there_counts_through_it() -> None:
     assert names(ray_job(), finished) == []
 
 
-def test_what_a_job_made_counts_through_it() -> None:
+def test_objects_created_by_a_job_count_through_it() -> None:
     cluster = manifest("RayCluster", "tune-x", HEAD, "ray.io/v1", meta={"labels": LABEL, **owner("RayJob", "tune")})
     behind = workload("w", meta=owner("RayJob", "tune"))
     assert names(ray_job(), cluster) == names(cluster, ray_job()) == ["tune"]
@@ -58,12 +58,12 @@ def test_a_deployment_its_pods_and_their_workloads_are_counted_once(listed: str)
     assert names(*documents[listed]) == expected
 
 
-def test_jobs_of_different_kinds_may_have_one_name() -> None:
+def test_jobs_of_different_kinds_may_have_the_same_name() -> None:
     cluster = manifest("RayCluster", "tune", HEAD, "ray.io/v1", meta={"labels": LABEL})
     assert names(ray_job(), cluster) == ["tune", "raycluster-tune"]
 
 
-def test_a_workload_that_was_made_beforehand_counts_for_its_job() -> None:
+def test_a_workload_created_in_advance_counts_for_its_job() -> None:
     made = ray_job(labels={**LABEL, "kueue.x-k8s.io/prebuilt-workload-name": "w"})
     assert names(made, workload("w")) == ["w"]
     assert names(made) == ["tune"]
@@ -76,7 +76,7 @@ def test_a_workload_that_was_made_beforehand_counts_for_its_job() -> None:
         {"jobDeploymentStatus": "Failed"},
     ],
 )
-def test_a_ray_job_that_is_over_is_no_part_of_the_system(over: dict[str, Any]) -> None:
+def test_a_finished_ray_job_is_not_part_of_the_system(over: dict[str, Any]) -> None:
     assert names({**ray_job(), "status": over}) == []
     assert names({**ray_job(), "status": {"jobDeploymentStatus": "Running"}}) == ["tune"]
 
@@ -89,13 +89,13 @@ def member(name: str, total: str | None = "2", cpu: int = 1) -> dict[str, Any]:
     return manifest("Pod", name, pod({"cpu": cpu})["spec"], "v1", meta=meta)
 
 
-def test_pods_of_a_group_are_one_workload_of_as_many_pod_sets_as_they_have_shapes() -> None:
+def test_pods_of_a_group_are_one_workload_with_a_pod_set_per_shape() -> None:
     (found,) = read(*home(), member("a", "3"), member("b", "3", cpu=2), member("c", "3")).system.workloads
     assert (found.name, found.problem) == ("default/g", "")
     assert [(each.count, each.requests) for each in found.pod_sets] == [(2, (("cpu", 1000),)), (1, (("cpu", 2000),))]
 
 
-def test_a_group_waits_for_all_its_pods_unless_it_need_not() -> None:
+def test_a_group_waits_for_all_its_pods_unless_fast_admission_is_set() -> None:
     (found,) = read(*home(), member("a", "3")).system.workloads
     assert found.problem == "1 of the 3 pods of its group are in this file"
     fast = member("a", "3")
@@ -105,15 +105,15 @@ def test_a_group_waits_for_all_its_pods_unless_it_need_not() -> None:
 
 
 @pytest.mark.parametrize("total", [None, "0", "many"])
-def test_a_group_that_does_not_say_its_size_never_queues(total: str | None) -> None:
+def test_a_group_without_a_size_is_never_queued(total: str | None) -> None:
     documents = *home(), member("a", total)
-    assert read(*documents).system.workloads[0].problem == f"its pods do not say how many they are ({TOTAL})"
+    assert read(*documents).system.workloads[0].problem == f"its pods do not specify the size of their group ({TOTAL})"
     assert [message for _, _, message in warnings(*documents)] == [
-        f"{TOTAL} must be a whole number from 1 to 10,000: such a group never queues"
+        f"{TOTAL} must be a whole number from 1 to 10,000: this group is never queued"
     ]
 
 
-def test_a_pod_with_a_queue_that_has_ended_is_no_part_of_the_system() -> None:
+def test_a_finished_pod_with_a_queue_is_not_part_of_the_system() -> None:
     alone = manifest("Pod", "p", pod()["spec"], "v1", meta={"labels": LABEL})
     assert names(alone) == ["p"]
     assert names({**alone, "status": {"phase": "Succeeded"}}) == []

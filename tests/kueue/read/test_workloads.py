@@ -1,4 +1,4 @@
-"""Workloads become exactly what their spec and status say."""
+"""Reading of the spec and status of a Workload."""
 
 import math
 from typing import Any
@@ -30,18 +30,18 @@ def condition(kind: str, status: str = "True", seconds: int | None = None, reaso
 
 
 def running(*conditions: dict[str, object], created: int | None = None, **status: object) -> Workload:
-    """A workload that holds a core of cq."""
+    """A workload that uses a core of cq."""
     admission = {"clusterQueue": "cq", "podSetAssignments": [{"flavors": {"cpu": "f"}, "resourceUsage": {"cpu": 1}}]}
     meta = {} if created is None else {"creationTimestamp": at(created)}
     held = {"admission": admission, "conditions": list(conditions), **status}
     return only(read(*home(), workload(meta=meta, status=held)))
 
 
-def test_a_workload_that_says_nothing_has_the_defaults() -> None:
+def test_an_empty_workload_has_the_defaults() -> None:
     assert only(read(*home(), workload())) == Workload("default/w", "cq", ONE)
 
 
-def test_a_pending_workload_with_everything() -> None:
+def test_a_pending_workload_with_all_fields() -> None:
     spec = {
         "priority": -3,
         "active": False,
@@ -81,7 +81,7 @@ def test_a_pending_workload_with_everything() -> None:
     )
 
 
-def test_a_running_workload_with_everything() -> None:
+def test_a_running_workload_with_all_fields() -> None:
     assignments = [
         {
             "name": "main",
@@ -110,7 +110,7 @@ def test_a_running_workload_with_everything() -> None:
     )
 
 
-def test_usage_that_is_not_said_is_derived_from_the_pods() -> None:
+def test_missing_usage_is_derived_from_the_pods() -> None:
     assignments = [{"count": 3, "flavors": {"cpu": "f", "pods": "f", "memory": "f"}}]
     status = {"admission": {"clusterQueue": "cq", "podSetAssignments": assignments}}
     spec = {"podSets": [{"count": 4, "minCount": 1, "template": pod({"cpu": "250m"})}]}
@@ -130,11 +130,11 @@ def test_usage_that_is_not_said_is_derived_from_the_pods() -> None:
         ([condition("Admitted", "False")], False),
     ],
 )
-def test_with_quota_it_runs_unless_its_conditions_say_otherwise(conditions: list[Any], admitted: bool) -> None:
+def test_with_quota_it_runs_unless_its_conditions_contradict(conditions: list[Any], admitted: bool) -> None:
     assert running(*conditions).admitted is admitted
 
 
-def test_a_time_that_is_not_said_comes_right_after_the_latest_of_the_file() -> None:
+def test_a_missing_time_comes_right_after_the_latest_in_the_file() -> None:
     found = system(
         *home(),
         workload("a"),
@@ -155,7 +155,7 @@ def test_a_time_that_is_not_said_comes_right_after_the_latest_of_the_file() -> N
     ("reason", "queued"),
     [("PodsReadyTimeout", 20), ("AdmissionCheck", 20), ("Preempted", 1), ("ClusterQueueStopped", 1)],
 )
-def test_only_two_kinds_of_eviction_cost_it_its_place(reason: str, queued: int) -> None:
+def test_only_two_kinds_of_eviction_change_its_queue_position(reason: str, queued: int) -> None:
     status = {"conditions": [condition("Evicted", "True", 20, reason)]}
     found = only(read(*home(), workload(meta={"creationTimestamp": at(1)}, status=status)))
     assert (found.created_at, found.queued_at, found.evicted) == (T0 + 1, T0 + queued, False)
@@ -167,23 +167,23 @@ def test_only_two_kinds_of_eviction_cost_it_its_place(reason: str, queued: int) 
     ("reason", "queued"),
     [("PodsReadyTimeout", 20), ("AdmissionCheck", 20), ("Preempted", 1), ("ClusterQueueStopped", 1)],
 )
-def test_an_eviction_counts_while_the_quota_is_still_held(reason: str, queued: int) -> None:
+def test_an_eviction_counts_while_the_quota_is_still_in_use(reason: str, queued: int) -> None:
     found = running(condition("Evicted", "True", 20, reason), condition("QuotaReserved", "True", 2), created=1)
     assert (found.queued_at, found.reserved_at, found.evicted) == (T0 + queued, T0 + 2, True)
 
 
-def test_finished_work_is_no_part_of_the_system() -> None:
+def test_finished_workloads_are_not_part_of_the_system() -> None:
     assert system(*home(), workload(status={"conditions": [condition("Finished")]})).workloads == ()
     assert len(system(*home(), workload(status={"conditions": [condition("Finished", "False")]})).workloads) == 1
 
 
-def test_the_holder_of_quota_is_in_the_queue_of_its_admission() -> None:
+def test_a_workload_with_quota_is_in_the_queue_of_its_admission() -> None:
     other = manifest("ClusterQueue", "other", {"namespaceSelector": {}})
     status = {"admission": {"clusterQueue": "other", "podSetAssignments": [{"flavors": {}}]}}
     found = read(*home(), other, workload(status=status))
     assert found.system.workloads[0].queue == "other"
     assert [(w.path, w.message) for w in found.warnings] == [
-        ("status.admission", "it holds quota of other, and its LocalQueue leads to cq: it stays with the former")
+        ("status.admission", "it has quota of other, but its LocalQueue now leads to cq: it keeps that quota")
     ]
 
 
@@ -209,7 +209,7 @@ CLASSES = (
         (None, {}, 0),
     ],
 )
-def test_priority_is_the_number_or_that_of_the_class(version: str | None, spec: dict[str, Any], priority: int) -> None:
+def test_priority_comes_from_the_number_or_the_class(version: str | None, spec: dict[str, Any], priority: int) -> None:
     more = {} if version is None else {"version": version}
     assert only(read(*home(), *CLASSES, workload("w", spec, **more))).priority == priority
 
@@ -245,7 +245,7 @@ def container(cpu: object = None, *, limit: object = None, always: bool = False)
         ({"containers": [container(1)], "initContainers": [container(3)], "overhead": {"cpu": "200m"}}, 3200),
     ],
 )
-def test_what_a_pod_asks(spec: dict[str, Any], cpu: int | None) -> None:
+def test_requests_of_a_pod(spec: dict[str, Any], cpu: int | None) -> None:
     assert requests(**spec).get("cpu") == cpu
 
 
@@ -263,7 +263,7 @@ def test_quantities_are_exact_and_rounded_up(resource: str, quantity: int | str,
     assert found.pod_sets[0].requests == ((resource, amount),)
 
 
-def test_which_nodes_a_pod_accepts() -> None:
+def test_nodes_that_a_pod_accepts() -> None:
     terms = [
         {
             "matchExpressions": [
@@ -315,7 +315,7 @@ def test_a_pod_may_accept_nodes_by_name(version: str) -> None:
         assert only(read(*home(), document)).pod_sets[0].nodes.terms == expected
 
 
-def test_a_label_that_is_called_like_the_field_is_a_label() -> None:
+def test_a_label_may_be_named_like_the_field() -> None:
     made = workload("w", {"podSets": [{"count": 1, "template": affine({"matchExpressions": [by_name("n1")]})}]})
     assert only(read(*home(), made)).pod_sets[0].nodes.terms == ((MatchExpression("metadata.name", "In", ("n1",)),),)
 
@@ -330,15 +330,15 @@ def test_a_label_that_is_called_like_the_field_is_a_label() -> None:
         by_name("3", operator="Gt"),
     ],
 )
-def test_a_field_that_cannot_be_matched_keeps_work_from_being_looked_at(field: dict[str, Any]) -> None:
+def test_an_unsupported_field_keeps_a_workload_from_being_considered(field: dict[str, Any]) -> None:
     made = workload("w", {"podSets": [{"count": 1, "template": affine({"matchFields": [field]})}]})
     found = read(*home(), made)
     assert found.system.workloads[0].problem == "its required node affinity cannot be evaluated"
-    rule = "only metadata.name can be matched, with In or NotIn and one value: cannot be evaluated"
+    rule = "cannot be evaluated: only metadata.name can be matched, with In or NotIn and one value"
     assert rule in [each.message for each in found.warnings]
 
 
-def test_a_preferred_node_may_be_said_by_name_too() -> None:
+def test_preferred_nodes_may_be_given_by_name() -> None:
     terms = [{"weight": 5, "preference": {"matchFields": [by_name("n1")]}}]
     spec = pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
     found = read(*home(), workload("w", {"podSets": [{"count": 1, "template": spec}]}))
@@ -346,7 +346,7 @@ def test_a_preferred_node_may_be_said_by_name_too() -> None:
     assert preferred == ((5, (MatchExpression(NODE_NAME, "In", ("n1",)),)),)
 
 
-def test_what_only_says_how_a_pod_runs_is_passed_over() -> None:
+def test_fields_that_do_not_affect_scheduling_are_skipped() -> None:
     spec = pod(restartPolicy="Never", volumes=[{"name": "v"}], serviceAccountName="s", terminationGracePeriodSeconds=1)
     spec["metadata"] = {"labels": {"a": "b"}, "annotations": {"kueue.x-k8s.io/podset-group-name": "g"}}
     spec["spec"]["containers"][0].update(image="i", command=["c"], args=["a"], env=[{"name": "A"}], ports=[])

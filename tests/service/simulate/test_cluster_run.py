@@ -238,7 +238,7 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
 @pytest.mark.parametrize(
     ("workflows", "message"),
     [
-        ("[{pool: vision}]", "a workflow of a scenario needs file: write file: train.yaml"),
+        ("[{pool: vision}]", "a workflow of a scenario needs file. Add file: train.yaml"),
         (
             "[{file: a.yaml, pool: batch, name: x}]",
             "a workflow of a scenario has no field 'name'. Use one of file, pool, priority, at",
@@ -250,7 +250,7 @@ def test_a_scenario_without_workflows_has_no_cycle() -> None:
         ("[{file: nope.yaml, pool: batch}]", "nope.yaml: no such file"),
         (
             "[{file: bad.yaml, pool: batch}]",
-            "bad.yaml:1:1: a workflow file needs workflow: write workflow:",
+            "bad.yaml:1:1: a workflow file needs workflow. Add workflow:",
         ),
         ("7", "workflows: expected a list, each item behind '- ', got 7"),
     ],

@@ -40,13 +40,13 @@ HELD = [
     ({"conditions": [condition("QuotaReserved", "False", "OnHold")]}, "it is on hold (OnHold)"),
     (
         {"conditions": [condition("WaitingForReplacementPods", "True", "Some")]},
-        "it waits for pods that replace others (WaitingForReplacementPods)",
+        "it waits for replacement pods (WaitingForReplacementPods)",
     ),
     (
         {"conditions": [condition("Requeued", "False", "PodsReadyTimeout")]},
-        "it was evicted, and is not queued again yet (PodsReadyTimeout)",
+        "it was evicted and is not requeued yet (PodsReadyTimeout)",
     ),
-    ({"requeueState": {"count": 1, "requeueAt": stamp(42)}}, "it was evicted, and may queue again in 40 s"),
+    ({"requeueState": {"count": 1, "requeueAt": stamp(42)}}, "it was evicted and can be requeued in 40 s"),
 ]
 
 
@@ -78,7 +78,7 @@ def test_a_gate_of_somebody_else_holds_it_back_unless_gates_do_not_count(made: d
     gated["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
     gated["metadata"]["annotations"] = {"kueue.x-k8s.io/admission-gated-by": "example.com/ready"}
     assert starts(*queue("q", 4), gated) == {}
-    assert note(*queue("q", 4), gated) == "it waits for example.com/ready to open its gate"
+    assert note(*queue("q", 4), gated) == "its admission is gated by example.com/ready"
     off = Options(0, TO_THE_END.settings.__class__(gates=parse_gates("AdmissionGatedBy=false")))
     assert starts(*queue("q", 4), gated, options=off) == {"w": False}
 
@@ -122,7 +122,7 @@ def test_a_check_that_tries_again_says_when() -> None:
     documents = *queue("q", 4), holds
     assert starts(*documents) == {}
     last = outcome(manifests(FLAVOR, *documents), "test.yaml", TO_THE_END).cycles[-1]
-    assert [each.note for each in last.pending] == ["it was evicted, and may queue again in 40 s"]
+    assert [each.note for each in last.pending] == ["it was evicted and can be requeued in 40 s"]
     check["requeueAfterSeconds"] = 0
     assert list(starts(*documents)) == ["w"]
 
@@ -163,7 +163,7 @@ def test_a_local_queue_that_is_being_deleted_starts_nothing_and_keeps_what_runs(
     found = line(manifests(FLAVOR, queued, local, workload("runs", "q", 1, running=True), workload("w", "q", 2)))
     (cycle,) = found["cycles"]
     assert (cycle["admitted"], cycle["preempted"]) == ([], [])
-    assert [each["message"] for each in found["warnings"]] == ["it is being deleted: nothing new starts there"]
+    assert [each["message"] for each in found["warnings"]] == ["it is being deleted: nothing new starts"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_queue_that_is_not_active_starts_nothing(reason: str) -> None:
     assert found["inactive"] == [{"node": "q", "kind": "ClusterQueue", "reason": reason}]
     assert [each["admitted"] for each in found["cycles"]] == [[]] * len(found["cycles"])
     assert [each["message"] for each in found["warnings"]] == [
-        f"its status says that it is not active ({reason}): nothing new starts there; leave the condition out to see what would"
+        f"its status is inactive ({reason}), so nothing new starts; remove the condition to see what would start"
     ]
 
 

@@ -403,7 +403,7 @@ def test_a_file_of_which_nothing_can_be_read_is_refused() -> None:
     job = "{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {containers: [{name: a, image: x}]}}}}"
     with pytest.raises(InvalidInput) as raised:
         line(f"{job % 'a'}\n---\n{job % 'b'}\n", TO_THE_END)
-    why = "not read: it has no label kueue.x-k8s.io/queue-name, and its namespace no LocalQueue 'default'"
+    why = "ignored: it has no label kueue.x-k8s.io/queue-name, and its namespace no LocalQueue 'default'"
     assert raised.value.message == f"nothing in this file can be simulated: document 1: {why} (and in 1 more place)"
     flavor = "{apiVersion: kueue.x-k8s.io/v1beta1, kind: ResourceFlavor, metadata: {name: f}}"
     assert [each["document"] for each in line(f"{job % 'a'}\n---\n{flavor}\n", TO_THE_END)["warnings"]] == [1]

@@ -16,7 +16,11 @@ MOST_STEPS = 100_000
 
 
 class _Size(NamedTuple):
-    """*domain*: an index of its level. *plain*: slices that fit. *beside*: the same next to a leader; None: no leader fits."""
+    """A domain and its capacity.
+
+    *domain*: an index within its level. *plain*: slices that fit. `beside`: slices that fit next to a leader; None: no
+    leader fits.
+    """
 
     domain: int
     plain: int
@@ -180,7 +184,7 @@ def _reaches(bits: int, total: int) -> bool:
 
 
 def _spread(sizes: list[_Size], need: int, leads: bool) -> list[DomainShare]:
-    """Each domain gets the same, as far as it has room; the rest goes to those with more room."""
+    """Gives each domain the same amount, up to its capacity; larger domains get the rest."""
     leader: int | None = None
     if leads:
         total = sum(size.plain for size in sizes)

@@ -93,7 +93,7 @@ class CandidateSearch:
         return self.allowed(queue.granted(self.contested, leaving=leaving), policy)
 
     def targets(self, candidates: Iterable[WorkloadTarget], fits: Callable[[], bool]) -> list[WorkloadTarget]:
-        """The minimal set of *candidates*, taken one by one, without which it fits; empty if it never does. Restores the trees."""
+        """The minimal set of *candidates* to stop so that the request fits; empty if it never does. Restores the trees."""
         return self.needed(take_until_fits(candidates, self.take, self.put_back, fits), fits)
 
     def needed(self, taken: Sequence[WorkloadTarget] | None, fits: Callable[[], bool]) -> list[WorkloadTarget]:

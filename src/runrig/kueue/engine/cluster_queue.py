@@ -96,9 +96,10 @@ class QueueState:
     # ------------------------------------------------------------ waiting
 
     def arrive(self, workload: WorkloadState) -> None:
-        """Adds a new *workload*: in line, or parked with equivalent ones if they were just refused.
+        """Adds a new *workload* to the line, or parks it with equivalent ones that were just refused.
 
-        One ahead of them is not parked: it may preempt work that is newer than itself but older than they are.
+        If it is ahead of them it is not parked: it may preempt workloads that are newer than itself but older than they
+        are.
         """
         equivalents = self._alike.get((workload.shape, workload.spec.priority))
         if equivalents is None or workload.key < equivalents.waiting[0][0]:

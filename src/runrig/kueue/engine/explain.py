@@ -55,7 +55,7 @@ def why_aside(workload: Workload) -> Reason:
 def _short_of_quota(
     context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...], *, ever: bool = True
 ) -> list[Reason]:
-    """What *counts* pods lack in each flavor, for each group request that fits in none.
+    """The amounts that *counts* pods lack in each flavor, for each group request that fits in none.
 
     *ever*: report requests that exceed what the queue can ever have as such.
     """
@@ -79,9 +79,9 @@ def _short_of_quota(
 
 
 def _not_taken_back(context: SchedulerContext, workload: WorkloadState, counts: tuple[int, ...]) -> list[Reason]:
-    """What *counts* pods would have to borrow in addition to quota of their queue that is lent to others.
+    """The amounts that *counts* pods would have to borrow although their queue has lent quota to others.
 
-    Without the right to preempt while borrowing, the lent quota is then not reclaimed (rule R2).
+    Without the right to preempt while borrowing, the lent quota is not reclaimed then (rule R2).
     """
     policies, leaf = context.queues[workload.queue].spec.policies, workload.leaf
     if policies.reclaim is Policy.NEVER or policies.borrow is not Policy.NEVER or context.strategies is not None:

@@ -1,10 +1,10 @@
 """Fair preemption: the queue with the highest share is preempted first (weights: rule Q2).
 
 From the root down, the child with the highest share is next. Its first candidate is preempted if the preemptor's share,
-including its request, stays below the target's: its remaining or its current share, depending on the strategy. Shares are
-compared just below the common cohort. Preempting work of its own queue lowers the preemptor's share, so candidates that were
-kept are tried once more. Finally, targets that are not needed are put back. Edits the trees temporarily and always restores
-them.
+including its request, stays below the target's: its remaining or its current share, depending on the strategy. Shares
+are compared just below the common cohort. Preempting a workload of its own queue lowers the preemptor's share, so
+skipped candidates are tried once more. Finally, targets that turn out not to be needed are dropped. Edits the trees
+temporarily and always restores them.
 """
 
 from collections.abc import Callable, Iterator
@@ -64,7 +64,9 @@ class FairSearch(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _first_let_go(self, order: "_Order", queue: QueueState, strategy: Strategy) -> WorkloadState | None:
-        """The first candidate of *queue* that the strategy allows; those before it are kept for the next pass."""
+        """The first candidate of *queue* that the strategy allows; candidates before it are tried again in the next
+        pass.
+        """
         mine, its = _below_common(self.leaf, queue.leaf)
         preemptor, before = self.share(mine), self.share(its)
         while order.has(queue):
@@ -93,7 +95,7 @@ class FairSearch(CandidateSearch):
         return preemptor <= after
 
     def _second_pass(self) -> Iterator[WorkloadTarget]:
-        """Yields one kept candidate of each queue whose share is now above the preemptor's."""
+        """Yields one skipped candidate of each queue whose share is now above the preemptor's."""
         order = _Order(self, self._spared())
         while (queue := order.next_queue()) is not None:
             mine, its = _below_common(self.leaf, queue.leaf)
@@ -104,7 +106,7 @@ class FairSearch(CandidateSearch):
             order.refresh(queue.leaf)
 
     def _target(self, candidate: WorkloadState, reason: PreemptionReason) -> WorkloadTarget:
-        """*candidate* is taken next, so the shares above it are outdated."""
+        """The target for *candidate*, which is taken next; invalidates the shares above it."""
         self._touch(candidate.leaf)
         return WorkloadTarget(candidate, reason)
 

@@ -38,7 +38,7 @@ PENDING_REASONS = (
     PendingReason.EXCEEDS_MAX_QUOTA,
     PendingReason.NO_MATCHING_FLAVOR,
 )
-"""What blocks an option, least severe first. The scan compares their indices, which are named below."""
+"""Obstacles to using an option, least severe first. The scan compares their indices, which are named below."""
 
 NOTHING, NO_PLACE, WAITING, EXCEEDS, MISMATCH = range(5)
 
@@ -319,7 +319,9 @@ class _Scan:
 
 
 def asked_on_nodes(shape: WorkloadShape, assigned: FlavorAssignment) -> frozenset[int]:
-    """What pods with a topology request. Their nodes may be occupied by work that only uses resources with idle quota."""
+    """Indices of all resources that pods with a topology request use. The workloads on their nodes may use only
+    resources with idle quota.
+    """
     return frozenset(
         index
         for group_request, option in zip(shape.group_requests, assigned.chosen, strict=False)

@@ -18,7 +18,9 @@ from runrig.kueue.engine.workload import FlavorAssignment, QueueKey, WorkloadSta
 
 @dataclass(slots=True)
 class Nomination:
-    """A head of this cycle and what was found for it. *promised*: it is a preemptor whose targets have stopped."""
+    """A head of this cycle and what was found for it. `promised`: its targets have stopped, and what they freed is
+    reserved for it.
+    """
 
     workload: WorkloadState
     assigned: FlavorAssignment

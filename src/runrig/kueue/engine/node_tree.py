@@ -69,7 +69,7 @@ class NodeTree:
         return None if index is None else self.topology.nodes[index]
 
     def fit(self, request: PodSetRequest, layer: int, *, by_affinity: bool) -> LeafFit:
-        """What fits on each leaf in *layer*. Valid until the next change; read-only."""
+        """How many pods fit on each leaf in *layer*. Valid until the next change; read-only."""
         pods = self._pods(request.requests, request.choice, layer)
         fits: list[int] = pods.tolist()
         score = self._score(request.choice, fits) if by_affinity and request.choice.preferred else None
@@ -114,7 +114,7 @@ def _all_hold(term: Sequence[MatchExpression], node: Node) -> bool:
 
 
 class Reservation(NamedTuple):
-    """Room on *leaf* for *pods* with *requests* each."""
+    """Capacity on *leaf* for *pods* pods that use *requests* each."""
 
     leaf: NodeCapacity
     requests: Requests
@@ -178,7 +178,7 @@ def _members(flavor: ResourceFlavor, levels: Sequence[str], nodes: Iterable[Node
 
 
 def held_by(spec: Workload, granted: Iterable[Granted], trees: Mapping[str, NodeTree]) -> tuple[Reservation, ...]:
-    """What *spec* uses of nodes by its *granted* placement; missing domains are skipped."""
+    """The node usage of *spec* by its *granted* placement; missing domains are skipped."""
     requests = {pod_set.name: of_one_pod(pod_set.requests) for pod_set in spec.pod_sets}
     reservations = []
     for grant in granted:

@@ -1,7 +1,8 @@
-"""Nomination: what a head could get in the state at the start of the cycle (rules A1, A2).
+"""Nominates heads: finds the quota and nodes that each could have in the state at the start of the cycle (rules A1,
+A2).
 
-The full counts, immediately or by preemption; otherwise, if its pod sets can be smaller, the largest counts that work either
-way.
+The full counts are tried first, without or with preemption. If a pod set can be smaller, the largest counts that work
+follow.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,8 @@ def nominate(
     after: tuple[int, ...] = (),
     only: Sequence[FlavorOption | None] | None = None,
 ) -> Nomination:
-    """The best for *workload* in the current state: `assigned` is FIT, or there are targets, or it says what blocks it.
+    """The best result for *workload* in the current state: an assignment that fits, targets to preempt, or the
+    obstacle.
 
     *after*, *only*: see `assign`.
     """
@@ -115,8 +117,8 @@ def _targets_with_placement(
 ) -> tuple[WorkloadTarget, ...]:
     """The targets for pods that need nodes.
 
-    Sets the placement of *assigned*: with targets, where the pods go once these have stopped; without, where they would go on
-    empty nodes, which is what may be reserved.
+    Also sets the placement of *assigned*: the nodes of the pods after the targets have stopped. If no targets were
+    found, it is the placement on empty nodes, which may be reserved.
     """
 
     def found() -> WorkloadPlacement | Misfit:
@@ -133,7 +135,7 @@ def _targets_with_placement(
         placement = found()
         for each in targets:
             reserve(each.workload.reservations)
-        assert isinstance(placement, WorkloadPlacement), "the search has seen that it has a place without its targets"
+        assert isinstance(placement, WorkloadPlacement), "the search found a placement without its targets"
         assigned.placement = placement
     else:
         alone = placement_now(context, workload, assigned, empty=True)
@@ -161,8 +163,9 @@ def _known(
 ) -> Sequence[WorkloadTarget] | None:
     """The targets found by the scan, if one of its searches covers the whole request; otherwise None.
 
-    It does if nothing else is requested. In classical preemption it also does if nothing else is contested and the request is
-    within the queue's own nominal: the preemptor is then entitled at every level, with the whole request or this part.
+    It does if nothing else is requested. In classical preemption it also does if nothing else is contested and the
+    request is within the queue's nominal quota. The preemptor is then entitled at every level, with the whole request
+    or this part.
     """
     if len(assigned.contested) > 1:
         return None

@@ -55,7 +55,7 @@ class PodSetRequest:
 
 
 class DomainShare(NamedTuple):
-    """*amount* slices or pods in *domain*, an index within its level. *leads*: the leader is there too."""
+    """*amount* slices or pods in *domain*, an index within its level. *leads*: the domain also has the leader."""
 
     domain: int
     amount: int
@@ -63,9 +63,10 @@ class DomainShare(NamedTuple):
 
 
 class LeafFit(NamedTuple):
-    """One number per leaf. *beside*: pods next to a leader, 0 if no leader fits; None, like *lead*, without a leader.
+    """One number per leaf. `beside`: pods that fit next to a leader, 0 if no leader fits.
 
     *lead*: whether a leader fits. *score*: the weight of matching preferred affinity terms; None if there are none.
+    Without a leader, `beside` and *lead* are None.
     """
 
     pods: list[int]
@@ -75,10 +76,11 @@ class LeafFit(NamedTuple):
 
 
 class PodSetCounts:
-    """Per level, coarse to fine, a list with one number per domain. *beside*: pods next to a leader. *lead*: whether one fits.
+    """Per level, coarse to fine, a list with one number per domain. `beside`: pods that fit next to a leader.
 
-    *units*, *units_beside*: slices, at their level and above. Without a leader, the counts next to one equal the plain ones.
-    Lists instead of columns, because the numbers are read one by one and most simulated systems are small.
+    *lead*: whether a leader fits. *units*, *units_beside*: slices, at their level and above. Without a leader, the
+    counts next to one equal the plain ones. Lists instead of columns, because the numbers are read one by one and most
+    simulated systems are small.
     """
 
     def __init__(self, topology: TopologyIndex, request: PodSetRequest, leaves: LeafFit) -> None:

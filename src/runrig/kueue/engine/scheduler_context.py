@@ -1,4 +1,4 @@
-"""What all steps of a cycle share: trees, queues, shares, settings, and the record of evictions (rule R5)."""
+"""The state that all steps of a cycle share: trees, queues, shares, settings, and the record of evictions (rule R5)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,15 +113,20 @@ class Holders:
 
 
 Away = tuple[Sequence[Change], Sequence[Reservation]]
-"""What targets use together, of the trees and of nodes."""
+"""(usage of targets in the trees, their reservations on nodes)."""
 
 ReachKey = tuple[QuotaNode | None, QuotaNode | None, frozenset[int], bool]
-"""From which node upwards (None: in one cohort alone); without which of its children; contested indices; whether they are stopping."""
+"""Cache key of a list of holders.
+
+(the node where an upward search starts, None for a search in one cohort; the child to skip; contested indices; whether
+the holders are stopping).
+"""
 
 
 class SchedulerContext:
-    """*strategies* None: classical preemption. *gone*: targets of this cycle, which no longer count in CHARGED, by name.
+    """The state that all steps of a cycle share.
 
+    *strategies* None: classical preemption. *gone*: name → target of this cycle, which no longer counts in CHARGED.
     *stopping*: number of workloads that use quota and were asked to stop. *as_peer*: rule R5 does not apply.
     *preemptors_first*: heads that wait for their targets are served first.
     """
@@ -156,7 +161,9 @@ class SchedulerContext:
         self._shares: dict[QuotaNode, Amount] = {}
 
     def heads(self) -> list[WorkloadState]:
-        """Takes the next workload of every open queue, by name of the queue. O(queues with workloads in line)."""
+        """Removes and returns the next workload of every open queue, sorted by queue name. O(queues with workloads in
+        line).
+        """
         in_line = self._in_line
         return [head for name in sorted(in_line) if (head := in_line[name].pop()) is not None]
 
@@ -167,7 +174,7 @@ class SchedulerContext:
     def hold(
         self, leaf: QuotaLeaf, request: Request, reservations: Sequence[Reservation], layers: Sequence[int] = LAYERS
     ) -> None:
-        """*request* counts at *leaf* from now on, and *reservations* on their nodes."""
+        """Counts *request* at *leaf* and *reservations* on their nodes."""
         if layers is LAYERS:
             add_everywhere(leaf, request)
         else:
@@ -187,7 +194,7 @@ class SchedulerContext:
         self.changed(leaf)
 
     def take_as_gone(self, targets: Collection[WorkloadState]) -> Away:
-        """Stops counting what *targets* hold in decisions, although they hold it until they have stopped."""
+        """Excludes the usage of *targets* from decisions, although they keep it until they have stopped."""
         runs = [(*held, len(list(alike))) for held, alike in groupby(targets, _HOLDS)]
         reservations = [each for target in targets for each in target.reservations]
         self.change([(leaf, request, -count) for leaf, request, count in runs])
@@ -202,7 +209,11 @@ class SchedulerContext:
 
     @contextmanager
     def nobody_gone(self, away: Collection[Away]) -> Iterator[None]:
-        """Meanwhile the targets of this cycle, who hold *away*, count and may be chosen, as before it: they have not stopped yet."""
+        """Within this context, the targets of this cycle count again and can be chosen, because they have not stopped
+        yet.
+
+        *away*: what `take_as_gone` returned for them.
+        """
         for held, nodes in away:
             self.count_again((held, nodes))
         for workload in self.gone.values():
@@ -215,33 +226,35 @@ class SchedulerContext:
             release(nodes)
 
     def change(self, changes: Collection[Change]) -> None:
-        """*changes* count in decisions from now on."""
+        """Applies *changes* to the usage that decisions see."""
         change_together(changes)
         self.changed(*[leaf for leaf, _, _ in changes])
 
     def plain(self, leaf: QuotaLeaf, request: Request) -> bool:
-        """Whether nothing but the room in the whole tree limits *request* at *leaf*, and all that is held counts up to the root."""
+        """True if only the free quota of the whole tree limits *request* at *leaf*, and all usage counts up to the
+        root.
+        """
         if leaf.guarded or leaf.path[-1] in self._keeping:
             return False
-        for index, _ in request:  # noqa: SIM110  (a loop: this is asked in every search)
+        for index, _ in request:  # noqa: SIM110  (a loop is faster, and every search calls this)
             if leaf.limits[index]:
                 return False
         return True
 
     def changed(self, *leaves: QuotaNode) -> None:
-        """Usage or candidates at *leaves* changed, not only on trial: what is cached of the nodes above them is dropped."""
+        """Invalidates cached values of *leaves* and their ancestors after a lasting change of usage or candidates."""
         if self._reach or self._shares:
             self._stale.update(leaves)
 
     def _drop_stale(self) -> None:
-        """Drops what `changed` was told of, when somebody asks for anything cached: often nobody does any more."""
+        """Drops invalid cache entries. Called on the next read, because many invalidated entries are never read."""
         for node in {node for leaf in self._stale for node in leaf.path}:
             self._reach.pop(node, None)
             self._shares.pop(node, None)
         self._stale.clear()
 
     def share(self, node: QuotaNode) -> Amount:
-        """The share of *node* in CHARGED, cached.  Call it only while nothing is on trial below *node*."""
+        """The share of *node* in CHARGED. Cached: call it only while no temporary change is in effect below *node*."""
         if self._stale:
             self._drop_stale()
         known = self._shares.get(node)
@@ -252,16 +265,18 @@ class SchedulerContext:
     def reach(
         self, node: QuotaNode, skip: QuotaNode | None, contested: frozenset[int], *, leaving: bool
     ) -> Iterable[HolderEntry] | None:
-        """Who was granted something contested under *node*, but not under its child *skip*, in open queues over nominal in it.
+        """The holders below *node*, but not below its child *skip*, that were granted something contested.
 
-        None if nobody can have been; under a cohort it can be read again and again.  Every cohort on the way down is over
-        nominal too.  Cached; call it only while nothing is on trial below *node*.
+        Only open queues that exceed their nominal quota count, and only if every cohort between them and *node* exceeds
+        its own.
+        Returns None if there are certainly none. Below a cohort, the result can be iterated repeatedly.
+        Cached: call it only while no temporary change is in effect below *node*.
         """
         if isinstance(node, QuotaLeaf):
             queue = self.queues[node.name]
             return (queue.granted(contested, leaving=leaving) or None) if queue.open else None
         if skip is not None and not skip.over_nominal(contested):
-            skip = None  # nobody would be found there anyway, and so others can use the same list
+            skip = None  # it contains no such holders; without it, more searches share one cache entry
         if self._stale:
             self._drop_stale()
         key = (None, skip, contested, leaving)
@@ -279,9 +294,10 @@ class SchedulerContext:
     def reach_beyond(
         self, below: QuotaNode, contested: frozenset[int], *, leaving: bool
     ) -> Iterable[HolderEntry] | None:
-        """Who `reach` finds above *below*, cohort by cohort up to the root: in each of them beside the one below it.
+        """What `reach` finds above *below*: at each cohort up to the root, the holders outside the child already
+        visited.
 
-        Cached at the root, as everything in the tree counts.
+        Cached at the root, because the whole tree affects the result.
         """
         node = below.parent
         if node is None:
@@ -298,9 +314,10 @@ class SchedulerContext:
 
 
 def level_of(leaf: QuotaNode, index: int, amount: int) -> tuple[int, bool]:
-    """How far up *leaf* borrows for *amount* more: the height of the smallest subtree above it that has enough; 0: it need not.
+    """(borrowing level of *leaf* for *amount* more, whether it is below the root's).
 
-    Also whether that subtree is less than the whole tree, so that some of it may be reclaimed.
+    The level is the height of the smallest subtree with enough quota; 0 means that *leaf* does not need to borrow.
+    Below the root, some quota outside that subtree can be reclaimed.
     """
     usage = leaf.usage[CHARGED][index]
     if leaf.parent is None or usage + amount <= leaf.nominal[index]:

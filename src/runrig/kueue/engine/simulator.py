@@ -1,6 +1,6 @@
-"""The door to imported queues: submit, finish and carry out change what there is; cycles decide (laws Q1-Q5, A1, R5).
+"""Simulates imported queues: workloads are submitted and finish, cycles admit and preempt them (rules Q1-Q5, A1, R5).
 
-Deterministic and without a clock: the caller says what time it is.
+Deterministic; the caller passes the time.
 """
 
 from collections.abc import Hashable, Iterable
@@ -24,7 +24,7 @@ from runrig.kueue.engine.workload import Likeness, WorkloadShape, WorkloadState,
 
 
 class Simulator:
-    """Mutable; `cycle` and `carry_out` in turn move it on."""
+    """A mutable simulation. Call `cycle` and `carry_out` in turn to advance it."""
 
     def __init__(self, system: System, settings: Settings = Settings()) -> None:  # noqa: B008  (a frozen value)
         tree = QueueTree(system.cohorts, system.queues, system.workloads)
@@ -44,12 +44,12 @@ class Simulator:
         for workload in sorted(system.workloads, key=lambda each: (each.preempting_since or 0.0, each.name)):
             self.submit(workload)
 
-    # ------------------------------------------------------------ what comes in and goes
+    # ------------------------------------------------------------ workloads arrive and finish
 
     def submit(self, spec: Workload) -> None:
-        """Adds a workload: it waits, or holds quota if it has been granted some.
+        """Adds a workload, which uses quota immediately if it was granted some; otherwise it is pending.
 
-        One that waits for workloads that it preempted goes first in its queue, the last one that was added.
+        A workload that waits for its targets becomes the first of its queue, in place of an earlier one.
         """
         if spec.boost and self._context.gates["PriorityBoost"]:
             spec = replace(spec, priority=spec.priority + spec.boost)
@@ -79,7 +79,9 @@ class Simulator:
         self._context.hold(workload.leaf, workload.request, workload.reservations)
 
     def _barred(self, spec: Workload, queue: QueueState) -> tuple[PendingReason, bool] | None:
-        """As in `WorkloadState`: the queue may start nothing, the spec is wrong, or the queue does not take its namespace."""
+        """The value of `WorkloadState.barred`: the queue is inactive, the spec is invalid, or the namespace is not
+        accepted.
+        """
         if not queue.leaf.active:
             return PendingReason.SUSPENDED, not queue.strict
         if spec.problem:
@@ -101,7 +103,7 @@ class Simulator:
         return known
 
     def _holding(self, granted: Iterable[Granted]) -> tuple[Request, frozenset[int]]:
-        """Returns what *granted* asks of the tree, and the indices where that is above zero; workloads that hold alike share it."""
+        """(the request of *granted*, all indices in it, zeros too). Workloads with equal grants share the result."""
         key = tuple([(each.flavors, each.usage) for each in granted])
         known = self._holdings.get(key)
         if known is None:
@@ -123,7 +125,7 @@ class Simulator:
         return frozenset(self._tree.index_of[key] for key in keys if key in self._tree.index_of)
 
     def finish(self, name: str) -> None:
-        """Ends the workload *name*, which holds quota: frees what it held and wakes what is parked in its tree."""
+        """Ends the workload *name*: frees its quota and wakes parked workloads of its tree."""
         workload = self._workloads.pop(name)
         frees_nodes = bool(workload.reservations)
         self._release(workload)
@@ -131,7 +133,10 @@ class Simulator:
         self._wake_for([workload], frees_nodes=frees_nodes)
 
     def carry_out(self) -> tuple[str, ...]:
-        """Stops all workloads that were told to; they wait again, and what is parked in their trees wakes.  Returns their names."""
+        """Stops all workloads that were asked to stop and returns their names.
+
+        They are requeued, and parked workloads of their trees wake.
+        """
         gone = [
             workload
             for queue in self._context.queues.values()
@@ -151,7 +156,7 @@ class Simulator:
         return tuple(sorted(workload.spec.name for workload in gone))
 
     def wake(self) -> None:
-        """Puts everything parked back in line."""
+        """Returns all parked workloads to the line."""
         for queue in self._context.queues.values():
             queue.wake()
 
@@ -162,7 +167,7 @@ class Simulator:
         workload.holds((), ())
 
     def _wake_for(self, gone: Iterable[WorkloadState], *, frees_nodes: bool) -> None:
-        """Wakes what is parked in the trees of *gone*; in every tree if nodes became free, because trees share nodes."""
+        """Wakes parked workloads in the trees of *gone*; in every tree if nodes became free, because trees share nodes."""
         if frees_nodes:
             self.wake()
             return
@@ -173,14 +178,14 @@ class Simulator:
     # ------------------------------------------------------------ deciding
 
     def decide(self, now: float) -> Cycle:
-        """Runs one cycle, without the list of waiting workloads: its cost is that of scheduling."""
+        """Runs one cycle without listing pending workloads, so that only scheduling costs time."""
         self._number += 1
         cycle = Cycle(self._context, self._number, now)
         cycle.run()
         return cycle
 
     def cycle(self, now: float) -> CycleReport:
-        """Runs one cycle; lists what waits after it, by queue and place in line."""
+        """Runs one cycle. Its report lists pending workloads by queue and position."""
         done = self.decide(now)
         return CycleReport(
             tuple(done.admitted),
@@ -190,9 +195,11 @@ class Simulator:
         )
 
     def queued(self) -> Hashable:
-        """What the next cycle starts from, beside what is held: who goes first, how many are parked, how far flavors were tried.
+        """The queue state that determines the next cycle: first workloads, number of parked workloads, progress of
+        flavor scans.
 
-        Where it is equal and nobody came or went, cycles repeat themselves.  O(workloads that wait).
+        If it and `held` are equal to an earlier state and no workload was added or ended, cycles repeat. O(pending
+        workloads).
         """
         firsts, parked, scans = [], 0, []
         for name, queue in self._context.queues.items():
@@ -206,7 +213,7 @@ class Simulator:
         return tuple(firsts), parked, tuple(sorted(scans))
 
     def held(self) -> Hashable:
-        """Who holds how much of what, in the order in which they got it.  O(workloads that hold quota)."""
+        """The usage of all holders of quota, in the order in which they got it. O(holders)."""
         holders = [
             (workload.reserved_at, workload.spec.name, workload.request, workload.evicted)
             for workload in self._workloads.values()
@@ -243,11 +250,11 @@ class Simulator:
     # ------------------------------------------------------------ reading
 
     def quotas(self) -> dict[str, dict[FlavorResource, Balance]]:
-        """The numbers of laws Q3 and Q4 by node, for what is held now (targets that have not stopped yet included)."""
+        """Node → the numbers of rules Q3 and Q4 for current usage, which includes targets that have not stopped yet."""
         return self._tree.balances()
 
     def shares(self) -> dict[str, Share]:
-        """The dominant share of every queue and cohort, for what is held now."""
+        """The dominant share of every queue and cohort, by current usage."""
         nodes = {self._tree.label(node): node for node in self._tree.nodes() if node.active}
         return {label: self._context.shares.shown(nodes[label]) for label in sorted(nodes)}
 
@@ -262,12 +269,12 @@ class Simulator:
 
 
 def _held_back(workload: Workload) -> bool:
-    """Whether its local queue is stopped, or its owner or its status holds it back, so that it is not even in line."""
+    """True if the workload is not even queued: its local queue is stopped, or its owner or its status put it on hold."""
     return workload.stop is not StopPolicy.NONE or not workload.active or bool(workload.held)
 
 
 def _has_to_stop(workload: Workload, queue: QueueState) -> bool:
-    """Whether its queue or local queue is drained, or was stopped before it was admitted, or its owner holds it back."""
+    """True if its queue or local queue is drained or was stopped before admission, or its owner deactivated it."""
     stops = {workload.stop, queue.spec.stop}
     if StopPolicy.HOLD_AND_DRAIN in stops or not workload.active:
         return True

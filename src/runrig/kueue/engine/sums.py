@@ -1,7 +1,9 @@
-"""A search for targets in sums: who goes adds to them, who comes back is taken off again, and no tree is edited.
+"""Finds preemption targets by arithmetic: candidates are added to and subtracted from sums, and the trees stay
+unchanged.
 
-They tell all that matters where no limit stands between the preemptor and its root, and no quota of the tree keeps anything for
-itself: the room in the whole tree, what the preemptor's queue has left of its nominal, and how far others are over theirs.
+This is enough where no borrowing limit applies between the preemptor and its root, and no lending limit anywhere in the
+tree. Then only three numbers matter: the free quota of the tree, the unused nominal quota of the preemptor's queue, and
+by how much others exceed their nominal quota.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,20 +12,21 @@ from runrig.engine.quota.quota_node import CHARGED, QuotaLeaf, QuotaNode, Reques
 from runrig.kueue.engine.workload import WorkloadTarget
 
 Left = dict[int, int]
-"""For each index, what the request leaves; negative: what it lacks."""
+"""Index → the amount left after the request; negative if it is missing."""
 
 
 def left_in_tree(leaf: QuotaLeaf, request: Request) -> Left:
-    """Returns what the whole tree of *leaf* has left, as CHARGED stands."""
+    """The amounts left in the whole tree of *leaf* after *request*, by CHARGED."""
     root = leaf.path[-1]
     usage, subtree = root.usage[CHARGED], root.subtree
     return {index: subtree[index] - usage[index] - amount for index, amount in request}
 
 
 def needed(taken: Sequence[WorkloadTarget], left: Left, mine: QuotaLeaf, own: Left) -> list[WorkloadTarget]:
-    """The workloads of *taken* that must stop.  From the last but one backwards, each is put back if the preemptor still fits.
+    """The workloads of *taken* that must stop; the last one always does.
 
-    *left*, *own*: of the whole tree, and of the preemptor's queue at *mine*, without those taken; changed on the way.
+    The others are checked from last to first, and kept running if the preemptor still fits without stopping them.
+    *left*, *own*: the amounts left in the tree and in the preemptor's queue *mine* if all of *taken* stop; modified.
     """
     stay = [*taken[-1:]]
     for target in reversed(taken[:-1]):
@@ -39,7 +42,7 @@ def needed(taken: Sequence[WorkloadTarget], left: Left, mine: QuotaLeaf, own: Le
 
 
 def _lacks(sums: Iterable[Left], held: Request) -> bool:
-    """Whether one of *sums* has not got *held* any more."""
+    """True if one of *sums* is less than *held*."""
     for each in sums:
         for index, amount in held:
             if amount > each.get(index, amount):
@@ -54,7 +57,7 @@ def _add(left: Left, held: Request, sign: int) -> None:
 
 
 class Sums:
-    """The sums of one search, for the preemptor at *leaf*.  What is *contested* is asked for in *request*."""
+    """The sums of one search, for the preemptor at *leaf*. *contested*: the indices of *request* that need preemption."""
 
     __slots__ = ("_between", "_contested", "_excess", "_leaf", "_over", "_request")
 
@@ -67,7 +70,9 @@ class Sums:
         self._over: dict[QuotaNode, bool] = {}
 
     def over(self, leaf: QuotaNode) -> bool:
-        """Whether *leaf* and every cohort below the one it has in common with the preemptor are over nominal, who was taken left out."""
+        """True if, without the targets taken, *leaf* and all its ancestors below the common cohort exceed their nominal
+        quota.
+        """
         known = self._over.get(leaf)
         if known is None:
             between = self._between.get(leaf)
@@ -77,7 +82,9 @@ class Sums:
         return known
 
     def _excesses(self, leaf: QuotaNode) -> list[Left]:
-        """How far each node from *leaf* up to the common cohort is over nominal; nodes share theirs."""
+        """By how much each node exceeds its nominal quota, from *leaf* up to just below the common cohort. Leaves share
+        the entries.
+        """
         found, above = [], self._leaf.path
         for node in leaf.path:
             if node in above:
@@ -90,10 +97,10 @@ class Sums:
         return found
 
     def targets(self, candidates: Iterable[WorkloadTarget], *, within_nominal: bool) -> list[WorkloadTarget]:
-        """The minimal set of *candidates*, taken one by one, without which the request fits; empty if it never does.
+        """The minimal set of *candidates* to stop so that the request fits; empty if it never does.
 
-        *candidates* is read lazily: who comes next may depend on who has been taken.
-        *within_nominal*: the preemptor's queue has to stay within its nominal, too.
+        *candidates* is read lazily, because the next candidate may depend on those already taken.
+        *within_nominal*: the preemptor's queue must also stay within its nominal quota.
         """
         mine, left = self._leaf, left_in_tree(self._leaf, self._request)
         own: Left = {}
@@ -108,7 +115,7 @@ class Sums:
             taken.append(target)
             workload = target.workload
             leaf, held = workload.leaf, workload.request
-            if held is not last:  # workloads that hold alike share it
+            if held is not last:  # workloads with equal usage share the object
                 last, gives = held, [each for each in held if each[0] in left]
                 all_give = all_give and bool(gives)
             between = self._between.get(leaf, ())
@@ -122,7 +129,7 @@ class Sums:
             if own and leaf is mine:
                 _add(own, held, 1)
             if min(left.values()) >= 0 and (not own or min(own.values()) >= 0):
-                exact = all_give and not any(left.values())  # then none of them can stay
+                exact = all_give and not any(left.values())  # all of them are needed
                 return taken if exact else needed(taken, left, mine, own)
         for known in (self._excess, self._between, self._over):
             known.clear()

@@ -1,4 +1,4 @@
-"""Which workloads have to stop so that another may start, by the preemption that the settings ask for."""
+"""Chooses the workloads to preempt so that another one can start, by the strategy in the settings."""
 
 from collections.abc import Sequence
 
@@ -18,9 +18,10 @@ def workload_targets(
     contested: frozenset[int],
     finds_placement: FindsPlacement | None = None,
 ) -> Sequence[WorkloadTarget]:
-    """The workloads that have to stop so that *preemptor* gets *request*, and a place; empty if no legal set does.
+    """The workloads that must stop so that *preemptor* gets *request* and its pods get nodes; empty if no allowed set
+    is enough.
 
-    O(candidates x depth x resources); twice that for putting back.
+    O(candidates × depth × resources), once to choose targets and once to drop those that are not needed.
     """
     if nobody(context.queues[preemptor.queue], preemptor, contested):
         return ()

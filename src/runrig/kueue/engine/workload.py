@@ -1,4 +1,4 @@
-"""Workloads as the cycle sees them: what a shape asks of which flavors, and what one workload holds and waits for."""
+"""Workloads as a cycle sees them: what a shape requests from each flavor, and what a workload uses or waits for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,9 +26,9 @@ from runrig.kueue.engine.workload_placement import NOWHERE, WorkloadPlacement, W
 
 
 class FlavorOption(NamedTuple):
-    """A flavor that a group request may take.  *misfit*: why its pods cannot, None if they can.
+    """A flavor that a group request may use. *misfit*: why its nodes do not accept the pods; None if they do.
 
-    *indices*: per resource of the request; -1: the queue has no quota of that resource in this flavor.
+    *indices*: one per resource of the request; -1 if the queue has no quota for that resource in this flavor.
     """
 
     flavor: str
@@ -37,7 +37,9 @@ class FlavorOption(NamedTuple):
 
 
 class GroupRequest(NamedTuple):
-    """What the pod sets *members* take from one flavor of a resource group.  *per_pod*: by member, then by resource."""
+    """The request of the pod sets *members* to one flavor of a resource group. *per_pod*: amounts by member, then by
+    resource.
+    """
 
     members: tuple[int, ...]
     resources: tuple[str, ...]
@@ -45,7 +47,7 @@ class GroupRequest(NamedTuple):
     options: tuple[FlavorOption, ...]
 
     def amounts(self, counts: Sequence[int]) -> list[int]:
-        """Per resource, for *counts* pods per pod set."""
+        """The amount of each resource for *counts* pods per pod set."""
         if len(self.members) == 1:
             count = counts[self.members[0]]
             return [amount * count for amount in self.per_pod[0]]
@@ -57,7 +59,7 @@ class GroupRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountRange:
-    """How many pods of a pod set are enough.  *min_count* None: no fewer than *count*."""
+    """The accepted numbers of pods of a pod set. *min_count* None: exactly *count*."""
 
     count: int
     min_count: int | None
@@ -67,16 +69,19 @@ Likeness = tuple[tuple[WorkloadPodSet, ...], tuple[GroupRequest, ...], tuple[str
 
 
 class WorkloadShape:
-    """What workloads of one queue with equal pod sets have in common: they get the same answer.
+    """The properties that workloads of a queue with equal pod sets share, so that they get the same decision.
 
-    Queues for which it comes to the same share it, unless it asks for nodes (*short* is about one queue).
+    Queues share a shape if it is equal for them, unless pods need nodes, because *short* belongs to one queue.
 
-    *uncovered*: resources that are asked and in no group; *scanned*: how many group requests come before the first pod set that
-    asks for one of these.  *counts*: pods that need quota; *whole*: what these ask, by group request and resource.
-    *unplaceable*: pod sets that need a place and request nothing, so that they get no flavor whose nodes could have them.
-    *least*: the fewest pods that it accepts.  *grants*: a cache, by counts and flavors.  *topology*: per pod set, how it has to
-    be placed; *placed*: at least one has to be.  *short*: what nodes lacked at the last look.  *ready*: see `at_once.ready`.
-    *nothing*: the assignment of who waits for quota in all flavors.
+    *uncovered*: requested resources that no resource group covers. *scanned*: number of group requests before the first
+    pod set with such a resource.
+    *counts*: pods that need quota, by pod set. *whole*: their amounts, by group request and resource. *least*: the
+    minimum counts.
+    *unplaceable*: pod sets with a topology request but no resources, so that no flavor is assigned to them.
+    *topology*: the topology request of each pod set. *placed*: there is at least one. *short*: what nodes lacked in the
+    last search.
+    *grants*: a cache, by counts and flavors. *ready*: see `at_once.ready`. *nothing*: the assignment if all flavors
+    lack quota.
     """
 
     __slots__ = (
@@ -130,13 +135,13 @@ class WorkloadShape:
 
     @property
     def likeness(self) -> Likeness:
-        """Equal for shapes that are alike in all but *short*."""
+        """Equal for shapes that differ at most in *short*."""
         return self.pod_sets, self.group_requests, self.uncovered, tuple(each is None for each in self.ready)
 
     def fills_slices(self, counts: Sequence[int]) -> bool:
-        """False if some pod set cannot fill its slices with so many pods, so that no nodes take it.
+        """False if *counts* leaves a slice of some pod set incomplete, so that it cannot be placed.
 
-        One pod of a group may be the leader, which has no slices.
+        A single pod in a group may be the leader, which has no slices.
         """
         return not any(
             request is not None
@@ -148,7 +153,7 @@ class WorkloadShape:
     def members(
         self, group_request: GroupRequest, counts: Sequence[int]
     ) -> list[tuple[int, WorkloadPodSet, TopologyRequest | None, int]]:
-        """The pod sets of *group_request* as `WorkloadPlacer.place` takes them."""
+        """The pod sets of *group_request* in the form that `WorkloadPlacer.place` expects."""
         return [(at, self.pod_sets[at], self.topology[at], counts[at]) for at in group_request.members]
 
 
@@ -159,7 +164,7 @@ def shape_of(
     index_of: Mapping[FlavorResource, int],
     nodes: WorkloadPlacer,
 ) -> WorkloadShape:
-    """Returns what *pod_sets* need of the groups of *queue*, flavor by flavor.  O(pod sets x groups x flavors)."""
+    """The shape of *pod_sets* in *queue*: their requests by resource group and flavor. O(pod sets × groups × flavors)."""
     topology = nodes.requests(queue, pod_sets)
     covered = {resource: group for group in queue.groups for resource in group.resources}
     group_requests: list[GroupRequest] = []
@@ -195,7 +200,7 @@ def shape_of(
 def _on_nodes(
     group_request: GroupRequest, nodes: WorkloadPlacer, requests: Sequence[TopologyRequest | None], *, alone: bool
 ) -> GroupRequest:
-    """*group_request* without the options that its topology rules out."""
+    """*group_request* with a misfit in the options that its topology request rules out."""
     options = tuple(
         option._replace(misfit=option.misfit or nodes.misfit(option.flavor, requests, alone=alone))
         for option in group_request.options
@@ -204,7 +209,7 @@ def _on_nodes(
 
 
 def _together(pod_sets: Sequence[WorkloadPodSet]) -> Iterator[tuple[int, ...]]:
-    """Pod sets that take the same flavors, in order of the first of them."""
+    """Groups of indices of pod sets that must get the same flavors, ordered by their first member."""
     seen: dict[str, list[int]] = {}
     order: list[list[int]] = []
     for at, each in enumerate(pod_sets):
@@ -241,32 +246,36 @@ def _group_request(
 
 
 def _misfit(flavor: ResourceFlavor | None, choices: Sequence[NodeChoice]) -> str | None:
-    """Where no flavor is defined at all, every pod may take those that are named: they have neither labels nor taints."""
+    """Why *flavor* does not accept pods with *choices*; None if it does. An undefined flavor (None) has no labels or
+    taints.
+    """
     if flavor is None:
         return None
     return next((why for each in choices if (why := mismatch(flavor, each)) is not None), None)
 
 
 class WorkloadTarget(NamedTuple):
-    """A workload that has to stop, and by which right."""
+    """A workload that must stop, and the rule that allows it."""
 
     workload: "WorkloadState"
     reason: PreemptionReason
 
 
 NOFIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
-"""How well an assignment does, worst first."""
+"""Result of an assignment, worst first."""
 
 
 @dataclass
 class FlavorAssignment:
-    """Flavors for every pod set of a workload.  Once it is FIT without a placement it no longer changes: workloads may share it.
+    """Flavors for every pod set of a workload. A FIT assignment without a placement never changes, so workloads can
+    share it.
 
-    *mode*: the worst of its group requests.  *level*: how far up it borrows, 0: not at all.  *chosen*: the option of each group
-    request, None where nothing was found.  *contested*: indices that need preemption.  *tried*: per group request, the option
-    after which to go on; -1: from the first.  *pending_reason*: why it is not FIT.
-    *placement*: where its pods go; if it is not FIT and has no targets: where they would, if no work held any node.
-    *short*: what nodes lack.
+    *mode*: the worst of its group requests. *level*: its borrowing level; 0: it does not borrow.
+    *chosen*: the option of each group request; None if none was found. *contested*: indices that need preemption.
+    *tried*: the option of each group request after which the scan continues; -1: from the first. *pending_reason*: why
+    it is not FIT.
+    *placement*: the nodes of its pods; without FIT and targets, the nodes it would get if all were empty. *short*: what
+    nodes lack.
     """
 
     counts: tuple[int, ...]
@@ -282,17 +291,19 @@ class FlavorAssignment:
 
     @cached_property
     def indices(self) -> frozenset[int]:
-        """The (flavor, resource) pairs that it asks for, by index, even where the amount is 0.  Ask only once all are chosen."""
+        """Indices of all requested (flavor, resource) pairs, including amounts of 0. Read it only after all options are
+        chosen.
+        """
         chosen = (option.indices for option in self.chosen if option is not None)
         return frozenset(index for indices in chosen for index in indices if index >= 0)
 
     @cached_property
     def _grant(self) -> tuple[tuple[int, ...], tuple[str | None, ...]]:
-        """The key of what it grants."""
+        """The cache key of `granted`."""
         return self.counts, tuple(None if option is None else option.flavor for option in self.chosen)
 
     def granted(self, shape: WorkloadShape) -> tuple[Granted, ...]:
-        """Returns what each pod set gets, in the form that is recorded."""
+        """The grant of each pod set, in the form that is recorded."""
         known = shape.grants.get(self._grant)
         if known is None:
             known = shape.grants[self._grant] = self._granted(shape)
@@ -320,22 +331,22 @@ class FlavorAssignment:
 
 
 QueueKey = tuple[int, float, str, str]
-"""Place in a queue: minus the priority, the time it was queued, uid, name; lower comes first."""
+"""Queue position: negated priority, time of queueing, uid, name; the lowest is first."""
 
 TargetKey = tuple[int, float, str, str]
-"""Place among candidates for preemption: priority, minus the time it got its quota, uid, name; lower goes first."""
+"""Position among candidates for preemption: priority, negated time when it got quota, uid, name; the lowest is first.
+"""
 
 
 class WorkloadState:
     """A workload in the engine.
 
-    *request*: what it holds of the tree, empty while it waits.  *granted*: the same, as recorded.  *indices*: of which it was
-    granted some, if only 0.
-    *reservations*: what it holds of nodes.
-    *barred*: why its queue can never start it, and whether it then leaves the line to others; None if the queue can.
-    *target_key*: of a holder of quota, set by its queue.
-    *tried*, *tried_in*: the options that the last look got to; the generation of its queue and the cycle then.
-    *held*: what is kept for a preemptor while its targets stop (law R5).  *waits_for*: names of the workloads it waits for.
+    *request*: its usage in the quota tree, empty while it is pending. *granted*: the same, as recorded.
+    *indices*: those of all grants, including amounts of 0. *reservations*: its usage of nodes.
+    *barred*: why its queue can never start it, and whether it is then parked; None if the queue can.
+    *target_key*: set by its queue while it uses quota.
+    *tried*: the progress of its last scan. *tried_in*: the generation of its queue and the cycle at that time.
+    *held*: what is reserved for a preemptor while its targets stop (rule R5). *waits_for*: the names of those targets.
     """
 
     __slots__ = (
@@ -386,5 +397,5 @@ class WorkloadState:
         reservations: tuple[Reservation, ...] = (),
         indices: frozenset[int] = frozenset(),
     ) -> None:
-        """Records what it holds from now on."""
+        """Records its usage from now on."""
         self.request, self.granted, self.reservations, self.indices = request, granted, reservations, indices

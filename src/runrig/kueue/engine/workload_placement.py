@@ -1,8 +1,8 @@
-"""Where the pods of a whole workload go, once its flavors are chosen (law T1).
+"""Places the pods of a workload on nodes after its flavors are chosen (rule T1).
 
-A pod set that asks for a topology takes only flavors that have one, with the levels that it names, and all its resources from one
-of them.  In a queue of which every flavor has a topology, a pod set that asks for nothing is placed too, anywhere.
-Pure: what is tried on nodes is undone; who decides reserves them.
+A pod set with a topology request only gets flavors whose topology has the levels it names, and all its resources come
+from one flavor. If every flavor of a queue has a topology, its other pod sets are also placed, without constraints.
+The search restores the nodes; the caller reserves the placement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,29 +17,29 @@ from runrig.kueue.engine.node_tree import NO_WORK, NodeTree, Reservation, node_t
 from runrig.kueue.engine.podset_counts import PodSetCounts, PodSetRequest
 
 Member = tuple[int, WorkloadPodSet, TopologyRequest | None, int]
-"""(place of the pod set, the pod set, what it asks, pods)."""
+"""(index of the pod set, the pod set, its topology request, number of pods)."""
 
 ANYWHERE = TopologyRequest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkloadPlacement:
-    """What pod sets of a workload take: *reservations* on leaves, and for people *of*: by place of the pod set."""
+    """The nodes of a workload's pod sets. *of*: index of the pod set → its domains, for display."""
 
     reservations: tuple[Reservation, ...] = ()
     of: dict[int, tuple[Placed, ...]] = field(default_factory=dict)
 
     def and_also(self, other: "WorkloadPlacement") -> "WorkloadPlacement":
-        """Both together."""
+        """The combination of both placements."""
         return WorkloadPlacement((*self.reservations, *other.reservations), {**self.of, **other.of})
 
 
 NOWHERE = WorkloadPlacement()
-"""The placement of a workload that asks for no topology."""
+"""The placement of a workload that has no topology request."""
 
 
 class WorkloadPlacer:
-    """The trees of all flavors with a topology, and how the gates have pods placed in them."""
+    """Places pod sets in the trees of the flavors that have a topology, as the feature gates prescribe."""
 
     def __init__(self, system: System, gates: Mapping[str, bool]) -> None:
         self._gates = gates
@@ -53,7 +53,7 @@ class WorkloadPlacer:
         self._on = on and bool(system.topologies)
 
     def requests(self, queue: ClusterQueue, pod_sets: Sequence[WorkloadPodSet]) -> tuple[TopologyRequest | None, ...]:
-        """Returns what each pod set asks, said or implied by its queue; None: it is not placed."""
+        """The topology request of each pod set, either its own or implied by *queue*; None: it is not placed."""
         if not self._on:
             return (None,) * len(pod_sets)
         flavors = [flavor for group in queue.groups for flavor in group.flavors]
@@ -61,7 +61,9 @@ class WorkloadPlacer:
         return tuple(pod_set.topology or implied for pod_set in pod_sets)
 
     def misfit(self, flavor: str, requests: Sequence[TopologyRequest | None], *, alone: bool) -> str | None:
-        """Why pod sets with these *requests* cannot take *flavor*.  *alone*: they take all their resources from it."""
+        """Why pod sets with these *requests* cannot use *flavor*; None if they can. *alone*: it provides all their
+        resources.
+        """
         if not self._on:
             return None
         tree = self.trees.get(flavor)
@@ -82,10 +84,10 @@ class WorkloadPlacer:
     def place(
         self, flavor: str, members: Sequence[Member], before: WorkloadPlacement, *, empty: bool = False
     ) -> WorkloadPlacement | Misfit:
-        """Where *members* go beside *before*; *empty*: as if no work held any node.
+        """A placement of *members* in addition to *before*. *empty*: as if no workload used any node.
 
-        Two pod sets of one group, one of a single pod, are a leader and its workers, near each other; all others one by one.
-        Holds on trial what was placed before, and gives it back.
+        If two pod sets form a group and one has a single pod, they are a leader and its workers and are placed
+        together; all others are placed one by one.
         """
         tree = self.trees.get(flavor)
         members = [member for member in members if member[2] is not None and member[3]]
@@ -135,7 +137,7 @@ class WorkloadPlacer:
 
 
 def _led(members: list[Member]) -> tuple[Member | None, list[Member]]:
-    """The leader, if they are one, and the others.  The second pod set leads, unless it is the larger one."""
+    """(the leader or None, the other members). The second pod set leads, unless it is the larger one."""
     if len(members) != 2 or members[0][1].group is None:
         return None, members
     workers, leader = members if members[1][3] <= members[0][3] else reversed(members)
@@ -143,7 +145,7 @@ def _led(members: list[Member]) -> tuple[Member | None, list[Member]]:
 
 
 def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:
-    """Slices have a size, and each layer is finer than the one around it and divides it."""
+    """True if every slice has a size, and each inner layer has a finer level and a size that divides the outer one's."""
     layers = [(levels.index(layer.level), layer.size) for layer in request.slices]
     return all(size for _, size in layers) and all(
         outer < inner and not size % part for (outer, size), (inner, part) in pairwise(layers)
@@ -151,7 +153,7 @@ def _sound(levels: Sequence[str], request: TopologyRequest) -> bool:
 
 
 def _levels(request: TopologyRequest) -> set[str]:
-    """The levels that it names."""
+    """The levels named in *request*."""
     return {level for level in (request.level, *(layer.level for layer in request.slices)) if level}
 
 
@@ -172,4 +174,4 @@ def _placement(
 
 
 FindsPlacement = Callable[[], bool]
-"""Whether everything has a place, as rooms stand now."""
+"""Returns whether all pods can be placed on the nodes as they are now."""

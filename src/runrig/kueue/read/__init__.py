@@ -1,4 +1,4 @@
-"""Kueue's manifests → values: what `simulate` reads, with a warning for everything that it does not honour."""
+"""Reads Kueue manifests for `simulate`, and warns of everything that has no effect."""
 
 from runrig.kueue.read.manifests import Manifests, read_all, read_manifests
 from runrig.kueue.read.texts import LARGEST_JSON, LARGEST_YAML, File

@@ -1,4 +1,4 @@
-"""batch/v1 Job and kubeflow.org/v2beta1 MPIJob with the queue-name label → the workload that they stand for."""
+"""Reads a batch/v1 Job or kubeflow.org/v2beta1 MPIJob with a queue-name label as the workload that it represents."""
 
 from dataclasses import dataclass, replace
 
@@ -39,9 +39,10 @@ _GANG = ("minAvailable", "priorityClass", "queue", "minResources", "scheduleTime
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """*job*: as it stands, with the counts that it runs with.  *draft*: its work if no Workload of the file says more.
+    """*job*: the job with its current counts. *draft*: its workload, if the files have no Workload for it.
 
-    *counts*: where its number of pods is said.  *marks*: where its least count and then its sync are said, None if absent.
+    *counts*: location of its number of pods. *marks*: locations of its minimum count and its sync annotation; None if
+    absent.
     """
 
     job: AnyJob
@@ -54,15 +55,15 @@ class ReadJob:
         return "Job" if isinstance(self.job, Job) else "MPIJob"
 
     def alone(self) -> Draft:
-        """The work of a job without a Workload; warns of annotations that are refused."""
+        """The draft of a job without a Workload; warns of invalid annotations."""
         self._check(self.job)
         return self.draft
 
     def behind(self, draft: Draft) -> tuple[AnyJob, Draft]:
-        """(the job as its owner wrote it, its Workload) where *draft* is its Workload.
+        """(the job as its owner wrote it, the draft of its Workload). *draft*: its Workload.
 
-        A job that runs with other pods than were admitted is suspended and its Workload made anew, with a warning (KEP-420,
-        EquivalentToWorkload).
+        If a job runs with another number of pods than admitted, it is suspended and its Workload is replaced, with a
+        warning (KEP-420, EquivalentToWorkload).
         """
         counts = {each.name: each.count for each in draft.pod_sets}
         job = as_asked(replace(self.job, workload=draft.name), counts)
@@ -72,9 +73,9 @@ class ReadJob:
         if not must_suspend(self.job, admitted):
             return job, draft
         self.counts.warn(
-            f"{self.job.pods} pods run and {admitted[job.POD_SET]} were admitted: it is suspended"
-            f"{_given_back(suspended(job))}, and waits again with a new Workload for {job.pods}; "
-            "change the number of pods only while it is suspended"
+            f"{self.job.pods} pods run but {admitted[job.POD_SET]} were admitted. The job is suspended"
+            f"{_given_back(suspended(job))} and requeued with a new Workload for {job.pods} pods. "
+            "Change the number of pods only while it is suspended"
         )
         return job, _anew(draft, job)
 
@@ -84,16 +85,16 @@ class ReadJob:
             refused = problem(job)
             at = least if problem(replace(job, sync=None)) else sync
             if refused and at:
-                at.warn(f"{refused}: such a job is refused")
+                at.warn(f"{refused}: Kueue rejects this job")
         elif least and job.min_available is not None and not 1 <= job.min_available <= job.workers + 1:
-            # All of them, or all and the launcher, is what a whole gang says.
+            # A gang that needs all of its pods sets the number of workers, with or without the launcher.
             least.warn(
-                f"{job.min_available} is not from 1 to {job.workers}, the number of workers: treated as all of them"
+                f"{job.min_available} must be from 1 to {job.workers}, the number of workers; treated as all of them"
             )
 
 
 def _anew(draft: Draft, job: AnyJob) -> Draft:
-    """The Workload that is made when *job* was suspended and the one of *draft* is gone: it holds nothing, and dates from now."""
+    """The Workload that replaces *draft* after *job* was suspended: it holds no quota and is created now."""
     pod_sets = tuple(
         replace(each, count=job.pods, min_count=job.least, reclaimable=min(each.reclaimable, job.pods))
         if each.name == job.POD_SET
@@ -105,11 +106,11 @@ def _anew(draft: Draft, job: AnyJob) -> Draft:
 
 def _given_back(changes: Changes) -> str:
     counts = ", ".join(f"{name}: {value}" for name, value in changes.items() if name != "suspend")
-    return f", gets {counts} back" if counts else ""
+    return f", restored to {counts}" if counts else ""
 
 
 def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
-    """None: it has ended, or has no label (a warning)."""
+    """Reads a Job; None if it has ended or has no queue (with a warning)."""
     queue = queue_of(manifest, around)
     spec = manifest.spec
     if queue is None or manifest.says("Complete") or manifest.says("Failed"):
@@ -128,7 +129,9 @@ def read_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
 
 
 def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
-    """None: it has ended, or has no label (a warning).  Its least number of workers is minAvailable."""
+    """Reads an MPIJob; None if it has ended or has no queue (with a warning). minAvailable is its minimum number of
+    workers.
+    """
     queue = queue_of(manifest, around)
     if queue is None or manifest.says("Succeeded") or manifest.says("Failed"):
         return None
@@ -155,7 +158,7 @@ def read_mpi_job(manifest: Manifest, around: Surroundings) -> ReadJob | None:
             classes.append(template_class(fields, pod))
             pods.append(pod)
     if not pod_sets:
-        spec.at.warn("mpiReplicaSpecs is missing: this job asks for nothing")
+        spec.at.warn("mpiReplicaSpecs is missing: this job has no pods")
     refused = next(filter(None, (pod.problem for pod in pods)), "")
     draft = draft_of(manifest, queue, tuple(pod_sets), classes_of(manifest, classes), refused)
     workers = replicas.object("Worker").get("replicas") or replicas.at

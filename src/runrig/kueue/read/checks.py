@@ -1,4 +1,4 @@
-"""Warnings for names that lead nowhere, and cohorts whose parents run in a circle (laws Q5, Q6)."""
+"""Warns of references to missing objects and of cycles of cohorts (rules Q5, Q6)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from runrig.kueue.read.queues import LocalQueue, ReadCohort, ReadQueue
 from runrig.kueue.read.tree import Value
 
 MOST_STEPS = 8
-NO_TOPOLOGY = "there is no Topology in this file: quota alone decides"
+NO_TOPOLOGY = "no Topology is in this file: only quota is checked"
 
 
 def check_names(
@@ -24,20 +24,20 @@ def check_names(
         _check_flavors(
             found.groups.flavors,
             known,
-            "this queue is inactive, and nothing starts there: define it"
+            "the queue is inactive until you add the flavor"
             if known
-            else "Kueue keeps this queue inactive; no flavor is defined here, and so it is taken as one without labels and taints",
+            else "Kueue keeps this queue inactive; the simulation assumes a flavor without labels and taints",
         )
     for cohort in cohorts:
-        _check_flavors(cohort.groups.flavors, known, "nothing can use it")
+        _check_flavors(cohort.groups.flavors, known, "it cannot be used")
     names = {found.queue.name for found in queues}
     for local in local_queues:
         if local.cluster_queue and local.cluster_queue not in names:
-            local.at.warn(f"there is no ClusterQueue {local.cluster_queue!r} in this file")
+            local.at.warn(f"ClusterQueue {local.cluster_queue!r} is not in this file")
     declared = {topology.name for topology in topologies}
     for flavor, at in flavors:
         if flavor.topology is not None and flavor.topology not in declared:
-            at.warn(f"there is no Topology {flavor.topology!r} in this file: quota alone decides")
+            at.warn(f"Topology {flavor.topology!r} is not in this file: only quota is checked")
     _check_circles(cohorts)
 
 
@@ -47,14 +47,14 @@ def check_topologies(
     nodes: Sequence[Node],
     drafts: Sequence[Draft],
 ) -> None:
-    """Warns where a topology is asked for and there is none, or one without nodes."""
+    """Warns if a requested topology is missing or has no nodes."""
     levels = {topology.name: topology.levels for topology in topologies}
     for flavor, at in flavors:
         wanted = levels.get(flavor.topology or "")
         if wanted and not any(
             flavor.labels.items() <= node.labels.items() and node.labels.keys() >= set(wanted) for node in nodes
         ):
-            at.warn("no node in this file has its labels and all levels of its topology: nothing can be placed there")
+            at.warn("no node in this file has its labels and all levels of its topology: no pods can be placed")
     if not topologies:
         for draft in drafts:
             for place in draft.near:
@@ -64,11 +64,11 @@ def check_topologies(
 def _check_flavors(named: Mapping[str, Value], known: set[str], effect: str) -> None:
     for name, at in named.items():
         if name not in known:
-            at.warn(f"there is no ResourceFlavor {name!r} in this file: {effect}")
+            at.warn(f"ResourceFlavor {name!r} is not in this file: {effect}")
 
 
 def _check_circles(cohorts: Sequence[ReadCohort]) -> None:
-    """Warns at every cohort that is its own ancestor.  Each is walked over once."""
+    """Warns at every cohort that is its own ancestor. O(cohorts)."""
     parents = {found.cohort.name: found.cohort.parent for found in cohorts}
     circles: dict[str, tuple[list[str], int]] = {}
     done: set[str] = set()
@@ -86,11 +86,11 @@ def _check_circles(cohorts: Sequence[ReadCohort]) -> None:
     for found in cohorts:
         if found.cohort.name in circles:
             way = _way(*circles[found.cohort.name])
-            found.at.warn(f"the parents of cohorts run in a circle, {way}: nothing new starts in this tree")
+            found.at.warn(f"cohorts form a cycle, {way}: nothing new starts in this tree")
 
 
 def _way(circle: list[str], start: int) -> str:
-    """Once around from *start*; of a long one the first steps."""
+    """The cycle from *start* back to itself, as text; a long one is cut short."""
     size = len(circle)
     steps = [circle[(start + i) % size] for i in range(min(size, MOST_STEPS))]
     return " → ".join([*steps, *(["…"] if size > MOST_STEPS else []), circle[start]])

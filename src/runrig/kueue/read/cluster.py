@@ -1,4 +1,4 @@
-"""Nodes, and the pods of others on them, which take room."""
+"""Reads nodes, and the pods on them that do not belong to any workload but use capacity."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod on *node* that is no part of a gang.  *requests*: with itself, as one of ``pods``."""
+    """A pod on *node* that does not belong to any workload. *requests*: include the pod itself, as one of ``pods``."""
 
     node: str
     requests: Amounts
@@ -34,7 +34,7 @@ def read_node(manifest: Manifest) -> Node:
     status.only(_STATUS)
     amounts = status.object("allocatable" if status.has("allocatable") else "capacity")
     if not amounts.entries:
-        manifest.body.at.warn("status.allocatable is missing: it has room for nothing")
+        manifest.body.at.warn("status.allocatable is missing: no pod fits on this node")
     ready = manifest.condition("Ready")
     return Node(
         manifest.name,
@@ -46,24 +46,27 @@ def read_node(manifest: Manifest) -> Node:
 
 
 def read_bound_pod(manifest: Manifest) -> BoundPod | None:
-    """None: it takes no room, as it has ended or is on no node (a warning).  What it requests is said already: it has started."""
+    """Reads a pod outside of workloads; None if it uses no node: it has ended, or is not bound (with a warning).
+
+    Requests are not validated again, because the pod has already started.
+    """
     at = manifest.spec.get("nodeName")
     if manifest.status.text("phase") in ENDED:
         return None
     if at is None:
-        manifest.body.at.warn("not read: it is on no node, and takes no room")
+        manifest.body.at.warn("ignored: this pod is not on a node")
         return None
     requests, _ = pod_requests(manifest.spec, Surroundings(), manifest.namespace)
     return BoundPod(at.text(), {**requests, PODS: 1}, at)
 
 
 def with_room_taken(nodes: Iterable[Node], pods: Iterable[BoundPod]) -> tuple[Node, ...]:
-    """*nodes* with what is left beside *pods*, at least 0 of each."""
+    """*nodes* with the capacity that *pods* leave, at least 0 of each resource."""
     left = {node.name: dict(node.resources) for node in nodes}
     for pod in pods:
         room = left.get(pod.node)
         if room is None:
-            pod.at.warn(f"there is no node {pod.node!r} in this file: this pod takes no room")
+            pod.at.warn(f"node {pod.node!r} is not in this file: this pod is ignored")
             continue
         for resource, amount in pod.requests.items():
             if resource in room:

@@ -1,4 +1,4 @@
-"""Work as one manifest says it, before queues, priority classes and the time of the file are known."""
+"""Drafts: work as one manifest declares it, before queues, priority classes and the time of the files are known."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ POD_CLASS = "PriorityClass"
 
 @dataclass(frozen=True, slots=True)
 class ClassRef:
-    """Which class gives the priority.  *kind*: WORKLOAD_CLASS or POD_CLASS."""
+    """A reference to a priority class. *kind*: WORKLOAD_CLASS or POD_CLASS."""
 
     kind: str
     name: str
@@ -20,7 +20,7 @@ class ClassRef:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The quota that it holds at the start.  *reserved_at* None: since now."""
+    """The quota that a workload has at the start. *reserved_at* None: it got the quota now."""
 
     queue: str
     granted: tuple[Granted, ...]
@@ -32,12 +32,13 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """*name* is namespace/name; *at*: where its queue is said, for warnings.  Times are None where they are not said.
+    """A workload to be completed. *name*: namespace/name. *at*: location of its queue name, for warnings.
 
-    *queued_at*: infinite if it is evicted only now.
-    *defaulted*: without a class of its own it gets the default one.  *owners*: (kind, name).
-    *near*: where it asks for a topology.  *job*: (kind, namespace/name) of the job that it stands for; None: it is a Workload.
-    *made*: the name of the Workload that somebody made for that job beforehand; empty: nobody did.
+    Times are None if the manifest does not set them. *queued_at*: infinite if it is only being evicted now.
+    *defaulted*: without a class of its own, it gets the default class. *owners*: (kind, name).
+    *near*: locations of its topology requests. *job*: (kind, namespace/name) of the job it represents; None for a
+    Workload.
+    *made*: the name of a Workload created in advance for that job; empty if there is none.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Kinds of jobs → the pod sets that each asks for: one table.
+"""The table of job kinds, with the pod sets of each.
 
-Most kinds keep their pods in templates at fixed places, each with fields that multiply into its count (`Place`).  What a controller
-adds to that (a sidecar, a submitter), and the kinds that hold other kinds, are functions beside the table.
+Most kinds have pod templates at fixed paths, each with fields that multiply into its count (`Place`). Functions handle
+what a controller adds, such as a sidecar or a submitter, and kinds that contain other kinds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +28,13 @@ _STEP = f"{TRAINER}/trainjob-ancestor-step"
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """*parts*: the pod sets of a spec.  *known*: fields of the spec that are read, or have no bearing on what it holds.
+    """A kind of job.
 
-    *unsupported*: fields that have one, and what is warned of them.  *ended*: conditions that say it is over; *phase*: a path in the
-    status that says so with one of *over*.  *copies*: the field that says how many workloads it is; empty: one.
-    *priority_class*: a path to a class that comes before those of its templates.
+    *parts*: returns the pod sets of a spec. *known*: fields of the spec that are read or do not affect its resources.
+    *unsupported*: field → warning, for fields that would affect them. *ended*: conditions of a finished job.
+    *phase*: a path in the status; *over*: its values for a finished job.
+    *copies*: the field with its number of workloads; empty: one. *priority_class*: path to a class that overrides those
+    of its templates.
     """
 
     group: str
@@ -51,7 +53,7 @@ class JobKind:
 
 
 def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
-    """One group of pods; a leader without a template of its own is one of the workers."""
+    """The pod sets of one group. Without a template of its own, the leader is one of the workers."""
     group = spec.object("leaderWorkerTemplate")
     group.only(("size", "leaderTemplate", "workerTemplate", "restartPolicy", "resizePolicy", "subGroupPolicy"))
     size = group.whole("size", 1)
@@ -64,7 +66,7 @@ def _leader_worker_set(spec: Object, _beside: Beside) -> list[Part]:
 
 
 def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
-    """The pod sets that each component declares, else those of its kind."""
+    """The pod sets that each component declares; otherwise those that its kind implies."""
     found: list[Part] = []
     for component in spec.objects("components"):
         component.only(("template", "podSets", "declaredPodSets", "podSetInfos", "annotations"))
@@ -78,7 +80,7 @@ def _app_wrapper(spec: Object, beside: Beside) -> list[Part]:
 
 
 def _declared(template: Object, pod_set: Object) -> Part | None:
-    """None, with a warning: there is nothing at its path."""
+    """The pod set that a component declares; None, with a warning, if its path does not lead to a template."""
     pod_set.only(("replicas", "path", "annotations"))
     at: Value | None = template.at
     steps = pod_set.need("path").replace("[", ".[").split(".")
@@ -88,7 +90,7 @@ def _declared(template: Object, pod_set: Object) -> Part | None:
     if len(steps) == 1 and steps[0] == "template":
         return Part("", pod_set.whole("replicas", 1), template, "")
     if steps[0] != "template" or holder is None or not holder.has(steps[-1]):
-        pod_set.at.warn("there is no template at this path: it asks for nothing")
+        pod_set.at.warn("no template at this path: this pod set is ignored")
         return None
     return Part("", pod_set.whole("replicas", 1), holder, steps[-1])
 
@@ -104,7 +106,7 @@ def _step(at: Value | None, step: str) -> Value | None:
 
 
 def _inferred(template: Object, beside: Beside) -> Sequence[Part]:
-    """Of the kinds whose pods an AppWrapper knows by itself."""
+    """The pod sets of a component whose kind AppWrapper knows."""
     inner = _INNER.get(template.text("kind"))
     return () if inner is None else inner(template, beside)
 
@@ -127,13 +129,13 @@ _INNER: Mapping[str, Parts] = {
 
 
 def _train_job(spec: Object, beside: Beside) -> Sequence[Part]:
-    """The jobs of its runtime, with the nodes and the resources that it says itself for those that train."""
+    """The jobs of the runtime, with the number of nodes and the resources that the TrainJob sets for its trainer."""
     ref = spec.object("runtimeRef")
     ref.only(("apiGroup", "kind", "name"))
     shared = ref.text("kind", CLUSTER_RUNTIME) == CLUSTER_RUNTIME
     runtime = beside.runtimes.get(("" if shared else beside.namespace, ref.text("name")))
     if runtime is None:
-        ref.at.warn(f"there is no such runtime in this file: it asks for nothing. Add {CLUSTER_RUNTIME}s to the file")
+        ref.at.warn(f"this runtime is not in this file: the job has no pods. Add {CLUSTER_RUNTIME}s to the file")
         return ()
     return list(_trained(spec.object("trainer"), runtime))
 
@@ -196,7 +198,7 @@ def _training(field_name: str, *roles: str) -> JobKind:
         return [part for place in places for part in parts_at(spec, place)]
 
     known = (field_name, "runPolicy", "nprocPerNode", "successPolicy", "enableDynamicWorker")
-    elastic = {"elasticPolicy": "a job that grows and shrinks is not simulated: it has the replicas that it says"}
+    elastic = {"elasticPolicy": "elastic jobs are not simulated: the number of replicas stays as declared"}
     return JobKind(
         "kubeflow.org",
         ("v1",),
@@ -257,7 +259,7 @@ JOB_KINDS: Mapping[str, JobKind] = {
         lambda spec, beside: ray_cluster(spec.object("rayClusterConfig"), beside),
         ("rayClusterConfig", "serveConfigV2", "serveService", "serviceUnhealthySecondThreshold", "excludeHeadPodFromServeSvc",
          "deploymentUnhealthySecondThreshold", "rayClusterDeletionDelaySeconds", "suspend", "managedBy"),
-        {"upgradeStrategy": "an upgrade is not simulated: it holds one cluster"},
+        {"upgradeStrategy": "upgrades are not simulated: the service has one cluster"},
     ),
     "SparkApplication": JobKind(
         "sparkoperator.k8s.io",
@@ -281,12 +283,12 @@ JOB_KINDS: Mapping[str, JobKind] = {
         _train_job,
         ("runtimeRef", "trainer", "initializer", "labels", "annotations", "suspend", "activeDeadlineSeconds", "managedBy"),
         {
-            "podTemplateOverrides": "what it changes in the templates of its runtime is not read",
-            "podSpecOverrides": "what it changes in the templates of its runtime is not read",
-            "runtimePatches": "what it changes in the templates of its runtime is not read",
+            "podTemplateOverrides": "ignored: changes to the templates of the runtime are not simulated",
+            "podSpecOverrides": "ignored: changes to the templates of the runtime are not simulated",
+            "runtimePatches": "ignored: changes to the templates of the runtime are not simulated",
         },
         ("Complete", "Failed"),
     ),
     "XGBoostJob": _training("xgbReplicaSpecs", "Master", "Worker"),
 }  # fmt: skip
-"""Job and MPIJob, which may start with fewer pods, are read in `batch`."""
+"""All kinds except Job and MPIJob, which `batch` reads because they may start with fewer pods."""

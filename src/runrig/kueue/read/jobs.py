@@ -1,7 +1,7 @@
-"""The fields that admission writes into a job, and restores when the job is suspended again (law A3; partial-admission.md).
+"""The fields of a job that admission sets, and suspension restores (rule A3; partial-admission.md).
 
-Pure functions over what a manifest says of a batch/v1 Job or an MPIJob.  A job that runs with fewer pods has the admitted counts
-in its own fields; only its Workload still knows what its owner asked for (`as_asked`).
+Pure functions on a batch/v1 Job or an MPIJob. While a job runs with fewer pods, its own fields contain the admitted
+counts; only its Workload still has the counts that its owner requested (`as_asked`).
 """
 
 import re
@@ -13,7 +13,9 @@ MAIN = "main"
 LAUNCHER, WORKER = "launcher", "worker"
 
 Changes = Mapping[str, int | bool]
-"""What is written into a job: ``parallelism``, ``completions``, ``workers``, ``suspend``, in this order where they are there."""
+"""A patch of a job: ``parallelism``, ``completions``, ``workers`` and ``suspend``, in this order, as far as they
+change.
+"""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _FLAGS = {
@@ -24,7 +26,9 @@ _FLAGS = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A batch/v1 Job.  *completions* None: not said.  *min_parallelism*, *sync*: its two annotations as written, None if absent."""
+    """A batch/v1 Job. *completions* None: not set. *min_parallelism*, *sync*: its two annotations as written; None if
+    absent.
+    """
 
     POD_SET: ClassVar[str] = MAIN
 
@@ -38,23 +42,23 @@ class Job:
 
     @property
     def pods(self) -> int:
-        """At most so many run at once."""
+        """Maximum number of pods that run at the same time."""
         return self.parallelism if self.completions is None else min(self.parallelism, self.completions)
 
     @property
     def synced(self) -> bool:
-        """Whether completions follow parallelism."""
+        """True if completions follow parallelism."""
         return _FLAGS.get(self.sync or "", False)
 
     @property
     def least(self) -> int | None:
-        """The fewest pods that will do; None: all of them are needed, or the annotation is refused."""
+        """The minimum number of pods; None if all are needed or the annotation is invalid."""
         return int(self.min_parallelism) if self.min_parallelism is not None and problem(self) is None else None
 
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """A kubeflow.org MPIJob.  *min_available*: as written, None if absent."""
+    """A kubeflow.org MPIJob. *min_available*: as written; None if absent."""
 
     POD_SET: ClassVar[str] = WORKER
 
@@ -65,12 +69,12 @@ class MpiJob:
 
     @property
     def pods(self) -> int:
-        """The workers, of which there may be fewer."""
+        """The number of workers, the pod set that can be smaller."""
         return self.workers
 
     @property
     def least(self) -> int | None:
-        """The fewest workers that will do; None: all of them are needed, which is also what a whole gang says."""
+        """The minimum number of workers; None if all are needed, which minAvailable can also express."""
         known = self.min_available
         return known if known is not None and 1 <= known < self.workers else None
 
@@ -79,15 +83,13 @@ AnyJob = Job | MpiJob
 
 
 def problem(job: Job) -> str | None:
-    """Why its annotations are refused, with what is allowed; None if they are not."""
+    """Why its annotations are invalid, and which values are allowed; None if they are valid."""
     if job.min_parallelism is not None:
-        allowed = f"from 1 to {job.pods - 1}, less than its {job.pods} pods" if job.pods > 1 else "none: it has one pod"
-        if not _WHOLE.fullmatch(job.min_parallelism):
-            return f"{job.min_parallelism!r} is not a whole number: allowed is {allowed}"
-        if not 0 < int(job.min_parallelism) < job.pods:
-            return f"{job.min_parallelism} pods at least: allowed is {allowed}"
+        allowed = f"must be from 1 to {job.pods - 1}" if job.pods > 1 else "is not allowed for a job with one pod"
+        if not _WHOLE.fullmatch(job.min_parallelism) or not 0 < int(job.min_parallelism) < job.pods:
+            return f"the minimum number of pods is {job.min_parallelism}; it {allowed}"
     if job.sync is not None and job.sync not in _FLAGS:
-        return f"{job.sync!r} is not true or false"
+        return f"{job.sync!r} must be true or false"
     if job.synced and not job.indexed:
         return "completions can follow parallelism only in a Job with completionMode Indexed"
     if job.synced and job.parallelism != (1 if job.completions is None else job.completions):
@@ -96,9 +98,9 @@ def problem(job: Job) -> str | None:
 
 
 def as_asked(job: AnyJob, counts: Mapping[str, int]) -> AnyJob:
-    """*job* with the counts that its owner wrote.  *counts*: pods by pod set, as its Workload asks for them.
+    """*job* with the counts that its owner wrote. *counts*: the requested pods of its Workload, by pod set.
 
-    Nothing is ever written into the counts of a job that needs all of its pods: they are its owner's.
+    Admission does not change the counts of a job that needs all of its pods, so these are kept.
     """
     count = counts.get(job.POD_SET, job.pods)
     if count == job.pods:
@@ -111,7 +113,9 @@ def as_asked(job: AnyJob, counts: Mapping[str, int]) -> AnyJob:
 
 
 def started(job: AnyJob, admitted: Mapping[str, int]) -> Changes:
-    """The patch that starts it with *admitted* pods by pod set; with counts only if it accepts fewer."""
+    """The patch that starts *job* with *admitted* pods by pod set. It includes counts only if the job accepts fewer
+    pods.
+    """
     if job.least is None:
         return {"suspend": False}
     count = admitted.get(job.POD_SET, job.pods)
@@ -121,7 +125,7 @@ def started(job: AnyJob, admitted: Mapping[str, int]) -> Changes:
 
 
 def suspended(job: AnyJob) -> Changes:
-    """The patch that suspends it: its counts as its owner wrote them."""
+    """The patch that suspends *job*, with the counts that its owner wrote."""
     if job.least is None:
         return {"suspend": True}
     if isinstance(job, MpiJob):
@@ -131,5 +135,5 @@ def suspended(job: AnyJob) -> Changes:
 
 
 def must_suspend(job: AnyJob, admitted: Mapping[str, int]) -> bool:
-    """Whether *job*, as it stands, runs with other pods than the *admitted* ones, by pod set: then its Workload goes too."""
+    """True if *job* runs with other counts than *admitted*, by pod set; its Workload is then replaced."""
     return not job.suspend and admitted.get(job.POD_SET, job.pods) != job.pods

@@ -1,4 +1,4 @@
-"""Drafts of work → workloads, once queues, priority classes and the time of the file are known."""
+"""Completes drafts to workloads, once queues, priority classes and the time of the files are known."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +15,10 @@ _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 
 @dataclass(slots=True)
 class Names:
-    """The objects drafts refer to.  *locals* by namespace/name; *latest*: the latest time in the file, None without any.
+    """The objects that drafts refer to. *locals*: by namespace/name. *latest*: the latest time in the files; None if
+    there is none.
 
-    *ignores_undeclared*: what a queue does not cover counts as none.
+    *ignores_undeclared*: requests for resources that a queue does not cover are ignored.
     """
 
     queues: Mapping[str, ClusterQueue] = field(default_factory=dict)
@@ -35,14 +36,14 @@ class Names:
 
 def join(drafts: Sequence[Draft], names: Names) -> tuple[Workload, ...]:
     undated = _undated(names)
-    # What holds quota was submitted before what waits.
+    # Workloads with quota were submitted before pending ones.
     in_order = sorted((draft for draft in drafts if draft.created_at is None), key=lambda draft: not draft.reservation)
     created = {draft.name: next(undated) for draft in in_order}
     return tuple(_workload(draft, names, created.get(draft.name, draft.created_at or 0.0)) for draft in drafts)
 
 
 def _undated(names: Names) -> Iterator[float]:
-    """Times of creation for objects without one: submitted one after the other, after everything that has a time."""
+    """Yields creation times for objects without one: consecutive, and later than all times in the files."""
     time = names.now if names.latest is None else math.nextafter(names.now, math.inf)
     while True:
         yield time
@@ -80,11 +81,11 @@ def _workload(draft: Draft, names: Names, created: float) -> Workload:
 def _held(draft: Draft, now: float) -> str:
     if draft.held or draft.not_before is None or draft.not_before <= now:
         return draft.held
-    return f"it was evicted, and may queue again in {draft.not_before - now:,.0f} s"
+    return f"it was evicted and can be requeued in {draft.not_before - now:,.0f} s"
 
 
 def _declared(pod_sets: tuple[WorkloadPodSet, ...], queue: ClusterQueue | None) -> tuple[WorkloadPodSet, ...]:
-    """*pod_sets* with the requests that *queue* covers."""
+    """*pod_sets* with only the requests that *queue* covers."""
     covered = {resource for group in queue.groups for resource in group.resources} if queue else set()
     return tuple(
         replace(each, requests=tuple((name, amount) for name, amount in each.requests if name in covered))
@@ -93,30 +94,28 @@ def _declared(pod_sets: tuple[WorkloadPodSet, ...], queue: ClusterQueue | None) 
 
 
 def _queue(draft: Draft, names: Names) -> tuple[str, StopPolicy, str]:
-    """(the cluster queue, the stop policy of its local queue, why it leads nowhere)."""
+    """(the cluster queue, the stop policy of the local queue, why the queue cannot be resolved)."""
     held = draft.reservation
     local = names.locals.get(f"{draft.namespace}/{draft.local_queue}")
     if held is not None and held.queue not in names.queues:
-        held.at.warn(f"there is no ClusterQueue {held.queue!r} in this file: its quota counts nowhere")
-        return "", local.stop if local else StopPolicy.NONE, f"there is no ClusterQueue {held.queue!r}"
+        held.at.warn(f"ClusterQueue {held.queue!r} is not in this file: its quota is ignored")
+        return "", local.stop if local else StopPolicy.NONE, f"unknown ClusterQueue {held.queue!r}"
     if local is None:
         problem = (
-            f"there is no LocalQueue {draft.namespace}/{draft.local_queue}"
+            f"unknown LocalQueue {draft.namespace}/{draft.local_queue}"
             if draft.local_queue
-            else "it names no queue"
+            else "it does not name a queue"
         )
-        effect = "it cannot queue again" if held else "it is never looked at"
-        draft.at.warn(f"{problem}{' in this file' if draft.local_queue else ''}: {effect}")
+        effect = "it cannot be requeued" if held else "it is never considered"
+        draft.at.warn(f"{problem}: {effect}")
         return "", StopPolicy.NONE, problem
     queue = names.queues.get(local.cluster_queue)
     if queue is None:
-        problem = f"there is no ClusterQueue {local.cluster_queue!r}"
-        draft.at.warn(f"{problem} in this file, to which its LocalQueue leads")
+        problem = f"unknown ClusterQueue {local.cluster_queue!r}"
+        draft.at.warn(f"{problem} in this file, the target of its LocalQueue")
         return local.cluster_queue, local.stop, problem
     if held is not None and held.queue != queue.name:
-        held.at.warn(
-            f"it holds quota of {held.queue}, and its LocalQueue leads to {queue.name}: it stays with the former"
-        )
+        held.at.warn(f"it has quota of {held.queue}, but its LocalQueue now leads to {queue.name}: it keeps that quota")
     _check_namespace(draft, queue.namespaces, names)
     return queue.name, local.stop, ""
 
@@ -124,13 +123,13 @@ def _queue(draft: Draft, names: Names) -> tuple[str, StopPolicy, str]:
 def _check_namespace(draft: Draft, selector: LabelSelector | None, names: Names) -> None:
     if selector is not None and selector != LabelSelector() and draft.namespace not in names.namespaces:
         draft.at.warn(
-            f"the namespace {draft.namespace} is not in this file: it has only the label {NAMESPACE_LABEL} here, "
-            "and its queue selects by labels"
+            f"the namespace {draft.namespace} is not in this file: its only known label is {NAMESPACE_LABEL}, "
+            "but its queue selects by labels"
         )
 
 
 def _priority(draft: Draft, names: Names) -> int:
-    """Its own number, else of its classes the first one; else of the default one."""
+    """The priority that it sets itself, otherwise that of its first class, otherwise the default."""
     if draft.priority is not None:
         return draft.priority
     default = names.workload_classes.get(DEFAULT_CLASS)
@@ -149,5 +148,5 @@ def _class_value(ref: ClassRef, names: Names) -> int:
         return found.value
     if ref.kind == POD_CLASS and ref.name in _BUILT_IN:
         return _BUILT_IN[ref.name]
-    ref.at.warn(f"there is no {ref.kind} {ref.name!r} in this file: priority 0")
+    ref.at.warn(f"{ref.kind} {ref.name!r} is not in this file: the priority is 0")
     return 0

@@ -1,4 +1,4 @@
-"""The small kinds: ResourceFlavor, Topology, the two kinds of priority class, Namespace."""
+"""Reads the small kinds: ResourceFlavor, Topology, WorkloadPriorityClass, PriorityClass and Namespace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from runrig.kueue.read.tree import INT32
 
 MOST_OF_FLAVOR = 8
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-"""Kubernetes gives it to every namespace."""
+"""The label that Kubernetes adds to every namespace, with its name as the value."""
 
 _FLAVOR = ("nodeLabels", "nodeTaints", "tolerations", "topologyName")
 _CLASS = ("apiVersion", "kind", "metadata", "value", "description")
@@ -18,7 +18,7 @@ _CLASS = ("apiVersion", "kind", "metadata", "value", "description")
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """*everywhere*: for pods that name no class (globalDefault)."""
+    """A priority class. *everywhere*: it applies to pods that do not name a class (globalDefault)."""
 
     name: str
     value: int
@@ -32,11 +32,11 @@ def read_flavor(manifest: Manifest) -> ResourceFlavor:
         found = spec.get(name)
         size = len(found.node.value) if found and isinstance(found.node.value, tuple | Mapping) else 0
         if found is not None and size > MOST_OF_FLAVOR:
-            found.warn(f"{size} of them: at most {MOST_OF_FLAVOR} are accepted there")
+            found.warn(f"{size} entries: Kueue accepts up to {MOST_OF_FLAVOR}")
     topology = spec.get("topologyName")
     labels = spec.strings("nodeLabels")
     if topology is not None and not labels:
-        topology.warn("a flavor with a topology needs at least one node label: refused there")
+        topology.warn("Kueue rejects a flavor that has a topology but no node label")
     return ResourceFlavor(
         manifest.name,
         labels,
@@ -54,24 +54,24 @@ def read_topology(manifest: Manifest) -> Topology:
         level.only(("nodeLabel",))
         name = level.need("nodeLabel")
         if name in levels:
-            level.at.warn(f"the level {name!r} is here twice: this one is not read")
+            level.at.warn(f"duplicate level {name!r}: this one is ignored")
         else:
             levels.append(name)
     if not levels:
-        manifest.body.at.warn("a topology has at least one level: nothing can be placed by this one")
+        manifest.body.at.warn("a topology needs at least one level: no pods can be placed")
     return Topology(manifest.name, tuple(levels))
 
 
 def read_class(manifest: Manifest) -> PriorityClass:
-    """A WorkloadPriorityClass or a PriorityClass."""
+    """Reads a WorkloadPriorityClass or a PriorityClass."""
     body = manifest.body
     body.only((*_CLASS, "globalDefault", "preemptionPolicy") if manifest.kind == "PriorityClass" else _CLASS)
     value = body.get("value")
     if value is None:
-        body.at.warn("value is missing: counts as 0")
+        body.at.warn("value is missing: treated as 0")
     return PriorityClass(manifest.name, value.whole(-INT32 - 1) if value else 0, body.flag("globalDefault", False))
 
 
 def read_namespace(manifest: Manifest) -> dict[str, str]:
-    """Its labels."""
+    """The labels of the namespace."""
     return {**manifest.labels, NAMESPACE_LABEL: manifest.name}

@@ -1,4 +1,4 @@
-"""The settings of the whole manager: kind Configuration, as a file or in the ConfigMap that Kueue is installed with."""
+"""Reads the manager's settings: kind Configuration, as a file or in the ConfigMap that Kueue is installed with."""
 
 from dataclasses import dataclass, field
 
@@ -20,21 +20,23 @@ _NO_BEARING = (
     "queueVisibility", "cacheSyncTimeout", "gracefulShutDown",
 )  # fmt: skip
 _UNSUPPORTED = {
-    "managedJobsNamespaceSelector": "jobs of all namespaces are read",
-    "integrations": "all kinds of jobs are read, whether they are switched on there or not",
-    "multiKueue": "running on other clusters is out of scope: not read",
-    "admissionFairSharing": "fair sharing by usage between local queues is not supported: not read",
+    "managedJobsNamespaceSelector": "ignored: the jobs of all namespaces are simulated",
+    "integrations": "ignored: jobs of all kinds are simulated, enabled or not",
+    "multiKueue": "ignored: running on other clusters is not simulated",
+    "admissionFairSharing": "ignored: usage-based fair sharing between local queues is not simulated",
 }
 _RESOURCES = ("excludeResourcePrefixes", "transformations", "quotaCheckStrategy", "deviceClassMappings")
-_BLOCKS = "work is taken to be ready at once: nobody waits for it"
+_BLOCKS = "pods count as ready immediately, so admission is never blocked"
 _STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 
 
 @dataclass(slots=True)
 class Manager:
-    """*by_creation*: who was evicted because its pods were not ready queues from its creation, not from its eviction.
+    """Settings of the Kueue manager that affect admission.
 
-    *ignores_undeclared*: requests for resources that a queue does not cover count as none.
+    *by_creation*: after an eviction because pods were not ready, a workload is queued by creation time instead of
+    eviction time.
+    *ignores_undeclared*: requests for resources that a queue does not cover are ignored.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -50,18 +52,18 @@ def in_config_map(manifest: Manifest) -> Object | None:
     try:
         (document,) = read_documents(at.text(), "configuration", _LARGEST)
     except (InvalidInput, ValueError) as error:
-        at.wrong(f"not one document of YAML: {error}")
+        at.wrong(f"not a single YAML document: {error}")
         return None
     return Value(document.node, at.path, at.origin, at.report).object() if document.node.value else None
 
 
 def read_manager(body: Object, around: Surroundings) -> Manager:
-    """Resources that do not count, or stand for others, go to *around*."""
+    """Reads the settings. Adds excluded and transformed resources to *around*."""
     body.only((*_READ, *_NO_BEARING, *_UNSUPPORTED))
     body.unsupported(_UNSUPPORTED)
     resources = body.object("resources")
     resources.only(_RESOURCES)
-    resources.unsupported({"deviceClassMappings": "dynamic resources are not supported: they ask for nothing here"})
+    resources.unsupported({"deviceClassMappings": "dynamic resources are not simulated: they request nothing"})
     read_excluded(resources, around)
     read_transformations(resources.objects("transformations"), around)
     check = resources.get("quotaCheckStrategy")
@@ -90,7 +92,7 @@ def _is_old(body: Object) -> bool:
 
 
 def _strategies(body: Object) -> tuple[Strategy, ...] | None:
-    """In the older version fair sharing has a switch of its own."""
+    """The configured strategies; None without fair sharing. The older version has a separate field to enable it."""
     at = body.get("fairSharing")
     if at is None:
         return None
@@ -99,5 +101,5 @@ def _strategies(body: Object) -> tuple[Strategy, ...] | None:
     if _is_old(body) and not fair.flag("enable", False):
         return None
     none: Strategy | None = None
-    found = [each.choice(_STRATEGIES, none, otherwise="not read") for each in fair.items("preemptionStrategies")]
+    found = [each.choice(_STRATEGIES, none, otherwise="ignored") for each in fair.items("preemptionStrategies")]
     return tuple(each for each in found if each is not None) or FAIR

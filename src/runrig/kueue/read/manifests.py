@@ -1,6 +1,6 @@
-"""Manifests of one file or several → a System: every object read, then names joined.
+"""Reads the manifests of one or more files as a System: every object is read, then names are resolved.
 
-What is not understood or not supported is a warning; the errors of all files are raised together.
+Unknown or unsupported fields cause warnings. The errors of all files are raised together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,9 +35,10 @@ from runrig.kueue.read.work import find_work
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """*jobs*: the jobs among the workloads of *system*, for what is written into them (`jobs.started`).
+    """The manifests of one scenario. *jobs*: the jobs among the workloads of *system*, for the patches to them
+    (`jobs.started`).
 
-    *settings*: of the manager, as the files say them.
+    *settings*: the manager's, as far as the files set them.
     """
 
     system: System
@@ -48,7 +49,7 @@ class Manifests:
 
 @dataclass(slots=True)
 class _Read:
-    """All objects by kind, in the order of the files."""
+    """All objects read so far, by kind, in the order of the files."""
 
     names: Names = field(default_factory=Names)
     queues: list[ReadQueue] = field(default_factory=list)
@@ -64,16 +65,16 @@ class _Read:
 
 
 def read_manifests(text: bytes | str, name: str) -> Manifests:
-    """The scenario in *text*; *name* is the file's, for messages.  Raises InvalidInput with all errors of the file."""
+    """Reads the scenario in *text*. *name*: of the file, for messages. Raises InvalidInput with all errors."""
     return read_all((File("", text),), f"file {name}")
 
 
 def read_all(files: Iterable[File], what: str = "file") -> Manifests:
-    """The scenario in *files*, as if they were one.  Raises InvalidInput with all errors."""
+    """Reads the scenario in *files*, as if they were one. Raises InvalidInput with all errors."""
     report = Report()
     read = _Read()
     found = list(manifests(read_files(files, report, what)))
-    # What has a bearing on how work is read comes first, wherever it stands.
+    # Objects that affect how work is read come first, wherever they are in the files.
     for manifest in found:
         taker = _FIRST.get(manifest.kind)
         if taker is not None:
@@ -110,9 +111,9 @@ def _take_class(manifest: Manifest, read: _Read) -> None:
 def _take_settings(manifest: Manifest, read: _Read) -> None:
     body = manifest.body if manifest.kind == "Configuration" else in_config_map(manifest)
     if body is None:
-        manifest.body.at.warn("ConfigMap of v1: not read")
+        manifest.body.at.warn("ignored: this ConfigMap does not contain the configuration of Kueue")
     elif read.manager is not None:
-        body.at.warn("the manager is configured twice: only what stands first is read")
+        body.at.warn("duplicate configuration of the manager: only the first one is used")
     else:
         read.manager = read_manager(body, read.around)
 
@@ -140,7 +141,7 @@ _FIRST: Mapping[str, Callable[[Manifest, _Read], None]] = {
 }
 
 
-# ---------------------------------------------------------------- together
+# ---------------------------------------------------------------- resolving names
 
 
 def _result(read: _Read, report: Report) -> Manifests:
@@ -168,6 +169,6 @@ def _result(read: _Read, report: Report) -> Manifests:
 
 
 def _namespaces(names: Names, drafts: Iterable[Draft]) -> dict[str, dict[str, str]]:
-    """The objects of the files and of their work, by name."""
+    """Name → labels of each namespace: those in the files, and those that work refers to."""
     implied = {draft.namespace: {NAMESPACE_LABEL: draft.namespace} for draft in drafts}
     return dict(sorted({**implied, **names.namespaces}.items()))

@@ -1,4 +1,4 @@
-"""Labels and annotations of the queue system on work: which are honoured, and warnings for the rest."""
+"""Kueue's labels and annotations on workloads and jobs: which have an effect, and warnings for the others."""
 
 import re
 
@@ -32,36 +32,36 @@ _BOOST = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
 def warn_of_marks(manifest: Manifest) -> None:
-    """Warns of every label and annotation of the queue system that has no effect here."""
+    """Warns of every Kueue label and annotation that has no effect here."""
     for field in ("labels", "annotations"):
         warn_of_annotations(manifest.meta.object(field))
 
 
 def warn_of_annotations(fields: Object) -> None:
-    """The same of the labels or annotations *fields*."""
+    """Warns of every Kueue entry of *fields*, labels or annotations, that has no effect here."""
     for name, at in fields.pairs():
         if name.startswith(f"{KUEUE}/") and name not in _HONOURED and name not in _NO_BEARING:
-            at.warn("not supported: not read")
+            at.warn("ignored: not supported")
 
 
 def group_of(manifest: Manifest) -> str:
-    """The pod group that a pod belongs to; empty: none."""
+    """The pod group of a pod; empty if it has none."""
     return manifest.annotations.get(GROUP_NAME) or manifest.labels.get(GROUP_NAME, "")
 
 
 def made_for(manifest: Manifest) -> str:
-    """The name of a Workload that was made beforehand for this job; empty: none."""
+    """The name of a Workload created in advance for this job; empty if there is none."""
     return manifest.annotations.get(MADE) or manifest.labels.get(MADE, "")
 
 
 def waits_for(manifest: Manifest) -> str:
-    """Whose gate keeps it from being queued, as people are told; empty: nobody's."""
+    """The reason why an admission gate keeps it out of the queue, as text; empty if none does."""
     gate = manifest.meta.object("annotations").text(GATED)
-    return f"it waits for {gate} to open its gate" if gate else ""
+    return f"its admission is gated by {gate}" if gate else ""
 
 
 def boost_of(manifest: Manifest) -> int:
-    """The amount the annotation adds to the priority, if its feature gate is on."""
+    """The amount that its annotation adds to the priority if the feature gate is on."""
     at = manifest.meta.object("annotations").get(BOOST)
     return _boost(at) if at else 0
 
@@ -69,6 +69,6 @@ def boost_of(manifest: Manifest) -> int:
 def _boost(at: Value) -> int:
     text = at.text()
     if not _BOOST.fullmatch(text) or abs(int(text)) > INT32:
-        at.warn("not a whole number: not read")
+        at.warn("ignored: must be a whole number")
         return 0
     return int(text)

@@ -1,4 +1,4 @@
-"""The head of an object: what it is, its name, its times, and the names that Kubernetes accepts."""
+"""Reads the metadata of an object: kind, name, namespace, times, and conditions; checks names as Kubernetes does."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _CONDITION = (
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """*at* None: without a time."""
+    """A condition of a status. *at*: its last transition; None if not set."""
 
     status: bool
     reason: str = ""
@@ -26,7 +26,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object of the file.  *namespace* empty: the kind has none.  *created* None: not said.  *owners*: (kind, name)."""
+    """An object of the files. *namespace*: empty for cluster-wide kinds. *created*: None if not set. *owners*: (kind,
+    name).
+    """
 
     group: str
     version: str
@@ -62,7 +64,7 @@ class Manifest:
         return (self.conditions or {}).get(name)
 
     def says(self, name: str) -> bool:
-        """Whether the condition *name* is there and True."""
+        """True if the condition *name* exists and is True."""
         found = self.condition(name)
         return found is not None and found.status
 
@@ -73,7 +75,7 @@ class Manifest:
 def read_head(
     body: Object, group: str, version: str, kind: str, *, namespaced: bool, number: str, named: bool = True
 ) -> Manifest:
-    """*number*: what completes a generateName here.  *named* False: it needs no name."""
+    """Reads metadata and conditions. *number*: appended to a generateName. *named* False: the kind needs no name."""
     meta = body.object("metadata")
     created = meta.get("creationTimestamp")
     return Manifest(
@@ -97,7 +99,7 @@ def _name(body: Object, meta: Object, number: str) -> str:
         return text
     if start is not None and start.text():
         made = f"{start.text()}{number}"
-        start.warn(f"the name that the cluster would complete is {made} here")
+        start.warn(f"the cluster would generate this name; {made} is used here")
         return made
     body.at.wrong("metadata.name is missing")
     return ""
@@ -105,7 +107,7 @@ def _name(body: Object, meta: Object, number: str) -> str:
 
 def check_name(at: Value, name: str) -> None:
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
-        at.warn("not a name that Kubernetes accepts: lower-case letters, digits, '-' and '.', at most 253")
+        at.warn("invalid name: use up to 253 lower-case letters, digits, '-' and '.'")
 
 
 def _conditions(status: Object) -> dict[str, Condition]:

@@ -1,4 +1,4 @@
-"""Documents → the objects in them: lists unfolded, kinds told apart, everything that is not read warned of."""
+"""Finds the objects in documents: expands lists, determines kinds, and warns of everything that is ignored."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _V1 = ("v1",)
 
 @dataclass(frozen=True, slots=True)
 class ManifestKind:
-    """*named* False: there is one of it, and it has no name."""
+    """A kind of object. *named* False: there is at most one, without a name."""
 
     versions: tuple[str, ...]
     namespaced: bool = False
@@ -45,32 +45,32 @@ KINDS = {
     ("scheduling.k8s.io", "PriorityClass"): ManifestKind(_V1),
 }
 _OUT_OF_SCOPE = {
-    "AdmissionCheck": "admission checks are out of scope: not read, and never ready",
-    "ProvisioningRequestConfig": "provisioning is out of scope: not read",
+    "AdmissionCheck": "ignored: admission checks are not simulated and never become ready",
+    "ProvisioningRequestConfig": "ignored: provisioning is not simulated",
 }
-_MULTI = "running on other clusters is out of scope: not read"
+_MULTI = "ignored: running on other clusters is not simulated"
 _WITHOUT_SPEC = ("WorkloadPriorityClass", "PriorityClass", "RuntimeClass", "ConfigMap", "Configuration")
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 
 MOST_LISTS = 20
-"""Lists within lists."""
+"""Maximum depth of nested lists."""
 
 _Seen = dict[tuple[str, str, str, str], Origin]
-"""(group, kind, namespace, name) of the objects so far, and where each stands."""
+"""(group, kind, namespace, name) → location of the object."""
 
 
 def manifests(documents: Iterable[Value]) -> Iterator[Manifest]:
-    """Every object of a known kind, in the order of the file; two of one kind and name are an error."""
+    """Yields every object of a known kind, in the order of the files. A duplicate kind and name is an error."""
     seen: _Seen = {}
     for document in documents:
         yield from _objects(document, seen, "", "", str(document.origin.document))
 
 
 def _objects(at: Value, seen: _Seen, version: str, kind: str, number: str) -> Iterator[Manifest]:
-    """The objects at *at*; *version* and *kind*: of its list, where it does not say them."""
+    """Yields the objects at *at*. *version*, *kind*: implied by the list that contains it, if any."""
     if number.count("-") > MOST_LISTS:
-        at.wrong(f"lists within lists, more than {MOST_LISTS} deep: leave out the outer ones")
+        at.wrong(f"lists are nested more than {MOST_LISTS} levels deep: remove the outer ones")
         return
     body = at.object()
     version, kind = body.text("apiVersion", version), body.text("kind", kind)
@@ -87,7 +87,7 @@ def _objects(at: Value, seen: _Seen, version: str, kind: str, number: str) -> It
 
 
 def _known(body: Object, version: str, kind: str, number: str) -> Manifest | None:
-    """None, with a warning: it is not read."""
+    """The object with its metadata; None, with a warning, if its kind is not supported."""
     group, _, short = version.rpartition("/")
     body = Object(body.at.of_kind(kind), body.entries)
     known = KINDS.get((group, kind))
@@ -96,21 +96,21 @@ def _known(body: Object, version: str, kind: str, number: str) -> Manifest | Non
             body.only(_TOP)
         return read_head(body, group, short, kind, namespaced=known.namespaced, number=number, named=known.named)
     if not kind or not version:
-        body.at.warn(f"not read: it has no {'kind' if not kind else 'apiVersion'}")
+        body.at.warn(f"ignored: it has no {'kind' if not kind else 'apiVersion'}")
     elif known is not None:
-        body.at.warn(f"not read: of {kind} the versions {', '.join(known.versions)} are read, not {short}")
+        body.at.warn(f"ignored: {kind} is supported in {', '.join(known.versions)}, not in {short}")
     elif group == KUEUE and kind in _OUT_OF_SCOPE:
         body.at.warn(f"{kind}: {_OUT_OF_SCOPE[kind]}")
     elif group == KUEUE and kind.startswith("MultiKueue"):
         body.at.warn(f"{kind}: {_MULTI}")
     else:
-        body.at.warn(f"{kind} of {version}: not read")
+        body.at.warn(f"ignored: {kind} of {version} is not supported")
     _note_time(body)
     return None
 
 
 def _note_time(body: Object) -> None:
-    """The time of an object counts for the latest of the file even if the rest of it does not; only if it can be read."""
+    """Records the creation time of an object whose other fields are ignored; an invalid time is skipped."""
     meta = body.get("metadata")
     created = meta.object().get("creationTimestamp") if meta and isinstance(meta.node.value, Mapping) else None
     if created is not None:
@@ -124,5 +124,5 @@ def _check_unique(found: Manifest, seen: _Seen) -> None:
         name = found.key if found.namespace else found.name
         first = seen[key]
         file = f" of {first.file}" if first.file != at.origin.file else ""
-        at.wrong(f"{found.kind} {name} is here twice: it first stands in document {first.document}{file}")
+        at.wrong(f"duplicate {found.kind} {name}: first defined in document {first.document}{file}")
     seen.setdefault(key, at.origin)

@@ -1,4 +1,6 @@
-"""Pod sets as most kinds of jobs have them: templates at fixed places, each with fields that multiply into its count."""
+"""Reads pod sets in the form that most job kinds use: templates at fixed paths, with fields that multiply into the
+count.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +15,17 @@ JOB_FIELDS = (
     "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes", "podFailurePolicy", "podReplacementPolicy",
     "selector", "successPolicy", "ttlSecondsAfterFinished",
 )  # fmt: skip
-ELSEWHERE = "running on other clusters is out of scope: it counts as if it ran here"
+ELSEWHERE = "running on other clusters is not simulated: treated as if it ran here"
 _MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _NO_CONTAINERS = Node({"spec": Entry(None, Node({"containers": Entry(None, Node(()))}))})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One pod set.  *holder*: the mapping that has the template, as its field *last*; empty: it is the template.
+    """One pod set. *holder*: the mapping with its template in the field *last*; empty *last*: it is the template
+    itself.
 
-    *more*: requests of containers that are added.
+    *more*: requests of containers that a controller adds.
     """
 
     name: str
@@ -39,11 +42,13 @@ class Part:
 
 
 class Place(NamedTuple):
-    """Where the template of a pod set stands.
+    """The location of a pod set's template in a spec.
 
-    *at*: a path; below a list, each item is a pod set of its own.  *name*: of the pod set; ``.field``: as that field says.
-    *template*: a path from there.  *times*: fields that multiply into the count, 1 where they are absent.  *job*: the path of a Job
-    that each of these has, with its own number of pods.  *known*: all fields there that are read or have no bearing; empty: not asked.
+    *at*: a path; if it leads to a list, each item is a pod set. *name*: of the pod set; ``.field``: the value of that
+    field.
+    *template*: a path from *at*. *times*: fields that multiply into the count; 1 if absent.
+    *job*: the path of a Job, if each replica is a Job with its own number of pods.
+    *known*: fields at *at* that are read or have no effect; empty: fields are not checked.
     """
 
     at: str
@@ -55,9 +60,9 @@ class Place(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What stands beside the spec of a job, and what it refers to.
+    """Input of a job kind in addition to the spec.
 
-    *runtimes*: (namespace, name) → the spec of a training runtime; one of the cluster has no namespace.
+    *runtimes*: (namespace, name) → the spec of a training runtime; the namespace is empty for cluster-wide runtimes.
     """
 
     namespace: str
@@ -105,7 +110,7 @@ def below(at: Object, path: str) -> Object:
 
 
 def warn_if_elsewhere(*holders: Object) -> None:
-    """Warns where the field managedBy of one of *holders* sends the job to other clusters; other managers run it here."""
+    """Warns if managedBy in one of *holders* sends the job to other clusters; all other managers run it here."""
     for holder in holders:
         at = holder.get("managedBy")
         if at is not None and at.text() == _MULTIKUEUE:
@@ -113,7 +118,7 @@ def warn_if_elsewhere(*holders: Object) -> None:
 
 
 def job_pods(spec: Object) -> int:
-    """How many pods of a Job run at once."""
+    """Number of pods of a Job that run at the same time."""
     spec.only(JOB_FIELDS)
     parallelism = spec.whole("parallelism", 1)
     return min(parallelism, spec.whole("completions", parallelism))

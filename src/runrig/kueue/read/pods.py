@@ -1,6 +1,6 @@
-"""A pod template → what one pod asks, and which nodes it accepts.
+"""Reads a pod template: the requests of one pod and the nodes that it accepts.
 
-Fields that only say what runs are passed over; those that bear on scheduling and are not honoured are warned of.
+Fields that do not affect scheduling are skipped; unsupported fields that do affect it cause warnings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,19 +14,17 @@ from runrig.kueue.read.surroundings import CONTAINER, POD, Amounts, Bounds, Surr
 from runrig.kueue.read.topologies import GROUP, read_annotations
 from runrig.kueue.read.tree import Object, Value
 
-PREFERRED = (
-    "preferred node affinity counts only among nodes of a topology, with the gate TASRespectNodeAffinityPreferred"
-)
+PREFERRED = "preferred node affinity has an effect only with a topology and the gate TASRespectNodeAffinityPreferred"
 
 _UNSUPPORTED = {
-    "resourceClaims": "dynamic resources are not supported: they ask for nothing here",
-    "topologySpreadConstraints": "spreading over a topology is not honoured",
+    "resourceClaims": "dynamic resources are not simulated: they request nothing",
+    "topologySpreadConstraints": "ignored: topology spread constraints are not simulated",
 }
 _OF_TEMPLATES = {
-    "nodeName": "a named node is not honoured",
-    "schedulingGates": "scheduling gates are not honoured",
+    "nodeName": "ignored: binding to a node is not simulated",
+    "schedulingGates": "ignored: scheduling gates are not simulated",
 }
-"""A pod has the former once it runs, and the latter from Kueue while it waits."""
+"""A pod has nodeName once it runs, and scheduling gates from Kueue while it is pending."""
 _READ = (
     "containers", "initContainers", "resources", "overhead", "runtimeClassName", "nodeSelector", "affinity", "tolerations",
     "priorityClassName",
@@ -53,9 +51,11 @@ _CONTAINER = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """*requests*: by resource, zeros too (they take a flavor all the same).
+    """One pod of a template.
 
-    *problem*: why a workload of it is refused, empty if it is not.  *topology*, *topology_at*: what its annotations ask, and where.
+    *requests*: by resource, including zeros, which still need a flavor. *problem*: why Kueue rejects its workload;
+    empty if it does not.
+    *topology*, *topology_at*: the topology request in its annotations, and its location.
     """
 
     requests: Amounts
@@ -68,7 +68,7 @@ class Pod:
 
 
 def read_template(template: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()) -> Pod:
-    """The pod of a template with metadata and spec, or of a pod itself, in *namespace*.
+    """Reads a template with metadata and spec, or a pod itself, in *namespace*.
 
     *more*: requests of containers that its controller adds.
     """
@@ -78,7 +78,7 @@ def read_template(template: Object, around: Surroundings, namespace: str, more: 
     topology = read_annotations(annotations)
     spec = template.get("spec")
     if spec is None:
-        template.at.warn("a template without spec: its pods ask for nothing")
+        template.at.warn("the template has no spec: its pods request nothing")
     if not template.has("kind"):
         template.object("spec").unsupported(_OF_TEMPLATES)
     pod = read_pod(template.object("spec"), around, namespace, more)
@@ -101,10 +101,10 @@ def read_pod(spec: Object, around: Surroundings, namespace: str, more: Sequence[
 def pod_requests(
     spec: Object, around: Surroundings, namespace: str, more: Sequence[Amounts] = ()
 ) -> tuple[Amounts, str]:
-    """(what a pod of *spec* asks, why it is refused).
+    """(the requests of one pod, why Kueue rejects it or "").
 
-    The containers and sidecars together, or the hungriest init container with the sidecars before it, if that is more; where the
-    pod as a whole says cpu or memory, that; and overhead.
+    Containers and sidecars run together. If an init container and the sidecars before it need more, that counts
+    instead. Requests of the whole pod replace the sum. The overhead is added.
     """
     bounds = around.bounds.get((namespace, CONTAINER), Bounds())
     problems: list[str] = []
@@ -132,12 +132,12 @@ def _overhead(spec: Object, around: Surroundings) -> Amounts:
         return said
     name = runtime.text()
     if name and name not in around.overheads:
-        runtime.warn(f"there is no RuntimeClass {name!r} in this file: its overhead counts as none")
+        runtime.warn(f"RuntimeClass {name!r} is not in this file: no overhead is added")
     return around.overheads.get(name, {})
 
 
 def _as_a_whole(spec: Object, bounds: Bounds, problems: list[str]) -> Amounts:
-    """What the pod as a whole requests, of the resources for which that counts."""
+    """The requests of the pod as a whole, for the resources that allow it."""
     resources = spec.get("resources")
     if resources is None:
         return {}
@@ -151,7 +151,7 @@ def _container(container: Object, bounds: Bounds, problems: list[str]) -> Amount
 
 
 def _requests(resources: Object, bounds: Bounds, what: str, problems: list[str]) -> Amounts:
-    """Limits count as requests where those are not said, and then what its namespace says."""
+    """The requests of *resources*; a missing one falls back to the limit, then to the defaults of the namespace."""
     resources.only(("requests", "limits", "claims"))
     resources.unsupported({"claims": _UNSUPPORTED["resourceClaims"]})
     own, own_limits = _amounts(resources.object("requests")), _amounts(resources.object("limits"))
@@ -172,7 +172,7 @@ def _least(one: Amounts, other: Amounts) -> Amounts:
 
 def _note(problem: str, at: Value, problems: list[str]) -> None:
     if problem:
-        at.warn(f"{problem}: such a workload is never looked at")
+        at.warn(f"{problem}: Kueue never considers this workload")
         problems.append(problem)
 
 
@@ -181,7 +181,7 @@ def _amounts(fields: Object) -> Amounts:
     for resource, at in fields.pairs():
         amount = at.amount(resource)
         if resource == PODS:
-            at.warn("pods cannot be requested: each pod counts as one, and this is not read")
+            at.warn("ignored: each pod counts as one, so pods cannot be requested")
         else:
             found[resource] = amount
     return found
@@ -200,7 +200,7 @@ def _keys(one: Amounts, other: Amounts) -> Iterator[str]:
 
 
 def _check(total: Amounts, at: Value, count: int = 1) -> None:
-    """Reports what *count* such pods ask beyond 64 bits."""
+    """Reports an error if *count* such pods exceed 64 bits."""
     for resource, amount in total.items():
         if amount * count > LARGEST:
             times = f"{count} × {amount}" if count > 1 else str(amount)
@@ -208,7 +208,7 @@ def _check(total: Amounts, at: Value, count: int = 1) -> None:
 
 
 def check_total(pod: Pod, count: int, at: Value) -> None:
-    """Reports a pod set that asks more than 64 bits hold, though one pod of it does not."""
+    """Reports an error if a pod set exceeds 64 bits although a single pod does not."""
     if all(amount <= LARGEST for amount in pod.requests.values()):
         _check(pod.requests, at, count)
 
@@ -218,9 +218,11 @@ Weighted = tuple[tuple[int, tuple[MatchExpression, ...]], ...]
 
 
 def _affinity(affinity: Object) -> tuple[Terms, Weighted, str]:
-    """(the terms of required node affinity, those of preferred with weights, why the former cannot be evaluated)."""
+    """(required node affinity terms, weighted preferred terms, why the required ones cannot be evaluated or "")."""
     affinity.only(("nodeAffinity", "podAffinity", "podAntiAffinity"))
-    affinity.unsupported(dict.fromkeys(("podAffinity", "podAntiAffinity"), "affinity to other pods is not honoured"))
+    affinity.unsupported(
+        dict.fromkeys(("podAffinity", "podAntiAffinity"), "ignored: affinity to other pods is not simulated")
+    )
     node = affinity.object("nodeAffinity")
     required, preferred = (f"{name}DuringSchedulingIgnoredDuringExecution" for name in ("required", "preferred"))
     node.only((required, preferred))
@@ -243,7 +245,7 @@ def _preferred(items: Sequence[Object]) -> Iterator[tuple[int, tuple[MatchExpres
 
 
 def _term(term: Object) -> tuple[MatchExpression, ...] | None:
-    """None, with a warning, if it cannot be evaluated."""
+    """The expressions of one term; None, with a warning, if it cannot be evaluated."""
     term.only(("matchExpressions", "matchFields"))
     found = [read_expression(item) for item in term.items("matchExpressions")]
     found += [_field(item) for item in term.items("matchFields")]
@@ -251,11 +253,11 @@ def _term(term: Object) -> tuple[MatchExpression, ...] | None:
 
 
 def _field(at: Value) -> MatchExpression | None:
-    """The one field of a node that can be matched is its name, and by one value."""
+    """An expression on fields of a node. Kubernetes only supports the name, with a single value."""
     found = read_expression(at)
     if found is None:
         return None
     if found.key != _NAME_FIELD or found.operator not in ("In", "NotIn") or len(found.values) != 1:
-        at.warn(f"only {_NAME_FIELD} can be matched, with In or NotIn and one value: cannot be evaluated")
+        at.warn(f"cannot be evaluated: only {_NAME_FIELD} can be matched, with In or NotIn and one value")
         return None
     return replace(found, key=NODE_NAME)

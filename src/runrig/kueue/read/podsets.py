@@ -1,4 +1,4 @@
-"""What every kind of job has in common: its queue, its pod sets, its priority, and the draft of the workload behind it."""
+"""Reads what all job kinds share: queue, pod sets and priority, and creates the draft of the workload."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from runrig.kueue.read.topologies import check_count
 from runrig.kueue.read.tree import Object, Value
 
 MOST_POD_SETS = 18
-_NO_LABEL = f"not read: it has no label {marks.QUEUE}, and its namespace no LocalQueue {DEFAULT_QUEUE!r}"
+_NO_LABEL = f"ignored: it has no label {marks.QUEUE}, and its namespace no LocalQueue {DEFAULT_QUEUE!r}"
 
 
 class Queue(NamedTuple):
-    """The LocalQueue of a job, and where it says so."""
+    """The LocalQueue of a job, and where the job names it."""
 
     name: str
     at: Value
 
 
 def queue_of(manifest: Manifest, around: Surroundings) -> Queue | None:
-    """None, with a warning: it has none."""
+    """The queue of a job; None, with a warning, if it has none."""
     found = manifest.meta.object("labels").get(marks.QUEUE)
     if found is not None and found.node.value != "":
         return Queue(found.text(), found)
@@ -42,17 +42,17 @@ def pod_set(name: str, count: int, least: int | None, pod: Pod, at: Value) -> Wo
 
 
 def places_near(pods: Iterable[Pod]) -> tuple[Value, ...]:
-    """Where they ask for a topology."""
+    """Locations of the topology requests of *pods*."""
     return tuple(pod.topology_at for pod in pods if pod.topology_at is not None)
 
 
 def template_class(fields: Object, pod: Pod) -> Value | None:
-    """Where the template in *fields* names a priority class."""
+    """Location of the priority class in the template in *fields*; None if it has none."""
     return fields.object("template").object("spec").get("priorityClassName") if pod.priority_class else None
 
 
 def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[ClassRef, ...]:
-    """The classes that may give the priority; the first one counts."""
+    """The classes that can set the priority; the first one is used."""
     label = manifest.meta.object("labels").get(marks.CLASS)
     refs = [(WORKLOAD_CLASS, label), *((POD_CLASS, at) for at in others)]
     return tuple(ClassRef(kind, at.text(), at) for kind, at in refs if at is not None)
@@ -61,11 +61,9 @@ def classes_of(manifest: Manifest, others: Sequence[Value | None]) -> tuple[Clas
 def _check_pod_sets(pod_sets: Sequence[WorkloadPodSet], at: Value) -> None:
     names = [each.name for each in pod_sets]
     if len(set(names)) < len(names):
-        at.warn(
-            f"two of its pod sets are called {next(name for name in names if names.count(name) > 1)}: such a job is refused"
-        )
+        at.warn(f"duplicate pod set {next(name for name in names if names.count(name) > 1)}: Kueue rejects this job")
     if len(names) > MOST_POD_SETS:
-        at.warn(f"{len(names)} pod sets: such a job is refused, at most {MOST_POD_SETS} are accepted")
+        at.warn(f"{len(names)} pod sets: Kueue accepts up to {MOST_POD_SETS} and rejects this job")
 
 
 def draft_of(

@@ -1,4 +1,4 @@
-"""ClusterQueue, Cohort and LocalQueue → values."""
+"""Reads ClusterQueue, Cohort and LocalQueue."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,15 +40,15 @@ _RECLAIM = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER, Poli
 _BORROWING = {policy.value: policy for policy in (Policy.NEVER, Policy.LOWER)}
 _PREFERENCES = {preference.value: preference for preference in Preference}
 _NEXT = {"MayStopSearch": False, "TryNextFlavor": True}
-_GOING = "it is being deleted: nothing new starts there"
-_CHECKS = "admission checks never become ready here: its work gets quota, and does not start"
+_GOING = "it is being deleted: nothing new starts"
+_CHECKS = "admission checks never become ready in the simulation: workloads get quota but do not start"
 _STATUS = (
     "conditions", "flavorsReservation", "flavorsUsage", "flavorUsage", "flavors", "pendingWorkloads", "reservingWorkloads",
     "admittedWorkloads", "fairSharing", "pendingWorkloadsStatus",
 )  # fmt: skip
 _FAIR_STATUS = ("weightedShare", "admissionFairSharingStatus")
 _TOLD_ELSEWHERE = ("Stopped", "FlavorNotFound", "CohortCycle", "Ready", "")
-"""Reasons why a queue is not active that the other objects tell too, which may have been changed since."""
+"""Reasons for an inactive queue that other objects also show; those objects may have changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ReadCohort:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """*name* is namespace/name."""
+    """A LocalQueue. *name*: namespace/name."""
 
     name: str
     cluster_queue: str
@@ -121,10 +121,10 @@ def read_local_queue(manifest: Manifest) -> LocalQueue:
     spec.only(_LOCAL)
     spec.object("fairSharing").only(("weight",))
     _check_status(manifest)
-    spec.unsupported({"fairSharing": "fair sharing between local queues is not supported: not read"})
+    spec.unsupported({"fairSharing": "ignored: fair sharing between local queues is not simulated"})
     target = spec.get("clusterQueue")
     if target is None:
-        spec.at.warn("clusterQueue is missing: this queue leads nowhere")
+        spec.at.warn("clusterQueue is missing: this queue cannot be used")
     stop = _stop(spec)
     if manifest.meta.has("deletionTimestamp"):
         manifest.meta.at.warn(_GOING)
@@ -134,7 +134,7 @@ def read_local_queue(manifest: Manifest) -> LocalQueue:
 
 
 def _renamed(manifest: Manifest, now: str, before: str) -> tuple[str, str]:
-    """(the name of the field in this version, its other name)."""
+    """(the name of a field in the version of *manifest*, its name in the other version)."""
     return (before, now) if manifest.version == V1BETA1 else (now, before)
 
 
@@ -158,7 +158,7 @@ def _policies(preemption: Object) -> Policies:
         threshold.whole(-INT32 - 1) if threshold else None,
     )
     if policies.reclaim is Policy.NEVER and policies.borrow is not Policy.NEVER:
-        borrow.at.warn("without reclaimWithinCohort this is refused there")
+        borrow.at.warn("Kueue rejects this without reclaimWithinCohort")
     return policies
 
 
@@ -174,12 +174,12 @@ def _fungibility(fields: Object) -> Fungibility:
     found = Fungibility(
         borrow.choice(first, False, otherwise="treated as MayStopSearch") if borrow else False,
         preempt.choice(second, True, otherwise="treated as TryNextFlavor") if preempt else True,
-        preference.choice(_PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="not read")
+        preference.choice(_PREFERENCES, Preference.BORROWING_OVER_PREEMPTION, otherwise="ignored")
         if preference
         else Preference.BORROWING_OVER_PREEMPTION,
     )
     if preference is not None and not (found.next_if_borrows and found.next_if_preempts):
-        preference.warn("a preference is refused there unless whenCanBorrow and whenCanPreempt are TryNextFlavor")
+        preference.warn("Kueue rejects a preference unless whenCanBorrow and whenCanPreempt are TryNextFlavor")
     return found
 
 
@@ -203,7 +203,7 @@ def _namespaces(manifest: Manifest, spec: Object) -> LabelSelector | None:
     found = spec.get("namespaceSelector")
     if found is None:
         manifest.body.at.warn(
-            "namespaceSelector is missing, which selects no namespace: this queue takes no work; {} selects all"
+            "namespaceSelector is missing, so this queue accepts no workloads; {} selects all namespaces"
         )
         return None
     return read_selector(found.object())
@@ -214,27 +214,27 @@ def _warn_of_unsupported(manifest: Manifest, spec: Object) -> None:
         {
             "admissionChecks": _CHECKS,
             "admissionChecksStrategy": _CHECKS,
-            "concurrentAdmissionPolicy": "concurrent admission is not supported: not read",
+            "concurrentAdmissionPolicy": "ignored: concurrent admission is not simulated",
         }
     )
     scope = spec.object("admissionScope")
     scope.only(("admissionMode",))
     mode = scope.get("admissionMode")
     if mode is not None and mode.text() != "NoAdmissionFairSharing":
-        mode.warn("fair sharing by usage between local queues is not supported: not read")
+        mode.warn("ignored: usage-based fair sharing between local queues is not simulated")
     _check_status(manifest)
     if manifest.meta.has("deletionTimestamp"):
         manifest.meta.at.warn(_GOING)
 
 
 def _check_status(manifest: Manifest) -> None:
-    """Of a queue or a cohort.  What it counts there is counted here too."""
+    """Warns of unknown fields in the status of a queue or a cohort. The simulation computes usage itself."""
     manifest.status.only(_STATUS)
     manifest.status.object("fairSharing").only(_FAIR_STATUS)
 
 
 def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(an admission check, the flavors for which it counts; none: for all)."""
+    """Yields (admission check, the flavors it applies to; empty: all)."""
     for name in spec.texts("admissionChecks"):
         yield name, ()
     strategy = spec.object("admissionChecksStrategy")
@@ -245,14 +245,13 @@ def _checks(spec: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _closed(manifest: Manifest) -> str:
-    """Why it starts nothing new, of what only its own status says; "" if it may."""
+    """Why it starts nothing new, if only its own status shows that; empty if it does."""
     if manifest.meta.has("deletionTimestamp"):
         return "Terminating"
     active = manifest.condition("Active")
     if active is None or active.status or active.reason in _TOLD_ELSEWHERE:
         return ""
     manifest.body.at.warn(
-        f"its status says that it is not active ({active.reason}): nothing new starts there; leave the condition out "
-        "to see what would"
+        f"its status is inactive ({active.reason}), so nothing new starts; remove the condition to see what would start"
     )
     return active.reason

@@ -1,6 +1,6 @@
-"""`resourceGroups` of a ClusterQueue or a Cohort: which flavors serve which resources, and how much of each.
+"""Reads `resourceGroups` of a ClusterQueue or a Cohort: the quota of each resource in each flavor.
 
-What a webhook would refuse and arithmetic can still use is kept as written, with a warning.
+Values that a webhook would reject are kept with a warning, if they can be computed with.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,9 @@ _RESOURCE = ("name", "nominalQuota", "borrowingLimit", "lendingLimit")
 
 @dataclass(slots=True)
 class Groups:
-    """One object as read.  *root*: nothing is above it, so that limits have no effect.  *flavors*: where each was named."""
+    """The resource groups of one object. *root*: it has no parent, so limits have no effect. *flavors*: where each is
+    named.
+    """
 
     kind: str
     root: bool
@@ -35,7 +37,9 @@ class Groups:
 
 
 def read_groups(spec: Object, kind: str, *, root: bool) -> Groups:
-    """All groups of *spec*.  *kind*: ClusterQueue or Cohort, whose lending limit may exceed its nominal quota."""
+    """Reads all groups of *spec*. *kind*: ClusterQueue or Cohort; a Cohort's lending limit may exceed its nominal
+    quota.
+    """
     found = Groups(kind, root)
     for item in spec.items("resourceGroups"):
         _read_group(item.object(), found)
@@ -55,7 +59,7 @@ def _read_group(group: Object, found: Groups) -> None:
         name = flavor.need("name")
         names.append(name)
         if name in found.flavors:
-            flavor.at.warn(f"flavor {name!r} is in this {found.kind} twice: a flavor belongs to one group, once")
+            flavor.at.warn(f"duplicate flavor {name!r}: a {found.kind} can list a flavor only once")
         found.flavors.setdefault(name, flavor.at)
         _read_flavor(flavor, name, covered, found)
     found.groups.append(ResourceGroup(covered, tuple(names)))
@@ -64,10 +68,10 @@ def _read_group(group: Object, found: Groups) -> None:
 def _check_covered(group: Object, covered: Sequence[str], found: Groups) -> None:
     at = group.get("coveredResources") or group.at
     if not covered:
-        at.warn("a group covers at least one resource: this one serves nothing")
+        at.warn("a group must cover at least one resource: this one has no effect")
     for resource in covered:
         if resource in found.resources:
-            at.warn(f"resource {resource!r} is covered twice: a resource belongs to one group, once")
+            at.warn(f"duplicate resource {resource!r}: a resource belongs to one group")
         found.resources.add(resource)
 
 
@@ -79,24 +83,22 @@ def _read_flavor(flavor: Object, name: str, covered: Sequence[str], found: Group
         quota = _quota(resource, key.resource, found)
         listed_resources.append(key.resource)
         if key in found.quotas:
-            resource.at.warn(f"the quota of {key} is here twice: this one is not read")
+            resource.at.warn(f"duplicate quota of {key}: this one is ignored")
         found.quotas.setdefault(key, quota)
     at = flavor.get("resources") or flavor.at
     if sorted(listed_resources) != sorted(covered):
         at.warn(
-            f"flavor {name!r} lists {listed(listed_resources) or 'nothing'}, its group covers "
-            f"{listed(covered) or 'nothing'}: the two must be equal; what is missing has no quota here"
+            f"flavor {name!r} lists {listed(listed_resources) or 'nothing'}, but its group covers "
+            f"{listed(covered) or 'nothing'}: both must be equal; a missing resource has no quota"
         )
     elif listed_resources != list(covered):
-        at.warn(
-            "the resources are in another order than in coveredResources, which is refused there: order has no effect here"
-        )
+        at.warn("Kueue rejects resources in another order than in coveredResources; the order has no effect here")
 
 
 def _quota(resource: Object, name: str, found: Groups) -> Quota:
     nominal = resource.get("nominalQuota")
     if nominal is None:
-        resource.at.warn("nominalQuota is missing: counts as 0")
+        resource.at.warn("nominalQuota is missing: treated as 0")
     amount = nominal.amount(name) if nominal else 0
     lending = _limit(resource, "lendingLimit", name, found)
     if lending is not None and lending > amount and found.kind == "ClusterQueue":
@@ -111,11 +113,11 @@ def _limit(resource: Object, name: str, of: str, found: Groups) -> int | None:
     if at is None:
         return None
     amount = at.amount(of)
-    # A Cohort at the top may say what KEP-79 demands of it: that it borrows nothing.
+    # KEP-79 requires a Cohort at the top to set a borrowing limit of 0, so this causes no warning.
     said_anyway = found.kind == "Cohort" and name == "borrowingLimit" and amount == 0
     if found.root and not said_anyway:
         above = "cohort" if found.kind == "ClusterQueue" else "parent"
-        at.warn(f"a {found.kind} without a {above} has no {name}: there is nobody to borrow from or lend to")
+        at.warn(f"{name} has no effect: a {found.kind} without a {above} cannot borrow or lend")
     return amount
 
 
@@ -131,4 +133,4 @@ def _check_sizes(at: Value, found: Groups) -> None:
     )
     for size, most, what in sizes:
         if size > most:
-            at.warn(f"{size} {what}: at most {most} are accepted there")
+            at.warn(f"{size} {what}: Kueue accepts up to {most}")

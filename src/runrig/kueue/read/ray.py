@@ -1,4 +1,4 @@
-"""Clusters of Ray, and jobs and services on them → their pod sets, with what Ray's operator puts beside the head."""
+"""Reads RayCluster, RayJob and RayService as pod sets, including the containers that Ray's operator adds to the head."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ CLUSTER_FIELDS = (
     "headServiceAnnotations", "authOptions", "upgradeStrategy", "gcsFaultToleranceOptions", "historyServerOptions", "networkPolicy",
     "tlsOptions",
 )  # fmt: skip
-ELASTIC = "accepted there only in a job that grows and shrinks, which is not simulated: it has the pods that it says"
+ELASTIC = "Kueue accepts this only in elastic jobs, which are not simulated: the number of pods stays as declared"
 
 _MIB = 1024 * 1024
 _HEAD = Place(
@@ -46,7 +46,7 @@ _FAULT_TOLERANT = "ray.io/ft-enabled"
 
 
 def ray_cluster(spec: Object, beside: Beside, head: Sequence[Amounts] = ()) -> list[Part]:
-    """The head, with what is put beside it, and the worker groups."""
+    """The head, with the containers added to it, and the worker groups."""
     spec.only(CLUSTER_FIELDS)
     more = list(head)
     if spec.flag("enableInTreeAutoscaling", False):
@@ -66,7 +66,9 @@ def _requests(resources: Object) -> Amounts:
 
 
 def _with_cleanup(head: Object) -> Object:
-    """*head* with at least what the job asks that cleans up in Redis once the cluster is gone: in requests, whatever its limits say."""
+    """*head* with at least the requests of the job that cleans up Redis after the cluster is deleted; limits do not
+    matter.
+    """
     spec = below(head, "template.spec")
     first, *others = spec.items("containers") or (Object(spec.at, {}).at,)
     container = first.object()
@@ -82,14 +84,14 @@ def _with_cleanup(head: Object) -> Object:
 
 
 def ray_job(spec: Object, beside: Beside) -> list[Part]:
-    """A cluster, and a pod that submits to it; none of its own where it runs on a cluster that is there already."""
+    """A cluster and the pod that submits to it; nothing if the job uses an existing cluster."""
     if spec.has("clusterSelector"):
         return []
     if not spec.has("rayClusterSpec"):
-        spec.at.warn("rayClusterSpec is missing: such a job is refused")
+        spec.at.warn("rayClusterSpec is missing: Kueue rejects this job")
         return []
     if not spec.flag("shutdownAfterJobFinishes", False):
-        spec.at.warn("without shutdownAfterJobFinishes such a job is refused: it would keep its quota")
+        spec.at.warn("Kueue rejects this job without shutdownAfterJobFinishes, because it would keep its quota")
     mode = spec.text("submissionMode", "K8sJobMode")
     cluster = ray_cluster(spec.object("rayClusterSpec"), beside, [_SUBMITTER] if mode == "SidecarMode" else [])
     if mode != "K8sJobMode":

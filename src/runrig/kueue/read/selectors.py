@@ -1,4 +1,4 @@
-"""Label selectors, match expressions, tolerations and taints, as in Kubernetes."""
+"""Reads label selectors, match expressions, tolerations and taints, as in Kubernetes."""
 
 import re
 
@@ -17,18 +17,18 @@ _EFFECTS = {name: name for name in TAINT_EFFECTS}
 
 
 def read_selector(fields: Object) -> LabelSelector | None:
-    """None, with a warning, if it cannot be understood: it then selects nothing."""
+    """Reads a selector; None, which selects nothing, if it is invalid (with a warning)."""
     fields.only(("matchLabels", "matchExpressions"))
     labels = tuple(sorted(fields.strings("matchLabels").items()))
     expressions = [read_expression(item, labels_only=True) for item in fields.items("matchExpressions")]
     if None in expressions:
-        fields.at.warn("a selector with an expression that is not understood selects nothing here")
+        fields.at.warn("this selector has an invalid expression and selects nothing")
         return None
     return LabelSelector(labels, tuple(found for found in expressions if found))
 
 
 def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression | None:
-    """None, with a warning, if it says nothing that can be evaluated.  *labels_only*: Gt and Lt are for nodes."""
+    """Reads an expression; None, with a warning, if it cannot be evaluated. *labels_only*: Gt and Lt are invalid."""
     fields = at.object()
     fields.only(_EXPRESSION)
     key, values = fields.need("key"), fields.texts("values")
@@ -39,13 +39,13 @@ def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression 
     if not name:
         return None
     if labels_only and name not in _LABEL_OPERATORS:
-        at.warn(f"{name} compares labels of nodes, not these")
+        at.warn(f"{name} can only compare labels of nodes")
         return None
     if name in _WITHOUT_VALUES and values:
-        at.warn(f"{name} takes no values: they are not read")
+        at.warn(f"{name} takes no values: they are ignored")
         values = ()
     if name in ("In", "NotIn") and not values:
-        at.warn(f"{name} needs values: it is refused there")
+        at.warn(f"{name} needs values: Kueue rejects this")
     if name in ("Gt", "Lt") and not (len(values) == 1 and _NUMBER.fullmatch(values[0])):
         at.warn(f"{name} needs one whole number: cannot be evaluated")
         return None
@@ -53,7 +53,7 @@ def read_expression(at: Value, *, labels_only: bool = False) -> MatchExpression 
 
 
 def read_tolerations(values: tuple[Value, ...]) -> tuple[Toleration, ...]:
-    """The expressions that are understood."""
+    """The valid tolerations; the others cause warnings."""
     return tuple(found for at in values if (found := _toleration(at)) is not None)
 
 
@@ -62,19 +62,19 @@ def _toleration(at: Value) -> Toleration | None:
     fields.only(_TOLERATION)
     key, value = fields.text("key"), fields.text("value")
     operator, effect = fields.get("operator"), fields.get("effect")
-    name = operator.choice(_TOLERATES, "", otherwise="this toleration is not read") if operator else "Equal"
-    kind = effect.choice({"": "", **_EFFECTS}, "?", otherwise="this toleration is not read") if effect else ""
+    name = operator.choice(_TOLERATES, "", otherwise="this toleration is ignored") if operator else "Equal"
+    kind = effect.choice({"": "", **_EFFECTS}, "?", otherwise="this toleration is ignored") if effect else ""
     if name == "Equal" and not key:
-        at.warn("a toleration without a key needs operator Exists: this one is not read")
+        at.warn("a toleration without a key needs operator Exists: this one is ignored")
         return None
     if name == "Exists" and value:
-        at.warn("Exists takes no value: it is not read")
+        at.warn("Exists takes no value: it is ignored")
         value = ""
     return Toleration(key, name, value, kind) if name and kind != "?" else None
 
 
 def read_taints(values: tuple[Value, ...]) -> tuple[Taint, ...]:
-    """The expressions that are understood."""
+    """The valid taints; the others cause warnings."""
     return tuple(found for at in values if (found := _taint(at)) is not None)
 
 
@@ -84,7 +84,7 @@ def _taint(at: Value) -> Taint | None:
     effect = fields.get("effect")
     key = fields.need("key")
     if effect is None:
-        at.warn("a taint needs an effect: this one is not read")
+        at.warn("a taint needs an effect: this one is ignored")
         return None
-    kind = effect.choice(_EFFECTS, "", otherwise="this taint is not read")
+    kind = effect.choice(_EFFECTS, "", otherwise="this taint is ignored")
     return Taint(key, fields.text("value"), kind) if kind else None

@@ -1,4 +1,4 @@
-"""SparkApplication → its two pod sets.  It says its pods field by field, not as templates: here they are put together as Kueue does."""
+"""Reads a SparkApplication as two pod sets. It has no pod templates, so they are built from its fields as Kueue does."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,10 +31,10 @@ Made = Mapping[str, Entry]
 
 
 def spark_pods(spec: Object, _beside: Beside) -> list[Part]:
-    """One driver, and as many executors as it starts with."""
+    """One driver, and the initial number of executors."""
     mode, dynamic = spec.get("mode"), spec.object("dynamicAllocation")
     if mode is not None and mode.text() != "cluster":
-        mode.warn("in another mode than cluster such a job is refused")
+        mode.warn("Kueue rejects this job: the mode must be cluster")
     dynamic.only(_DYNAMIC)
     if dynamic.flag("enabled", False):
         dynamic.at.warn(ELASTIC)
@@ -57,7 +57,7 @@ def _with_template(pod: Object) -> Object:
 
 
 def _requests(pod: Object) -> Iterator[tuple[str, Entry]]:
-    """What Kueue counts: not the overhead that Spark adds to memory, and no cores where only `cores` says them."""
+    """The resources that Kueue counts: without Spark's memory overhead, and cpu only from `coreRequest`."""
     yield from _amount("cpu", pod.get("coreRequest"))
     yield from _amount("memory", pod.get("memory"))
 
@@ -72,7 +72,7 @@ def _limits(pod: Object) -> Iterator[tuple[str, Entry]]:
 
 
 def _amount(resource: str, at: Value | None) -> Iterator[tuple[str, Entry]]:
-    """Memory may be said as Java does: 512m, 2g."""
+    """A quantity. Memory may be in Java notation: 512m, 2g."""
     if at is None:
         return
     java = _JAVA.fullmatch(at.node.text or str(at.node.value)) if resource == "memory" else None

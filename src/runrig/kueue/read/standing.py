@@ -1,4 +1,4 @@
-"""Jobs of the kinds in the table, and pods that queue by themselves → drafts of the workloads that they stand for."""
+"""Reads jobs of the kinds in `jobkinds`, and pods that queue by themselves, as drafts of workloads."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _ROLE = f"{KUEUE}/role-hash"
 
 
 def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tuple[str, str], Object]) -> list[Draft]:
-    """The workloads of a job of a kind in the table; none if it has ended, has no queue (a warning) or no pods of its own."""
+    """The workloads of a job; empty if it has ended, has no queue (with a warning), or has no pods of its own."""
     kind = JOB_KINDS[manifest.kind]
     queue = None if _is_over(manifest, kind) else queue_of(manifest, around)
     if queue is None:
@@ -33,7 +33,7 @@ def read_standing(manifest: Manifest, around: Surroundings, runtimes: Mapping[tu
     marks.warn_of_marks(manifest)
     parts = list(kind.parts(spec, Beside(manifest.namespace, manifest.annotations, runtimes)))
     if not parts:
-        spec.at.warn("it has no pods of its own: nothing of it queues")
+        spec.at.warn("it has no pods of its own, so nothing is queued")
         return []
     draft = _draft(manifest, kind, queue, parts, around)
     if not kind.copies:
@@ -60,7 +60,7 @@ def _draft(manifest: Manifest, kind: JobKind, queue: Queue, parts: Sequence[Part
 
 
 def _at(fields: Object, path: str) -> Value | None:
-    """What stands at *path*; None at an empty one."""
+    """The value at *path*; None if there is none."""
     *steps, last = path.split(".")
     for name in steps:
         fields = fields.object(name)
@@ -76,7 +76,7 @@ def _class(template: Object) -> Value | None:
 
 
 def read_pods(pods: Iterable[tuple[int, Manifest]], around: Surroundings) -> Iterator[tuple[int, Draft]]:
-    """The workloads of *pods* that queue by themselves, one of each group, at the place of its first pod."""
+    """Yields the workloads of *pods* that queue by themselves: one per pod group, at the index of its first pod."""
     groups: dict[tuple[str, str], list[Manifest]] = {}
     places: dict[tuple[str, str], int] = {}
     for place, manifest in pods:
@@ -104,12 +104,14 @@ def _of_pods(members: Sequence[Manifest], queue: Queue, around: Surroundings) ->
 
 
 def _pod(manifest: Manifest, around: Surroundings) -> Pod:
-    """Its annotations are those of a template."""
+    """Reads *manifest* like a template, with its own annotations."""
     return read_template(manifest.body, around, manifest.namespace)
 
 
 def _roles(members: Sequence[Manifest], around: Surroundings) -> dict[str, tuple[int, Pod]]:
-    """Pods that are alike are one pod set; by the role that Kueue noted, else in the order of the file."""
+    """Role → (count, pod), in the order of the roles that Kueue recorded, or of the files. Equal pods have the same
+    role.
+    """
     first = members[0].meta.object("annotations")
     if first.text(_FAST) == "true":
         return {"role-0": (_total(first) or len(members), _pod(members[0], around))}
@@ -134,21 +136,23 @@ def _of_roles(manifest: Manifest, queue: Queue, roles: Mapping[str, tuple[int, P
 
 
 def _total(annotations: Object) -> int | None:
-    """None, with a warning: it does not say how many pods the group has."""
+    """The number of pods of the group; None, with a warning, if it is missing or invalid."""
     at = annotations.get(_TOTAL)
     text = at.text() if at else ""
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) <= _COPIES):
-        (at or annotations.at).warn(f"{_TOTAL} must be a whole number from 1 to {_COPIES:,}: such a group never queues")
+        (at or annotations.at).warn(
+            f"{_TOTAL} must be a whole number from 1 to {_COPIES:,}: this group is never queued"
+        )
         return None
     return int(text)
 
 
 def _incomplete(first: Manifest, members: int) -> str:
-    """Why the group makes no workload yet; "" if it does."""
+    """Why the group does not form a workload yet; empty if it does."""
     annotations = first.meta.object("annotations")
     total = _total(annotations)
     if total is None:
-        return f"its pods do not say how many they are ({_TOTAL})"
+        return f"its pods do not specify the size of their group ({_TOTAL})"
     if members < total and annotations.text(_FAST) != "true":
         return f"{members} of the {total} pods of its group are in this file"
     return ""

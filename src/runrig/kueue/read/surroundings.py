@@ -1,7 +1,7 @@
-"""What a cluster adds to the requests that a pod template says: defaults of its namespace, overhead, Kueue's own settings.
+"""Reads the settings of a cluster that change the requests in pod templates.
 
-LimitRange → defaults and bounds of containers and pods; RuntimeClass → overhead; the settings of the manager → which resources
-count, and what others they stand for.
+LimitRange: defaults and bounds of containers and pods. RuntimeClass: overhead. Manager settings: which resources are
+ignored, and which are transformed into others.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,16 +16,16 @@ Amounts = Mapping[str, int]
 
 CONTAINER, POD = "Container", "Pod"
 DEFAULT_QUEUE = "default"
-"""The LocalQueue that takes the jobs of its namespace that name none."""
+"""The LocalQueue for jobs that do not name one, if it exists in their namespace."""
 EXEMPT = ("kube-system", "kueue-system")
-"""Namespaces whose jobs Kueue leaves alone unless they name a queue."""
+"""Namespaces whose jobs Kueue ignores unless they name a queue."""
 _LIMITS = ("type", "default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
-_RATIO = "the ratio of limits to requests is not checked: such a pod would be refused when it starts"
+_RATIO = "the ratio of limits to requests is not checked; Kubernetes rejects pods that exceed it when they start"
 
 
 @dataclass(slots=True)
 class Bounds:
-    """What the LimitRanges of a namespace say of each container, or of each pod.  Of several defaults the first one counts."""
+    """Limits of the LimitRanges of a namespace for each container or pod. The first of several defaults is used."""
 
     default: dict[str, int] = field(default_factory=dict)
     default_request: dict[str, int] = field(default_factory=dict)
@@ -33,21 +33,23 @@ class Bounds:
     least: dict[str, int] = field(default_factory=dict)
 
     def problem(self, what: str, least: Amounts, most: Amounts) -> str:
-        """Why *what* (a container, a pod) with requests and limits from *least* to *most* is refused; "" if it is not."""
+        """Why *what* (a container or pod) violates the bounds; empty if it does not. *least*, *most*: its requests and
+        limits.
+        """
         for resource, amount in self.most.items():
             if most.get(resource, 0) > amount:
                 return f"{what} has more {resource} than the LimitRange of its namespace allows"
         for resource, amount in self.least.items():
             if resource in least and least[resource] < amount:
-                return f"{what} has less {resource} than the LimitRange of its namespace asks for"
+                return f"{what} has less {resource} than the LimitRange of its namespace requires"
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Transformation:
-    """One unit of a resource stands for *outputs* (amounts a unit, of cpu a core).  *retain*: it counts itself too.
+    """Converts a unit of a resource, such as one core, to *outputs*. *retain*: the resource itself is counted too.
 
-    *multiply_by*: a resource of the same pod by which the outputs are multiplied; empty: by none.
+    *multiply_by*: a resource of the same pod whose amount multiplies the outputs; empty if none.
     """
 
     outputs: tuple[tuple[str, Fraction], ...]
@@ -57,9 +59,9 @@ class Transformation:
 
 @dataclass(slots=True)
 class Surroundings:
-    """*bounds*: (namespace, Container or Pod) → what its LimitRanges say.  *overheads*: by runtime class.
+    """*bounds*: (namespace, Container or Pod) → its limits and defaults. *overheads*: runtime class → overhead.
 
-    *excluded*: prefixes of resources that do not count.  *transformations*: by resource.  *defaulted*: namespaces with a default
+    *excluded*: prefixes of ignored resources. *transformations*: by resource. *defaulted*: namespaces with a default
     LocalQueue.
     """
 
@@ -70,7 +72,7 @@ class Surroundings:
     defaulted: set[str] = field(default_factory=set)
 
     def counted(self, requests: Amounts) -> Amounts:
-        """What a pod that requests *requests* takes of quota."""
+        """The quota that a pod with these *requests* uses."""
         kept = {name: amount for name, amount in requests.items() if not name.startswith(self.excluded)}
         if not kept.keys() & self.transformations.keys():
             return kept
@@ -92,19 +94,19 @@ class Surroundings:
 
 
 def _units(name: str, amount: int | None) -> Fraction:
-    """1 where there is no such request."""
+    """The amount in units, such as cores; 1 if there is no such request."""
     if amount is None:
         return Fraction(1)
     return Fraction(amount, 1000 if name == CPU else 1)
 
 
 def _amount(name: str, units: Fraction) -> int:
-    """Rounded up, at least 0."""
+    """*units* in the internal unit of the resource, rounded up, at least 0."""
     return max(0, -(-units * (1000 if name == CPU else 1) // 1))
 
 
 def read_limit_range(manifest: Manifest, around: Surroundings) -> None:
-    """Adds to *around* what containers and pods of its namespace get."""
+    """Adds the defaults and bounds of a LimitRange to *around*."""
     spec = manifest.spec
     spec.only(("limits",))
     for item in spec.objects("limits"):
@@ -141,7 +143,7 @@ def amounts(fields: Object) -> dict[str, int]:
 
 
 def merged(*found: Amounts) -> dict[str, int]:
-    """Of each resource the first amount that is said."""
+    """For each resource, the first amount found."""
     together: dict[str, int] = {}
     for each in found:
         for resource, amount in each.items():

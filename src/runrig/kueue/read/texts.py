@@ -1,4 +1,4 @@
-"""The text of a scenario, in one file or several → documents."""
+"""Parses the files of a scenario into documents."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,22 +11,24 @@ from runrig.spec.yamltree import Document, decoded, read_documents
 
 LARGEST_YAML = 20 * 1024 * 1024
 LARGEST_JSON = 256 * 1024 * 1024
-"""Bytes of one file that are read."""
+"""Maximum size of a file, in bytes."""
 
 _LIKE_JSON = re.compile(r"\ufeff?[ \t\r\n]*\{")
 _SURELY_JSON = 1024 * 1024
-"""A longer text that looks like JSON is not tried as YAML, which would take minutes to say what is wrong."""
+"""Longer text that looks like JSON is not parsed as YAML, because finding its error would take minutes."""
 
 
 class File(NamedTuple):
-    """*name*: for messages; empty if there is only one."""
+    """*name*: for messages; empty if there is only one file."""
 
     name: str
     text: bytes | str
 
 
 def read_files(files: Iterable[File], report: Report, what: str) -> Iterator[Value]:
-    """All documents.  Raises InvalidInput where a text cannot be read.  *what* names a file without a name there."""
+    """Yields all documents. Raises InvalidInput if a file cannot be parsed. *what*: what messages call a file without a
+    name.
+    """
     for file in files:
         try:
             documents = _documents(file.text, f"file {file.name}" if file.name else what)
@@ -42,17 +44,17 @@ def read_files(files: Iterable[File], report: Report, what: str) -> Iterator[Val
 
 def _documents(data: bytes | str, what: str) -> tuple[Document, ...]:
     if len(data) > LARGEST_JSON:
-        raise InvalidInput.one(f"the {what} has {len(data):,} bytes: at most {LARGEST_JSON:,} are read")
+        raise InvalidInput.one(f"the {what} has {len(data):,} bytes: the limit is {LARGEST_JSON:,}")
     text = decoded(data, what) if isinstance(data, bytes) else data
     if not _LIKE_JSON.match(text):
         if len(text) > LARGEST_YAML:
-            way_out = f"at most {LARGEST_YAML:,} are read of YAML. Use JSON (kubectl get -o json)"
-            raise InvalidInput.one(f"the {what} has {len(text):,} bytes: {way_out}, of which {LARGEST_JSON:,} are read")
+            way_out = f"the limit for YAML is {LARGEST_YAML:,}. Use JSON (kubectl get -o json)"
+            raise InvalidInput.one(f"the {what} has {len(text):,} bytes: {way_out}, with a limit of {LARGEST_JSON:,}")
         return read_documents(text, what, LARGEST_YAML)
     try:
         return read_json(text.removeprefix("\ufeff"), what)
     except InvalidInput:
-        # A mapping of YAML in braces, or documents between lines of dashes; and YAML has places for what is wrong.
+        # It may be a YAML mapping in braces, or documents separated by dashes. YAML errors also have positions.
         if len(text) > _SURELY_JSON:
             raise
         return read_documents(text, what, LARGEST_YAML)

@@ -1,4 +1,4 @@
-"""How close pods must stand, and where they stand: topologyRequest, the annotations that say the same, topologyAssignment."""
+"""Reads topology requests, in fields or annotations, and topology assignments."""
 
 import json
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ _REQUEST = (
 )  # fmt: skip
 _LAYERS = ("podsetSliceRequiredTopologyConstraints", "podSetSliceRequiredTopologyConstraints")
 _ANNOTATION = f"{KUEUE}/podset-"
-_SEVERAL = "a pod set has at most one of required, preferred and unconstrained: this one is not read"
+_SEVERAL = "use only one of required, preferred and unconstrained: this one is ignored"
 
 
 def read_request(fields: Object) -> TopologyRequest | None:
-    """Reads a pod set's topologyRequest; None if it asks for nothing."""
+    """Reads a pod set's topologyRequest; None if it requests nothing."""
     fields.only((*_REQUEST, _LAYERS[1]))
     layers = fields.either(*_LAYERS) if fields.has(_LAYERS[1]) else fields.get(_LAYERS[0])
     slices = list(_layers(layers)) if layers else _one_layer(fields, "podSetSliceRequiredTopology", "podSetSliceSize")
@@ -31,7 +31,7 @@ def read_request(fields: Object) -> TopologyRequest | None:
 
 
 def read_annotations(fields: Object) -> TopologyRequest | None:
-    """The same, of the annotations of a pod template."""
+    """Reads a topology request from the annotations of a pod template; None if there is none."""
     found = {name: fields.get(f"{_ANNOTATION}{name}") for name in ("required-topology", "preferred-topology")}
     free = fields.get(f"{_ANNOTATION}unconstrained-topology")
     layers = fields.get(f"{_ANNOTATION}slice-required-topology-constraints")
@@ -66,7 +66,7 @@ def _request(
 
 
 def _flag(at: Value) -> bool:
-    """true, in a field; "true", in an annotation."""
+    """A boolean in a field, or text in an annotation."""
     return at.text() == "true" if isinstance(at.node.value, str) else at.flag()
 
 
@@ -75,19 +75,19 @@ def _one_layer(fields: Object, level: str, size: str) -> list[Slices]:
     if named is None:
         return []
     if number is None:
-        named.warn("slices without a size: such a pod set is never placed, unless it is the leader of a group")
+        named.warn("slices without a size: this pod set is never placed, unless it leads a group")
         return [Slices(named.text(), 0)]
     return [Slices(named.text(), _size(number))]
 
 
 def _size(at: Value) -> int:
-    """A number, or text that is one, as annotations have it."""
+    """A number in a field, or text in an annotation; 0, with a warning, if it is invalid."""
     if not isinstance(at.node.value, str):
         return at.whole(1)
     text = at.node.value
     if text.isascii() and text.isdigit() and 1 <= len(text) <= 10 and 1 <= int(text) <= INT32:
         return int(text)
-    at.warn("not a whole number from 1: such a pod set is never placed")
+    at.warn("not a whole number from 1: this pod set is never placed")
     return 0
 
 
@@ -99,7 +99,7 @@ def _layers(at: Value) -> Iterator[Slices]:
 
 
 def _written_layers(at: Value) -> Iterator[Slices]:
-    """JSON in an annotation."""
+    """Yields layers of slices from JSON in an annotation."""
     try:
         found = json.loads(at.text())
         layers = [(each["topology"], each["size"]) for each in found]
@@ -107,7 +107,7 @@ def _written_layers(at: Value) -> Iterator[Slices]:
         layers = [("", "")]
     for level, size in layers:
         if not isinstance(level, str) or type(size) is not int or not 1 <= size <= INT32:
-            at.warn('not a list such as [{"topology": "rack", "size": 4}]: such a pod set is never placed')
+            at.warn('not a list such as [{"topology": "rack", "size": 4}]: this pod set is never placed')
             yield Slices("", 0)
             return
         yield Slices(level, size)
@@ -115,24 +115,26 @@ def _written_layers(at: Value) -> Iterator[Slices]:
 
 def _check_layers(slices: tuple[Slices, ...], at: Value) -> None:
     if len(slices) > MOST_LAYERS:
-        at.warn(f"{len(slices)} layers of slices: at most {MOST_LAYERS} are accepted there")
+        at.warn(f"{len(slices)} layers of slices: Kueue accepts up to {MOST_LAYERS}")
     for outer, inner in pairwise(slices):
         if inner.size and outer.size % inner.size:
-            at.warn(f"slices of {inner.size} do not divide slices of {outer.size}: such a pod set is never placed")
+            at.warn(f"slices of {inner.size} do not divide slices of {outer.size}: this pod set is never placed")
 
 
 def check_count(request: TopologyRequest | None, count: int, at: Value) -> None:
-    """Warns of pods that are left over beside whole slices."""
+    """Warns if *count* is not a multiple of the slice size."""
     size = request.slices[0].size if request is not None and request.slices else 0
     if size and count % size:
-        at.warn(f"{count} pods are no whole number of slices of {size}: such a pod set is never placed")
+        at.warn(f"{count} pods are not a multiple of the slice size {size}: this pod set is never placed")
 
 
-# ---------------------------------------------------------------- where they stand
+# ---------------------------------------------------------------- assignments
 
 
 def read_assignment(at: Value) -> tuple[Placed, ...]:
-    """Domains as a list (v1beta1), or in slices of values that share a prefix and a suffix (v1beta2)."""
+    """Reads the domains of an assignment: a list (v1beta1), or slices of values with a common prefix and suffix
+    (v1beta2).
+    """
     fields = at.object()
     fields.only(("levels", "domains", "slices"))
     depth = len(fields.texts("levels"))
@@ -144,7 +146,7 @@ def read_assignment(at: Value) -> tuple[Placed, ...]:
         found += _unfolded(each)
     wrong = next((each for each in found if len(each.domain) != depth), None)
     if wrong is not None or not depth:
-        at.warn("its domains do not have one value for each level: not read, it holds no nodes")
+        at.warn("ignored: its domains do not have one value for each level, so it uses no nodes")
         return ()
     return tuple(sorted(found, key=lambda each: each.domain))
 
@@ -158,7 +160,7 @@ def _unfolded(fields: Object) -> list[Placed]:
     same = counts.get("universal")
     pods = [same.whole()] * size if same else [each.whole() for each in counts.items("individual")]
     if len(pods) != size or any(len(each) != size for each in levels):
-        fields.at.warn(f"it says {size} domains, and lists another number of values or counts: not read")
+        fields.at.warn(f"ignored: it declares {size} domains but lists another number of values or counts")
         return []
     return [Placed(tuple(each[at] for each in levels), count) for at, count in enumerate(pods)]
 

@@ -1,7 +1,7 @@
-"""Reading a manifest field by field: what is wrong is an error of the file, what is not understood a warning.
+"""Reads fields of a manifest. Invalid values are errors of the file; unknown ones cause warnings.
 
-Both name the document and the path.  A reader that reported an error answers with a harmless value and goes on, as the file
-is refused in the end, with all of its errors.
+Both name the document and the path. After reporting an error, a reader returns a harmless value and continues, so that
+all errors of a file are reported together.
 """
 
 import contextlib
@@ -29,7 +29,9 @@ _IN_LIST = re.compile(r"(items\[\d+\]\.?)+")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an object stands.  *document*: its number in the file, from 1.  *file*: empty if there is only one.  *kind*: once known."""
+    """The location of an object. *document*: its number in the file, from 1. *file*: empty if there is only one.
+    *kind*: once known.
+    """
 
     document: int
     file: str = ""
@@ -41,9 +43,10 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Report:
-    """The objects found in the files so far.  *latest*: the latest time in them, None without any.
+    """The findings in the files so far. *latest*: the latest time in them; None if there is none.
 
-    *first*, *times*: what was warned of, where first and how often.  The same message at the same field counts once a kind.
+    *first*, *times*: where each warning was found first, and how often. The same message at the same field counts once
+    per kind.
     """
 
     errors: dict[Problem, None] = field(default_factory=dict)
@@ -63,7 +66,7 @@ class Report:
         self.times[key] += 1
 
     def warnings(self) -> tuple[Warned, ...]:
-        """In the order of the files; of one that stands in several places the first place, and their number."""
+        """All warnings in the order of the files. Repeated ones are merged into the first, with a count."""
         found = [_counted(warned, self.times[key] - 1) for key, warned in self.first.items()]
         return tuple(sorted(found, key=lambda warned: (warned.file, warned.document)))
 
@@ -71,19 +74,19 @@ class Report:
         self.latest = time if self.latest is None else max(time, self.latest)
 
     def raise_if_any(self) -> None:
-        """Raises InvalidInput with all errors in the order of the file; of very many the first ones and their number."""
+        """Raises InvalidInput with all errors in the order of the file, at most MOST_SHOWN and the number of the rest."""
         raise_if_any(self.errors, MOST_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Value(TreeValue):
-    """A value of a document, and where its problems go."""
+    """A value of a document, and the report for its problems."""
 
     origin: Origin
     report: Report
 
     def of_kind(self, kind: str) -> "Value":
-        """The same, known to be an object of *kind*."""
+        """The same value with *kind* as its object's kind."""
         return replace(self, origin=replace(self.origin, kind=kind))
 
     def wrong(self, message: str) -> None:
@@ -124,7 +127,9 @@ class Value(TreeValue):
         return self._number(parse_factor, Fraction(0))
 
     def time(self, *, note: bool = True) -> float:
-        """Seconds since 1970; the latest of the files is their now, but for a time that lies ahead (*note* False)."""
+        """Seconds since the epoch. *note* False: the time may be in the future, so it does not advance the time of the
+        files.
+        """
         text = self.text()
         if not isinstance(self.node.value, str):
             return 0.0
@@ -138,13 +143,13 @@ class Value(TreeValue):
         return found
 
     def note_time(self) -> None:
-        """Notes the time that stands here, if it is one."""
+        """Records the time in this value, if it is one."""
         if isinstance(self.node.value, str):
             with contextlib.suppress(ValueError):
                 self.report.note(parse_time(self.node.value))
 
     def choice(self, options: Mapping[str, T], default: T, *, otherwise: str) -> T:
-        """One of *options*.  Anything else is not understood: a warning that ends in *otherwise*, and *default*."""
+        """One of *options*; anything else causes a warning that ends in *otherwise*, and *default* is returned."""
         text = self.text()
         if text in options or not isinstance(self.node.value, str):
             return options.get(text, default)
@@ -175,7 +180,7 @@ class Value(TreeValue):
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """A mapping.  A field whose value is null counts as absent, as in Kubernetes."""
+    """A mapping. A field that is null counts as absent, as in Kubernetes."""
 
     at: Value
     entries: Mapping[str, Entry]
@@ -220,11 +225,11 @@ class Object:
         return (self.get(name) or self._absent(name)).object()
 
     def strings(self, name: str) -> dict[str, str]:
-        """A mapping of texts, such as labels; absent keys have no value."""
+        """A mapping of text values, such as labels."""
         return {key: value.text() for key, value in self.object(name).pairs()}
 
     def need(self, name: str) -> str:
-        """A text that must be there."""
+        """A required text; if it is missing, an error is reported and "" returned."""
         found = self.get(name)
         if found is None:
             if isinstance(self.at.node.value, Mapping):
@@ -233,29 +238,29 @@ class Object:
         return found.text()
 
     def either(self, name: str, other: str) -> Value | None:
-        """The field *name* of this version, else *other*, which is what another version calls it."""
+        """The field *name* of this version, or *other*, its name in another version."""
         found = self.get(other)
         if found is None:
             return self.get(name)
         if self.has(name):
-            found.warn(f"{name} says it too: this one is not read")
+            found.warn(f"ignored: {name} is also set")
             return self.get(name)
-        found.warn(f"this version calls it {name}: read as such")
+        found.warn(f"renamed to {name} in this version: treated as such")
         return found
 
     def only(self, known: Collection[str]) -> None:
-        """Warns of every field that is not *known*, if it says something."""
+        """Warns of every field that is set but not *known*."""
         for name, value in self.pairs():
             if name not in known:
                 value.warn(f"unknown field, ignored. {closest(name, known)}")
 
     def having(self, name: str, node: Node) -> "Object":
-        """The same mapping, but with *node* as its field *name*."""
+        """The same mapping with *node* as its field *name*."""
         entries = {**self.entries, name: Entry(None, node)}
         return Object(replace(self.at, node=replace(self.at.node, value=entries)), entries)
 
     def unsupported(self, fields: Mapping[str, str]) -> None:
-        """Warns of each of *fields* that says something, with the sentence that it has there."""
+        """Warns of each of *fields* that is set, with its message."""
         for name, sentence in fields.items():
             found = self.get(name)
             if found is not None and found.node.value not in ((), {}, False, ""):
@@ -269,7 +274,7 @@ _NOTHING = Node({})
 
 
 def _one_line(text: str) -> str:
-    """*text* without characters that a terminal would obey."""
+    """*text* with non-printable characters escaped, because a terminal might interpret them."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -282,7 +287,7 @@ def _counted(warned: Warned, more: int) -> Warned:
 
 
 def values(documents: Iterable[Document], report: Report, file: str = "") -> Iterator[Value]:
-    """The documents that are not empty; problems of their text go to *report*.  *file*: its name, if there are several."""
+    """Yields the non-empty documents. Syntax errors are added to *report*. *file*: its name, if there are several."""
     where = f"{file}, " if file else ""
     for number, document in enumerate(documents, start=1):
         for problem in document.problems:

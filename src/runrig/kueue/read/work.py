@@ -1,7 +1,7 @@
-"""Workloads, jobs and pods of the files → drafts: which of them stand for the same work is told here.
+"""Reads workloads, jobs and pods as drafts, and finds out which of them represent the same work.
 
-A Workload says what its job asked for and holds; a job counts by itself only if no Workload of the files is its own, and what a job
-made (the RayCluster of a RayJob, the pods of a Deployment) counts through that job.
+A Workload has the requests and quota of its job; a job counts only if the files have no Workload for it. Objects that a
+job created (the RayCluster of a RayJob, the pods of a Deployment) count as part of that job.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FoundWork:
-    """*drafts*: in the order of the files.  *jobs*: those into which something is written.  *pods*: of others, on nodes."""
+    """*drafts*: in the order of the files. *jobs*: those that admission patches. *pods*: bound pods outside of
+    workloads.
+    """
 
     drafts: tuple[Draft, ...]
     jobs: tuple[AnyJob, ...]
@@ -39,17 +41,19 @@ class FoundWork:
 
 @dataclass(slots=True)
 class _Known:
-    """*owned*: jobs → their Workload, by name.  *managed*: jobs of the files that queue."""
+    """*owned*: job → its Workload, by name. *managed*: jobs in the files that have a queue."""
 
     owned: dict[Key, str] = field(default_factory=dict)
     managed: set[Key] = field(default_factory=set)
 
     def has(self, manifest: Manifest) -> bool:
-        """Whether its Workload is in the files."""
+        """True if its Workload is in the files."""
         return (manifest.kind, manifest.key) in self.owned
 
     def leaves(self, manifest: Manifest) -> bool:
-        """Whether it does not count by itself: another job made it, which counts, or would have to name a queue."""
+        """True if it does not count by itself: another job created it, and either that job counts or *manifest* has no
+        queue label.
+        """
         if any(key in self.managed or key in self.owned for key in _owners(manifest)):
             return True
         return _has_maker(manifest) and not manifest.labels.get(marks.QUEUE)
@@ -61,7 +65,7 @@ def find_work(
     manager: Manager,
     runtimes: Mapping[tuple[str, str], Object],
 ) -> FoundWork:
-    """*manifests*: Workloads, jobs and pods, in the order of the files."""
+    """Reads *manifests*: Workloads, jobs and pods, in the order of the files."""
     known = _Known()
     for manifest in manifests:
         if manifest.kind == WORKLOAD:
@@ -87,7 +91,7 @@ def find_work(
 
 
 def _owners(manifest: Manifest) -> Iterator[Key]:
-    """What it says made it, and a Deployment or StatefulSet that made this in turn: what they make has their name, and more."""
+    """Yields its owners, and the Deployment or StatefulSet that created them, whose name is a prefix of theirs."""
     for kind, name in manifest.owners():
         yield kind, f"{manifest.namespace}/{name}"
         parts = name.rsplit("-", 2)
@@ -99,7 +103,7 @@ def _owners(manifest: Manifest) -> Iterator[Key]:
 
 
 def _queues(manifest: Manifest, around: Surroundings) -> bool:
-    """Whether it has a queue of its own; what another job made is not put into a default one."""
+    """True if it has a queue of its own. The default queue does not apply to objects that another job created."""
     if manifest.labels.get(marks.QUEUE):
         return True
     return manifest.namespace in around.defaulted and not _has_maker(manifest)
@@ -112,7 +116,7 @@ def _has_maker(manifest: Manifest) -> bool:
 def _pods(
     manifests: Sequence[Manifest], around: Surroundings, known: _Known
 ) -> tuple[list[tuple[int, Manifest]], list[BoundPod]]:
-    """(pods that queue by themselves, pods of others on nodes)."""
+    """(pods that queue by themselves, with their index; bound pods outside of workloads)."""
     names = {name for _, name in (*known.owned, *known.managed)}
     queued, bound = [], []
     for place, manifest in enumerate(manifests):
@@ -128,7 +132,7 @@ def _pods(
 
 
 def _is_of_gang(manifest: Manifest, known: _Known, names: set[str]) -> bool:
-    """Whether its workload counts for it already."""
+    """True if its workload already counts it."""
     if marks.POD_SET in manifest.labels or marks.WORKLOAD in manifest.annotations:
         return True
     return known.has(manifest) or any(name in names for _, name in _owners(manifest))
@@ -137,7 +141,7 @@ def _is_of_gang(manifest: Manifest, known: _Known, names: set[str]) -> bool:
 def _with_jobs(
     drafts: dict[int, list[Draft]], jobs: Mapping[int, ReadJob], known: _Known
 ) -> tuple[list[Draft], tuple[AnyJob, ...]]:
-    """(the work in the order of the files, the jobs in it).  A job whose Workload is in the files too is that one."""
+    """(all work in the order of the files, the jobs in it). A job and its Workload become one draft."""
     found: list[AnyJob] = []
     places = {draft.name: place for place, listed in drafts.items() for draft in listed if draft.job is None}
     for place, read in jobs.items():
@@ -154,7 +158,7 @@ def _with_jobs(
 
 
 def _named_apart(drafts: Iterable[Draft]) -> Iterator[Draft]:
-    """Jobs of different kinds may have one name: the later ones are called KIND-NAME.  Workloads of one name are an error."""
+    """Makes the names of jobs unique: a later job of another kind becomes KIND-NAME. Duplicate workloads are an error."""
     seen: set[str] = set()
     for draft in drafts:
         if draft.name in seen and draft.job is not None:

@@ -1,4 +1,4 @@
-"""Workload → a draft: its pod sets, its priority, and what its status says it holds."""
+"""Reads a Workload as a draft: its pod sets, its priority, and the quota and nodes in its status."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _SPEC = (
     "maximumExecutionTimeSeconds", "preemptionGates",
 )  # fmt: skip
 _UNSUPPORTED = {
-    "maximumExecutionTimeSeconds": "a limit of time has no effect here: no time passes while it runs",
+    "maximumExecutionTimeSeconds": "ignored: run time is not simulated",
     "preemptionGates": "preemption gates are not supported: treated as open",
 }
 _POD_SET = ("name", "count", "minCount", "template", "topologyRequest")
@@ -33,17 +33,17 @@ _STATUS = (
     "accumulatedPastExexcutionTimeSeconds",
 )  # fmt: skip
 _UNSUPPORTED_STATUS = {
-    "unhealthyNodes": "replacing a node that failed is not supported: it keeps the place that it has",
+    "unhealthyNodes": "replacing failed nodes is not simulated: the pods keep their nodes",
     "nominatedClusterNames": ELSEWHERE,
     "clusterName": ELSEWHERE,
     "preemptionGates": "preemption gates are not supported: treated as open",
-    "topologyAssignmentRecovery": "replacing a node that failed is not supported: it keeps the place that it has",
+    "topologyAssignmentRecovery": "replacing failed nodes is not simulated: the pods keep their nodes",
 }
 READY = "Ready"
 _CHECK = ("name", "state", "message", "lastTransitionTime", "requeueAfterSeconds", "retryCount")
 _REQUEUE = ("count", "requeueAt")
 _UNSUPPORTED_CHECK = {
-    "podSetUpdates": "what a check changes in the pods is not read: they keep their selectors and tolerations"
+    "podSetUpdates": "ignored: changes by admission checks to selectors and tolerations are not simulated"
 }
 _HELD_BY = "WaitingForReplacementPods"
 _RETRY, _REJECTED = "Retry", "Rejected"
@@ -51,11 +51,13 @@ _GIVEN_UP = (_RETRY, _REJECTED)
 _ENDING = "DeactivationTarget"
 _ASSIGNMENT = ("name", "flavors", "resourceUsage", "count", "topologyAssignment", "delayedTopologyRequest")
 _LATER = ("PodsReadyTimeout", "AdmissionCheck")
-"""Evicted for one of these, it queues from the time of its eviction, also while it still holds quota; else from its creation."""
+"""After an eviction for one of these reasons, it is queued by eviction time, even while it still uses quota; otherwise
+by creation time.
+"""
 
 
 def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) -> Draft | None:
-    """None: it has finished, and is no part of the system."""
+    """Reads a Workload; None if it has finished."""
     spec, status = manifest.spec, manifest.status
     if manifest.says("Finished"):
         return None
@@ -104,24 +106,24 @@ def read_workload(manifest: Manifest, around: Surroundings, manager: Manager) ->
 def _pod_sets(
     manifest: Manifest, reclaimable: dict[str, Value], near: list[Value], around: Surroundings
 ) -> tuple[tuple[WorkloadPodSet, ...], str]:
-    """(the pod sets, why the workload is never looked at); where they ask for a topology goes to *near*."""
+    """(the pod sets, why the workload is never considered or ""). Adds the locations of topology requests to *near*."""
     spec = manifest.spec
     found: list[WorkloadPodSet] = []
     problems: list[str] = []
     for item in spec.objects("podSets"):
         pod_set = _pod_set(item, problems, near, around, manifest.namespace)
         if any(pod_set.name == other.name for other in found):
-            item.at.warn(f"the pod set {pod_set.name!r} is here twice: names of pod sets are unique")
+            item.at.warn(f"duplicate pod set {pod_set.name!r}: names of pod sets must be unique")
         found.append(_reclaimed(pod_set, reclaimable.get(pod_set.name)))
     at = spec.get("podSets") or spec.at
     for name in sorted(set(reclaimable) - {pod_set.name for pod_set in found}):
-        reclaimable[name].warn(f"there is no pod set {name!r}: not read")
+        reclaimable[name].warn(f"ignored: unknown pod set {name!r}")
     if not found:
-        at.warn("a workload has at least one pod set: this one asks for nothing")
+        at.warn("a workload needs at least one pod set: this one requests nothing")
     if len(found) > MOST_POD_SETS:
-        at.warn(f"{len(found)} pod sets: at most {MOST_POD_SETS} are accepted there")
+        at.warn(f"{len(found)} pod sets: Kueue accepts up to {MOST_POD_SETS}")
     if sum(pod_set.min_count is not None for pod_set in found) > 1:
-        at.warn("several pod sets have minCount: one is accepted there, here all of them shrink in proportion")
+        at.warn("several pod sets have minCount: Kueue accepts one; the simulation reduces all of them proportionally")
     return tuple(found), next(iter(problems), "")
 
 
@@ -153,11 +155,11 @@ def _pod_set(
 def _count(fields: Object) -> int:
     at = fields.get("count")
     if at is None:
-        fields.at.warn("count is missing: read as 1")
+        fields.at.warn("count is missing: treated as 1")
         return 1
     count = at.whole()
     if not count:
-        at.warn("a pod set has at least 1 pod: this one asks for nothing")
+        at.warn("a pod set needs at least 1 pod: this one requests nothing")
     return count
 
 
@@ -167,14 +169,14 @@ def _min_count(at: Value | None, count: int, problems: list[str]) -> int | None:
     least = at.whole()
     if not 1 <= least <= count:
         problem = f"minCount {least} must be from 1 to count, which is {count}"
-        at.warn(f"{problem}: such a workload is never looked at")
+        at.warn(f"{problem}: Kueue never considers this workload")
         problems.append(problem)
         return None
     return least
 
 
 def _reclaimable(status: Object) -> dict[str, Value]:
-    """Where each pod set's number of pods that need no quota any more stands."""
+    """Pod set → location of its number of pods that no longer need quota."""
     found = {}
     for item in status.objects("reclaimablePods"):
         item.only(("name", "count"))
@@ -209,7 +211,7 @@ def _classes(spec: Object) -> tuple[ClassRef, ...]:
 
 
 def _states(status: Object) -> Iterator[tuple[str, str]]:
-    """(an admission check, how far it is)."""
+    """Yields (admission check, its state)."""
     for check in status.objects("admissionChecks"):
         check.only((*_CHECK, *_UNSUPPORTED_CHECK))
         check.unsupported(_UNSUPPORTED_CHECK)
@@ -217,7 +219,9 @@ def _states(status: Object) -> Iterator[tuple[str, str]]:
 
 
 def _again(status: Object) -> Iterator[float]:
-    """The times before which it may not queue again: a pause after its eviction, and those of the checks that try it again."""
+    """Yields the earliest times at which it may be requeued: the pause after its eviction, and the retries of its
+    checks.
+    """
     pause = status.object("requeueState")
     pause.only(_REQUEUE)
     at = pause.get("requeueAt")
@@ -230,14 +234,14 @@ def _again(status: Object) -> Iterator[float]:
 
 
 def _held(manifest: Manifest) -> str:
-    """Why its own status keeps it from being queued; "" if it does not."""
+    """Why its own status keeps it out of the queue; empty if it does not."""
     reserved, requeued = manifest.condition("QuotaReserved"), manifest.condition("Requeued")
     if reserved is not None and not reserved.status and reserved.reason == "OnHold":
         return "it is on hold (OnHold)"
     if manifest.says(_HELD_BY):
-        return f"it waits for pods that replace others ({_HELD_BY})"
+        return f"it waits for replacement pods ({_HELD_BY})"
     if requeued is not None and not requeued.status:
-        return f"it was evicted, and is not queued again yet ({requeued.reason or 'Requeued is False'})"
+        return f"it was evicted and is not requeued yet ({requeued.reason or 'Requeued is False'})"
     return ""
 
 
@@ -248,11 +252,11 @@ def _preempting_since(manifest: Manifest) -> float | None:
     return waits.at or 0.0
 
 
-# ---------------------------------------------------------------- what it holds
+# ---------------------------------------------------------------- quota
 
 
 def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSet], *, given_up: bool) -> Reservation:
-    """*given_up*: an admission check wants it to stop."""
+    """The quota and nodes of a workload. *given_up*: an admission check asked it to stop."""
     fields = at.object()
     fields.only(("clusterQueue", "podSetAssignments"))
     reserved, admitted = manifest.condition("QuotaReserved"), manifest.condition("Admitted")
@@ -260,12 +264,12 @@ def _reservation(manifest: Manifest, at: Value, pod_sets: Sequence[WorkloadPodSe
     granted = tuple(_granted(item, named) for item in fields.objects("podSetAssignments"))
     missing = sorted(set(named) - {item.pod_set for item in granted})
     if missing:
-        at.warn(f"no assignment for the pod set {missing[0]!r}: it holds nothing")
+        at.warn(f"no assignment for the pod set {missing[0]!r}: it uses no quota")
     return Reservation(
         queue=fields.need("clusterQueue"),
         granted=granted,
         reserved_at=reserved.at if reserved and reserved.status else None,
-        # Without either condition it was written by hand, to say that it runs.
+        # Without either condition, the file was written by hand to declare a running workload.
         admitted=admitted.status if admitted else reserved is None,
         evicted=manifest.says("Evicted") or given_up,
         at=at,
@@ -276,13 +280,13 @@ def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
     fields.only(_ASSIGNMENT)
     later = fields.get("delayedTopologyRequest")
     if later is not None and later.text() != READY:
-        later.warn("placing it later is not supported: it holds no nodes until then")
+        later.warn("delayed placement is not simulated: it uses no nodes")
     stands = fields.get("topologyAssignment")
     placement = read_assignment(stands) if stands else ()
     name = fields.text("name") or "main"
     pod_set = named.get(name)
     if pod_set is None:
-        fields.at.warn(f"there is no pod set {name!r} in this workload: what it holds still counts")
+        fields.at.warn(f"unknown pod set {name!r}: its quota still counts")
     count = fields.whole("count", pod_set.count if pod_set else 1)
     if pod_set is not None:
         _check_admitted(fields.get("count") or fields.at, count, pod_set)
@@ -293,11 +297,11 @@ def _granted(fields: Object, named: dict[str, WorkloadPodSet]) -> Granted:
 
 
 def _check_admitted(at: Value, count: int, pod_set: WorkloadPodSet) -> None:
-    """Warns where admission cannot have given *count* pods; without those that were done by then, it may be fewer."""
+    """Warns if admission cannot have granted *count* pods; reclaimed pods may be missing."""
     least = pod_set.count if pod_set.min_count is None else pod_set.min_count
     if not max(0, least - pod_set.reclaimable) <= count <= pod_set.count:
         allowed = f"{least} to {pod_set.count}" if least < pod_set.count else f"all {pod_set.count}"
-        at.warn(f"{count} pods are admitted, and the pod set asks for {allowed}: what it holds still counts")
+        at.warn(f"{count} pods are admitted, but the pod set requests {allowed}: its quota still counts")
 
 
 def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
@@ -305,7 +309,7 @@ def _usage(at: Value, flavors: dict[str, str], count: int) -> dict[str, int]:
     for resource, value in at.object().pairs():
         amount = value.amount(resource)
         if resource not in flavors:
-            value.warn(f"no flavor is assigned for {resource}: not read")
+            value.warn(f"ignored: no flavor is assigned for {resource}")
             continue
         if count and amount % count:
             value.warn(f"{amount} is not a multiple of the {count} pods")
