@@ -53,7 +53,7 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 def _below(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        assert command is not None, f"{name} is listed and not there"
+        assert command is not None, f"{name} is listed but does not exist"
         inner = click.Context(command, info_name=name, parent=context)
         if isinstance(command, click.Group):
             yield from _below(command, inner)
@@ -211,8 +211,8 @@ def error_list() -> Iterator[str]:
     tree = inspect.getdoc(errors) or ""
     rows = ["| `code` | HTTP | exit code | |", "|---|---|---|---|"]
     for kind in error_classes():
-        said = re.search(rf"─ {kind.__name__}\s+(.+?)\s+exit", tree)
-        assert said is not None, f"{kind.__name__} is not in the tree of domain/errors.py"
+        said = re.search(rf"^ *- {kind.__name__} \(exit \d+\): (.+)$", tree, re.MULTILINE)
+        assert said is not None, f"{kind.__name__} is missing in the docstring of domain/errors.py"
         rows.append(f"| `{kind.code}` | {STATUSES[kind]} | {kind.exit_code} | {said[1]} |")
     yield "\n".join(rows)
 
@@ -309,7 +309,7 @@ def broken_links() -> Iterator[str]:
                 continue
             there = (page.parent / target).resolve() if target else page
             if not there.exists():
-                yield f"{page.relative_to(ROOT)}: there is no {target}"
+                yield f"{page.relative_to(ROOT)}: {target} does not exist"
             elif anchor and there.suffix == ".md" and anchor not in _anchors(there):
                 yield f"{page.relative_to(ROOT)}: {there.name} has no heading {anchor!r}"
 

@@ -36,7 +36,7 @@ def views(it: Large) -> dict[str, tuple[str, int, int, str]]:
 
 def main() -> int:
     if shutil.which(CHROMIUM) is None:
-        print(f"there is no {CHROMIUM}, so the pictures stay as they are", file=sys.stderr)
+        print(f"{CHROMIUM} is not installed, so the pictures are not updated", file=sys.stderr)
         return 1
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, large(Path(folder)) as it, sync_playwright() as playwright:
