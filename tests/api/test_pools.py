@@ -229,7 +229,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
         ("DELETE", "/api/configs/pool/nope", {}, 404, "unknown pool 'nope'"),
         ("POST", "/api/v1/cohorts", {"name": "a", "parent": "a"}, 400, "form a cycle"),
         ("PATCH", "/api/v1/cohorts/nope", {"quota": 1}, 404, "cohort 'nope' not found"),
-        ("DELETE", "/api/v1/cohorts/nope", {}, 404, "no cohort 'nope'"),
+        ("DELETE", "/api/v1/cohorts/nope", {}, 404, "cohort 'nope' not found"),
         ("POST", "/api/v1/apply", {"file": "pools: [{name: p, quotta: 1}]"}, 422, "quotta"),
         ("POST", "/api/v1/apply", {"file": "pools: [{name: p"}, 422, "line"),
     ]
@@ -338,7 +338,7 @@ def test_a_cohort_with_children_goes_only_if_they_are_left_under_its_name(tmp_pa
         status, answer = it.error("DELETE", "/api/v1/cohorts/lab")
         assert (status, answer["error_code"]) == (409, "CONFLICT")
         assert answer["message"].startswith(
-            "cohort lab still has pool1 under it: move or delete them first, or leave them"
+            "cohort lab has children: pool1. Move or delete them first, or use --leave-children"
         )
         it.call("DELETE", "/api/v1/cohorts/lab", leave_children=True)
         left = it.get("/api/v1/cohorts/lab")

@@ -62,7 +62,7 @@ def test_with_several_flavors_a_share_is_said_of_each_and_a_percentage_is_of_eac
         status, answer = it.error("POST", route, {"name": "a", "quota": 3})
         assert (status, answer["message"]) == (
             422,
-            "quota: there are 2 flavors, h100, b200: say it for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}",
+            "quota: there are 2 flavors, h100, b200. Give an amount for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}",
         )
         made = it.call("POST", route, {"name": "a", "quota": "h100=3,b200=2"})
         assert made["quota"] == 5
@@ -274,7 +274,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
         it.desk.later(0)
         it.call("DELETE", f"{ROUTE}/busy")
         before = state_of(it)
-        still = "pool team--busy is DELETING, and 1 workflow with 1 GPU still runs there"
+        still = "pool team--busy is DELETING: it cannot be changed, deleted or created again while 1 workflow with 1 GPU is running"
         nested = "team--a is a subpool, and a subpool cannot have subpools. Create 'x' in team instead"
         cases: list[tuple[str, str, Any, int, str]] = [
             ("POST", ROUTE, {"name": "a", "quota": 1}, 409, "pool team--a is ACTIVE: the name is taken"),
@@ -284,7 +284,7 @@ def test_states_and_places_that_forbid_it_are_told_and_nothing_changes(tmp_path:
             ("DELETE", f"{ROUTE}/busy", None, 409, still),
             ("DELETE", "/api/configs/pool/team--busy", None, 409, still),
             ("PATCH", f"{ROUTE}/gone", {"quota": 1}, 409, "pool team--gone is ARCHIVED: create it again to use it"),
-            ("DELETE", f"{ROUTE}/gone", None, 409, "pool team--gone is ARCHIVED: it was deleted already"),
+            ("DELETE", f"{ROUTE}/gone", None, 409, "pool team--gone is ARCHIVED: it has already been deleted"),
             ("DELETE", f"{ROUTE}/x", None, 404, "pool team has no subpool 'x' (subpools: a, busy)"),
             ("PATCH", f"{ROUTE}/x", {"quota": 1}, 404, "pool team has no subpool 'x'"),
             ("POST", "/api/configs/pool/team--a/subpool", {"name": "x", "quota": 1}, 400, nested),

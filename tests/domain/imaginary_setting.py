@@ -1,4 +1,6 @@
-"""Asks every door about a setting of pools that does not exist; run by `test_imaginary_setting.py` on a copy of the code that has it."""
+"""Tests every interface with a pool setting that does not exist; `test_imaginary_setting.py` runs it on a copy of the
+code that has it.
+"""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The one rule that says who may do what (law S5)."""
+"""The function that decides who may do what (rule S5)."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ def asking(*roles: str) -> Identity:
 
 
 def may(identity: Identity, pool: str) -> set[Permission]:
-    """Returns what *identity* may do about a pool."""
+    """The permissions of *identity* on a pool."""
     return {each for each in OF_A_POOL if allows(identity, each, pool=pool)}
 
 
@@ -58,7 +58,7 @@ def may(identity: Identity, pool: str) -> set[Permission]:
     ],
 )
 @pytest.mark.parametrize("pool", ["team", "team--a", "team--a-b"])
-def test_a_role_on_a_pool_is_one_on_its_subpools(role: str, there: set[Permission], pool: str) -> None:
+def test_a_role_on_a_pool_covers_its_subpools(role: str, there: set[Permission], pool: str) -> None:
     assert may(asking(role), pool) == there
 
 
@@ -83,12 +83,12 @@ def test_a_role_on_a_pool_is_one_on_its_subpools(role: str, there: set[Permissio
         "",
     ],
 )
-def test_no_other_name_is_opened_by_its_beginning(role: str, pool: str) -> None:
+def test_pool_names_are_not_matched_by_prefix(role: str, pool: str) -> None:
     assert may(asking(role), pool) == set()
 
 
 @given(grant=grants, other=names, tail=st.text(max_size=6))
-def test_a_role_of_one_pool_opens_that_pool_and_its_subpools_alone(grant: Grant, other: str, tail: str) -> None:
+def test_a_pool_role_covers_only_that_pool_and_its_subpools(grant: Grant, other: str, tail: str) -> None:
     identity = Identity("ann", (grant,))
     for pool in (other, f"{grant.pool}{tail}", f"{other}--{tail}"):
         parent, delimiter, short = pool.partition("--")
@@ -97,14 +97,14 @@ def test_a_role_of_one_pool_opens_that_pool_and_its_subpools_alone(grant: Grant,
 
 
 @given(roles=st.lists(grants, max_size=4), pool=names)
-def test_more_roles_never_allow_less_and_admin_allows_all(roles: list[Grant], pool: str) -> None:
+def test_more_roles_never_allow_less_and_admin_allows_everything(roles: list[Grant], pool: str) -> None:
     fewer, more = Identity("ann", tuple(roles[1:])), Identity("ann", tuple(roles))
     assert may(fewer, pool) <= may(more, pool)
     everything = Identity("ann", (*roles, Grant(RoleKind.ADMIN)))
     assert all(allows(everything, each, pool=pool) for each in Permission)
 
 
-def test_without_a_role_one_may_list_what_one_sees_and_have_tokens() -> None:
+def test_users_without_roles_can_list_visible_pools_and_have_tokens() -> None:
     nobody = asking()
     assert may(nobody, "team") == set()
     free = {each for each in Permission if allows(nobody, each)} - OF_A_POOL
@@ -112,7 +112,7 @@ def test_without_a_role_one_may_list_what_one_sees_and_have_tokens() -> None:
     assert not free & {Permission.READ_CLUSTER, Permission.CHANGE_CLUSTER, Permission.ACCESS}
 
 
-def test_the_cluster_is_read_by_all_with_a_role_and_changed_by_admins() -> None:
+def test_any_role_can_read_the_cluster_and_only_admins_change_it() -> None:
     for role in ("viewer", "team-viewer", "team-user", "team-admin", "user"):
         who = asking(role)
         assert allows(who, Permission.READ_CLUSTER)
@@ -123,7 +123,7 @@ def test_the_cluster_is_read_by_all_with_a_role_and_changed_by_admins() -> None:
 
 
 @pytest.mark.parametrize("permission", [Permission.CHANGE_WORKFLOW, Permission.EXEC_WORKFLOW])
-def test_who_submitted_a_workflow_may_change_and_enter_it_while_a_role_lasts(permission: Permission) -> None:
+def test_submitters_can_change_and_enter_their_workflows_while_they_have_a_role(permission: Permission) -> None:
     def change(role: str, owner: str, pool: str = "team--a") -> bool:
         return allows(asking(role), permission, pool=pool, owner=owner)
 
@@ -134,7 +134,7 @@ def test_who_submitted_a_workflow_may_change_and_enter_it_while_a_role_lasts(per
     assert not change("team2-user", "ann")
 
 
-def test_a_role_without_a_pool_is_asked_for_what_belongs_to_no_pool() -> None:
+def test_only_a_global_role_covers_what_belongs_to_no_pool() -> None:
     assert not allows(asking("team-admin"), Permission.READ_POOL)
     assert allows(asking("viewer"), Permission.READ_POOL)
     assert allows(asking("team-admin"), Permission.CHANGE_SUBPOOLS, parent="team")
@@ -143,7 +143,7 @@ def test_a_role_without_a_pool_is_asked_for_what_belongs_to_no_pool() -> None:
 
 
 @given(grant=grants)
-def test_the_name_of_a_role_says_all_of_it(grant: Grant) -> None:
+def test_role_names_contain_the_kind_and_the_pool(grant: Grant) -> None:
     assert role_named(str(grant)) == grant
 
 
@@ -152,7 +152,7 @@ def test_the_name_of_a_role_says_all_of_it(grant: Grant) -> None:
     [
         (
             "boss",
-            "'boss' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
+            "'boss' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
         ),
         (
             "team--a-user",
@@ -162,22 +162,22 @@ def test_the_name_of_a_role_says_all_of_it(grant: Grant) -> None:
             "Team-user",
             "pool name 'Team' must be lower-case letters, digits and '-', start with a letter and not end with '-'",
         ),
-        ("", "'' is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
+        ("", "'' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"),
     ],
 )
-def test_what_is_no_role_is_refused_with_the_way_out(text: str, message: str) -> None:
+def test_invalid_role_names_are_rejected_with_a_hint(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         role_named(text)
     assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "a/b", "..", "-a", "apply by x", "a\n", "é", "a" * 129])
-def test_names_that_could_be_mistaken_are_no_user_names(name: str) -> None:
+def test_ambiguous_user_names_are_rejected(name: str) -> None:
     assert user_problem(name) is not None
 
 
 @pytest.mark.parametrize("name", ["ann", "ann.b@example.org", "A-1", "0x", "ann+ci"])
-def test_usual_names_are(name: str) -> None:
+def test_common_user_names_are_valid(name: str) -> None:
     assert user_problem(name) is None
 
 
@@ -194,7 +194,7 @@ def test_usual_names_are(name: str) -> None:
         ("gone", ["team", "other"], None),
     ],
 )
-def test_the_default_pool_is_the_one_that_was_set_or_the_only_one(
+def test_the_default_pool_is_the_chosen_one_or_the_only_one(
     own: str | None, pools: list[str], default: str | None
 ) -> None:
     assert Profile(pool=own).default_of(pools) == default

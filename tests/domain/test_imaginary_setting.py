@@ -1,4 +1,4 @@
-"""A setting of pools is a row of `domain/settings.py`: with its field and its column, every door has it."""
+"""A pool setting needs only a row in `domain/settings.py`, a field and a column; then every interface has it."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def upgrade() -> None:
 
 
 @pytest.mark.slow
-def test_a_new_setting_is_found_in_every_door(tmp_path: Path) -> None:
+def test_a_new_setting_appears_in_every_interface(tmp_path: Path) -> None:
     package = tmp_path / "src/runrig"
     shutil.copytree(ROOT / "src/runrig", package, ignore=shutil.ignore_patterns("__pycache__"))
     for file, (above, line) in EDITS.items():

@@ -16,6 +16,6 @@ def test_only_equal_names_have_equal_keys(one: str, other: str) -> None:
 
 
 @given(st.text(alphabet="ab-"), st.integers(0, 10**20), st.integers(0, 10**20))
-def test_a_counter_behind_a_name_is_in_its_order(name: str, one: int, other: int) -> None:
+def test_numbered_names_are_sorted_by_number(name: str, one: int, other: int) -> None:
     if max(one, other) < 10**18:
         assert (natural(f"{name}{one}") < natural(f"{name}{other}")) == (one < other)

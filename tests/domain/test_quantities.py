@@ -1,10 +1,10 @@
-"""Amounts as people read them."""
+"""Amounts in the form that people read."""
 
 from runrig.domain.quantities import CPU, GPU, MEMORY, amount_in_a_sentence, amount_in_words, format_quantity
 
 
-def test_amounts_in_sentences_have_their_thousands_apart() -> None:
-    """What is read back by a program has not."""
+def test_amounts_in_sentences_have_thousands_separators() -> None:
+    """Output for programs does not."""
     assert amount_in_a_sentence(GPU, 1280) == "1,280"
     assert amount_in_words(GPU, -12_800) == "-12,800 GPUs"
     assert amount_in_a_sentence(CPU, 1_280_500) == "1,280.5"

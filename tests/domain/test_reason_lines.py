@@ -1,4 +1,4 @@
-"""The lines below a reason, in the singular and the plural."""
+"""The lines below a reason, singular and plural."""
 
 import pytest
 
@@ -25,5 +25,5 @@ from runrig.domain.shown.reason_lines import domain_line, part_line
         (part_line(Part.PROTECTED, [(None, 8)], "gpu"), "not preemptible, within its own quota: other pools (8 GPUs)"),
     ],
 )
-def test_a_line_names_its_numbers(line: str, words: str) -> None:
+def test_lines_contain_their_numbers(line: str, words: str) -> None:
     assert line == words

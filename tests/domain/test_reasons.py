@@ -1,4 +1,4 @@
-"""Every reason in words, in the singular and the plural: the sentence and, for lists, the headline."""
+"""Every reason in words, singular and plural: the sentence and, for lists, the headline."""
 
 from typing import Any
 
@@ -326,9 +326,9 @@ WORDS: list[tuple[Reason, str, str]] = [
 
 
 @pytest.mark.parametrize(("reason", "sentence", "headline"), WORDS, ids=lambda each: "")
-def test_a_reason_is_a_sentence_and_a_headline(reason: Reason, sentence: str, headline: str) -> None:
+def test_a_reason_has_a_sentence_and_a_headline(reason: Reason, sentence: str, headline: str) -> None:
     assert (str(reason), reason.headline) == (sentence, headline)
 
 
-def test_every_code_is_among_them() -> None:
+def test_every_code_is_tested() -> None:
     assert {reason.code for reason, _, _ in WORDS} == set(Code)

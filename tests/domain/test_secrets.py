@@ -1,4 +1,4 @@
-"""Text without the secrets that are in it."""
+"""Masking of secrets in text."""
 
 import json
 from itertools import pairwise
@@ -39,15 +39,13 @@ PEM = "-----BEGIN KEY-----\nMIIEowIBAAKC\nab\n-----END KEY-----\n"
         (["a.c+d axccd\n"], ["a.c+d"], ["*** axccd\n"]),
     ],
 )
-def test_secrets_are_masked_wherever_they_stand(parts: list[str], handed: list[str], shown: list[str]) -> None:
+def test_secrets_are_masked_everywhere(parts: list[str], handed: list[str], shown: list[str]) -> None:
     assert masked(parts, handed) == shown
 
 
 @given(st.text("ab\n", max_size=60), st.lists(st.text("ab\n", max_size=8), max_size=4), st.lists(st.integers(0, 60)))
-def test_no_secret_and_no_line_of_one_is_left_and_nothing_else_is_changed(
-    text: str, handed: list[str], cuts: list[int]
-) -> None:
-    """Whether its lines are whole or cut."""
+def test_secrets_and_their_lines_are_masked_and_nothing_else(text: str, handed: list[str], cuts: list[int]) -> None:
+    """Whether lines are complete or cut."""
     ends = [at + 1 for at, letter in enumerate(text) if letter == "\n"]
     bounds = sorted({0, len(text), *ends, *(at for at in cuts if at < len(text))})
     parts = [text[begin:end] for begin, end in pairwise(bounds)]
@@ -63,7 +61,7 @@ def test_no_secret_and_no_line_of_one_is_left_and_nothing_else_is_changed(
     assert all(letter in kept for letter in whole.replace(MASK, "")), "what is shown was written, in that order"
 
 
-def test_what_is_too_much_to_search_is_masked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_that_is_too_long_to_search_is_masked_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "MOST_WORK", 20)
     assert masked(["some lines\n", "of output\n"], ["hunter22"]) == ["***\n", "***\n"]
     assert masked(["some lines\n", "of output\n"], []) == ["some lines\n", "of output\n"]

@@ -1,4 +1,4 @@
-"""The sentence of `why` is a pure function of what is known: each source adds its part, in one order."""
+"""The sentence of `why`: a pure function to which each source of facts adds its part, in one order."""
 
 from dataclasses import replace
 from typing import Any
@@ -83,7 +83,7 @@ STANDS = Standstill(at(3600), "no disk")
         ({"workflow": CANCELED}, "w-1 is FAILED_CANCELED."),
     ],
 )
-def test_it_begins_with_what_blocks_the_workflow_or_its_state(facts: dict[str, Any], told: str) -> None:
+def test_it_starts_with_the_blocker_or_the_state(facts: dict[str, Any], told: str) -> None:
     assert sentence(Facts(**{"workflow": IT} | facts)) == told
 
 
@@ -131,11 +131,13 @@ def test_each_source_adds_its_part(facts: dict[str, Any], told: str) -> None:
         ),
     ],
 )
-def test_what_has_ended_says_of_what(workflow: Workflow, facts: dict[str, Any], told: str) -> None:
+def test_finished_workflows_have_no_standstill_or_clock_warning(
+    workflow: Workflow, facts: dict[str, Any], told: str
+) -> None:
     assert sentence(Facts(workflow, **facts)) == told
 
 
-def test_all_parts_have_one_order() -> None:
+def test_parts_have_a_fixed_order() -> None:
     everything = Facts(IT, (STARTS,), None, ("spread",), ("said",), CAUSE, DRAINS, STANDS, "doubt")
     found = sentence(everything)
     places = [found.index(each) for each in ("next cycle", "spread", "said", "failed", "DELETING", "no disk", "Doubt")]

@@ -1,4 +1,4 @@
-"""Errors as HTTP statuses, and back."""
+"""Conversion of errors to HTTP statuses and back."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def kinds(above: type[RunrigError] = RunrigError) -> Iterator[type[RunrigError]]
         yield from kinds(kind)
 
 
-def test_each_kind_of_error_comes_back_as_it_was() -> None:
+def test_every_kind_of_error_survives_the_round_trip() -> None:
     every = list(kinds())
     assert set(every) == set(STATUSES)
     for kind in every:
@@ -38,7 +38,5 @@ def test_each_kind_of_error_comes_back_as_it_was() -> None:
         (502, None, ServerFault),
     ],
 )
-def test_what_is_not_known_is_the_fault_of_who_the_status_says(
-    status: int, code: object, kind: type[RunrigError]
-) -> None:
+def test_unknown_codes_are_classified_by_their_status(status: int, code: object, kind: type[RunrigError]) -> None:
     assert kind_of(status, code) is kind

@@ -1,4 +1,4 @@
-"""What is said beside the file, and which of the two dialects a file is of."""
+"""Options outside the file, and how the type of a file is detected."""
 
 import pytest
 
@@ -39,13 +39,13 @@ def test_strategies_are_kueues_lists(text: str, strategies: tuple[Strategy, ...]
         ),
     ],
 )
-def test_a_strategy_that_is_none_is_wrong_usage(text: str, message: str) -> None:
+def test_an_unknown_strategy_is_a_usage_error(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_strategies(text)
     assert caught.value.message == message
 
 
-def test_gates_are_sorted_and_may_be_left_out() -> None:
+def test_gates_are_sorted_and_optional() -> None:
     assert parse_gates("") == {}
     assert list(parse_gates("PartialAdmission=false, FlavorFungibility=True").items()) == [
         ("FlavorFungibility", True),
@@ -65,13 +65,13 @@ def test_gates_are_sorted_and_may_be_left_out() -> None:
         ("PartialAdmission=true,PartialAdmission=false", "--feature-gates: duplicate gate PartialAdmission"),
     ],
 )
-def test_a_gate_that_is_none_is_wrong_usage(text: str, message: str) -> None:
+def test_an_unknown_gate_is_a_usage_error(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_gates(text)
     assert caught.value.message.startswith(message)
 
 
-def test_the_message_about_a_gate_names_some_that_there_are() -> None:
+def test_the_message_about_an_unknown_gate_suggests_names() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_gates("X=true")
     assert ", ".join(GATES[:20]) in caught.value.message
@@ -96,6 +96,6 @@ def test_the_message_about_a_gate_names_some_that_there_are() -> None:
         ("- {", False),
     ],
 )
-def test_a_file_with_an_api_version_holds_manifests(text: str, kubernetes: bool) -> None:
+def test_a_file_with_an_api_version_contains_manifests(text: str, kubernetes: bool) -> None:
     assert is_kubernetes(text) is kubernetes
     assert is_kubernetes(b"\xef\xbb\xbf" + text.encode()) is kubernetes

@@ -1,7 +1,7 @@
 """Access control: users, tokens and roles, and the function that decides (rule S5).
 
-A role on a pool also covers its subpools. Pools are matched by exact name or as ``pool--subpool``, never by prefix: a role on
-`team` gives no access to `team2`.
+A role on a pool also covers its subpools. Pools are matched by exact name or as ``pool--subpool``, never by prefix: a
+role on `team` does not cover `team2`.
 """
 
 import enum
@@ -26,12 +26,13 @@ class RoleKind(enum.Enum):
 
 
 class Permission(enum.Enum):
-    """What a route requires.
+    """The permission that a route requires.
 
     CONNECT: any valid token. LIST_POOLS: list the pools that the user can see. CHANGE_WORKFLOW: cancel, hold, restart.
-    EXEC_WORKFLOW: run commands in tasks, reach their ports and files. CHANGE_POOL: settings of a pool. READ_CLUSTER: nodes,
-    topology. READ_EVERYTHING: data about all pools, such as metrics. CHANGE_CLUSTER: cluster files, cohorts, top-level pools,
-    quotas. OWN_TOKENS, OWN_CREDENTIALS: the user's own. CHANGE_OWN: what all tokens of a user share. ACCESS: users.
+    EXEC_WORKFLOW: run commands in tasks, reach their ports and files. CHANGE_POOL: settings of a pool. READ_CLUSTER:
+    nodes, topology. READ_EVERYTHING: data about all pools, such as metrics. CHANGE_CLUSTER: cluster files, cohorts,
+    top-level pools, quotas. OWN_TOKENS, OWN_CREDENTIALS: the user's own. CHANGE_OWN: what all tokens of a user share.
+    ACCESS: users.
     """
 
     CONNECT = "connect"
@@ -329,7 +330,7 @@ def role_named(text: str) -> Grant:
         if pool != text:
             return role_on(kind, pool)
     raise InvalidInput.one(
-        f"{text!r} is not a role: write admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
+        f"{text!r} is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user",
         "role",
     )
 

@@ -1,4 +1,4 @@
-"""What keeps a gang from starting, and the engine's verdict on it."""
+"""The conditions that keep a gang from starting, and the engine's verdict on it."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,10 @@ from runrig.domain.value import Shown, Word, example, shown_as
 
 
 class Verdict(Word):
-    """What the next cycle does with a gang.
+    """The effect of the next cycle on a gang.
 
-    STARTS: it is admitted. STARTS_AFTER_STOPS: it is nominated, and starts when its targets have stopped. WAITS: neither.
+    STARTS: it is admitted. STARTS_AFTER_STOPS: it is nominated, and starts when its targets have stopped. WAITS:
+    neither.
     NOT_PROVEN: the search limit was reached first. REFUSED: the submission gate would reject it.
     """
 
@@ -37,7 +38,9 @@ class Tier(Word):
 
 @dataclass(frozen=True, slots=True)
 class QuotaLeft(Shown):
-    """What *where* has left of *resource*, if quota is not the problem. *of*: its guaranteed quota; null above the pool."""
+    """The amount of *resource* left at *where*, if quota is not the problem. *of*: its guaranteed quota; null above the
+    pool.
+    """
 
     where: str
     resource: str

@@ -224,7 +224,7 @@ def _limit(kind: str, it: MoreBorrowing | MoreLending) -> str:
 
 
 class Fate(Word):
-    """What happens to another gang in the next cycle."""
+    """The effect of a change on another gang in the next cycle."""
 
     STARTS = "starts"
     STOPS = "stops"

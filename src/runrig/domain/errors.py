@@ -1,17 +1,17 @@
 """Every error that users can see, with its exit code on the command line.
 
 RunrigError
-├─ InvalidInput    the input breaks the rules; lists all problems                 exit 2
-├─ NotFound        unknown pool, workflow or node                                 exit 2
-├─ Conflict        the name is taken, or the state of the object forbids it       exit 1
-│  └─ Changed      the object changed since the client read it                    exit 1
-├─ Refused         a scheduling rule forbids it; has the numbers                  exit 1
-├─ NoCredential    the workflow names a credential that does not exist            exit 1
-├─ NotAllowed      wrong token, wrong origin, or no role on the pool              exit 4
-│  └─ NotLoggedIn  the token is missing or not valid                              exit 4
-├─ Unavailable     try later: starting, stopping, or another server has written   exit 75
-│  └─ TooMany      too many failed logins                                         exit 75
-└─ ServerFault     a problem of the server machine: disk, database, port          exit 10
+- InvalidInput (exit 2): the input breaks the rules; lists all problems
+- NotFound (exit 2): unknown pool, workflow or node
+- Conflict (exit 1): the name is taken, or the state of the object forbids it
+  - Changed (exit 1): the object changed since the client read it
+- Refused (exit 1): a scheduling rule forbids it; has the numbers
+- NoCredential (exit 1): the workflow names a credential that does not exist
+- NotAllowed (exit 4): wrong token, wrong origin, or no role on the pool
+  - NotLoggedIn (exit 4): the token is missing or not valid
+- Unavailable (exit 75): try later: starting, stopping, or another server has written
+  - TooMany (exit 75): too many failed logins
+- ServerFault (exit 10): a problem of the server machine: disk, database, port
 """
 
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ class NotAllowed(RunrigError):
 
 
 class NotLoggedIn(NotAllowed):
-    """The message never says what is wrong with the token; only the server's log does."""
+    """The message never explains what is wrong with the token; only the server's log does."""
 
     def __init__(
         self, message: str = "the token is missing or invalid. Send the header 'Authorization: Bearer TOKEN'"

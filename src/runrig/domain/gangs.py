@@ -114,7 +114,7 @@ class NodeShare:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a pod set was granted: pods 0 … count-1 fill *shares* in order. No shares: only quota was decided."""
+    """The grant of a pod set: pods 0 … count-1 fill *shares* in order. No shares: only quota was decided."""
 
     pod_set: str
     flavor: str

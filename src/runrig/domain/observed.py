@@ -1,4 +1,4 @@
-"""What a backend reports: tasks, nodes and cluster events."""
+"""Reports of a backend: tasks, nodes and cluster events."""
 
 import enum
 from collections.abc import Mapping, Set

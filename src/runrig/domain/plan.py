@@ -186,8 +186,8 @@ class Withdraw:
 class Preempt:
     """Stops the gang so that *by* can start.
 
-    *spared*: candidates with a lower cost that could not be used, each with the rule: R2, without the gang its pool would be
-    within its nominal quota; R3, stopping it would not have helped *by*.
+    `spared`: candidates with a lower cost that could not be used, each with the rule: R2, without the gang its pool
+    would be within its nominal quota; R3, stopping it would not have helped *by*.
     """
 
     gang: str

@@ -90,11 +90,12 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The declaration of a pool: fields of a `Pool` and of answers, in the order of the answers.
+    """The declaration of a pool: fields of a `Pool` and of responses, in the order of the responses.
 
-    *cohort* None: under the implicit root.  *flavors* empty: every flavor, in the order of the cluster.  *default_run_time_s*,
-    *max_run_time_s*: what a workflow without `exec_timeout` gets, and the most that one may request (rule P6); None: no limit.
-    *closed_by*: who closed it to submissions, None while it is open; *closed_since* when, and *closed_reason* why (rule S7).
+    *cohort* None: below the implicit root. *flavors* empty: every flavor, in the order of the cluster.
+    *default_run_time_s*, *max_run_time_s*: the default and maximum of `exec_timeout` (rule P6); None: no limit.
+    *closed_by*: who closed it to submissions; None while it is open. *closed_since*, *closed_reason*: when and why
+    (rule S7).
     """
 
     name: str = field(kw_only=False)
@@ -119,10 +120,10 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Pool(Declared):
-    """A named share of GPUs that people submit to.
+    """A named share of GPUs to which users submit workflows.
 
     *parent* and *subpool_name*: set for subpools only; all other settings of a subpool come from its parent (rule S5).
-    *default_exit_actions*: (action, first exit code, last exit code).  *closed_since*: seconds since the epoch.
+    *default_exit_actions*: (action, first exit code, last exit code). *closed_since*: seconds since the epoch.
     """
 
     quotas: Quotas = field(default_factory=dict)
@@ -227,7 +228,7 @@ def topology_problem(keys: Sequence[TopologyKey]) -> str | None:
         if not key.key or not key.key.isprintable() or key.key != "".join(key.key.split()):
             return f"topology key {key.key!r} must be one word, such as rack"
         if not _LABEL.fullmatch(key.label):
-            return f"{key.label!r} is not a node label: write one such as topology.kubernetes.io/rack"
+            return f"{key.label!r} is not a node label: use one such as topology.kubernetes.io/rack"
     if HOSTNAME in labels[:-1]:
         return f"{HOSTNAME} is the finest label: its topology key must come last"
     return None

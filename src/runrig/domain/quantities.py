@@ -22,7 +22,7 @@ UNLISTED_IS_UNCOUNTED = (CPU, MEMORY, STORAGE, PODS)
 LARGEST = 2**63 - 1
 
 Requests = tuple[tuple[str, int], ...]
-"""What one pod requests: (resource, amount), sorted by resource, amounts above zero."""
+"""Requests of one pod: (resource, amount), sorted by resource, amounts above zero."""
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -54,7 +54,7 @@ def parse_quantity(resource: str, value: str | int) -> int:
     """
     match = _QUANTITY.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
     if match is None:
-        raise ValueError(f"{value!r} is not a quantity: write a number such as 4, 500m or 64Gi")
+        raise ValueError(f"{value!r} is not a quantity: use a number such as 4, 500m or 64Gi")
     try:
         number = Decimal(match[1]) * _SUFFIXES[match[2] or ""]
     except InvalidOperation:
@@ -147,5 +147,5 @@ def requests_of(amounts: Mapping[str, int]) -> Requests:
 
 
 def of_one_pod(requests: Requests) -> Requests:
-    """What one pod with *requests* uses of a node: these amounts and one pod slot."""
+    """Usage of a node by one pod with *requests*: these amounts and one pod slot."""
     return requests_of({**dict(requests), PODS: 1})

@@ -1,4 +1,6 @@
-"""The settings of a pool, a row each: every door reads this table (cluster files, API, command line, page), and so do the docs."""
+"""The settings of a pool, one row each. Cluster files, the API, the command line, the page and the docs all use this
+table.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,17 +15,18 @@ LONGEST_TEXT = 1000
 LONGEST_GRACE_S = 86_400.0
 
 PARTS: Mapping[str, str] = {"nominal": "quota", "borrowing_limit": "borrowing_limit", "lending_limit": "lending_limit"}
-"""Parts of a quota → their names in requests.  A subpool has only a quota of its own (rule S5)."""
+"""Parts of a quota → their names in requests. A subpool has only a quota (rule S5)."""
 
 # ---------------------------------------------------------------- how values are written
 
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
-    """How a value is written: *plain*, as in files and requests, and as one line of text; `spec.settings` reads it.
+    """How the values of a setting are written: in files and requests (*plain*), and as text; `spec.settings` parses
+    files.
 
-    *takes*: the type in requests.  *repeats*: on the command line, one option for each item.
-    *unit*: behind the number where people read it.
+    *takes*: the type in requests. *repeats*: the command line option is repeated for each item. *unit*: shown after the
+    number.
     """
 
     type: str
@@ -33,18 +36,18 @@ class SettingKind:
     unit: str = ""
 
     def shown(self, value: Any) -> Any:
-        """*value* of a `Pool` as in answers."""
+        """The value of a `Pool` as responses show it."""
         return value
 
     def plain(self, shown: Any) -> Any:
         return list(shown) if isinstance(shown, tuple) else shown
 
     def text(self, plain: Any) -> str:
-        """One line that `parse` reads back; "" for nothing."""
+        """The value as one line that `parse` reads; "" for no value."""
         return "" if plain is None else str(plain)
 
     def parse(self, text: str) -> Any:
-        """The plain value.  Raises ValueError."""
+        """The plain value of *text*. Raises ValueError."""
         return text
 
     def problem(self, value: Any) -> str | None:  # noqa: ARG002 - of those that have a rule
@@ -88,7 +91,7 @@ class Number(SettingKind):
 
 @dataclass(frozen=True, slots=True)
 class Duration(SettingKind):
-    """Seconds; in files and requests ``90m``, ``2h``."""
+    """Seconds. Written as ``90m`` or ``2h`` in files and requests."""
 
     def plain(self, shown: Any) -> Any:
         return format_duration(shown) if isinstance(shown, int | float) else shown
@@ -96,12 +99,12 @@ class Duration(SettingKind):
 
 @dataclass(frozen=True, slots=True)
 class CohortName(SettingKind):
-    """A cohort, which need not exist yet in a file."""
+    """The name of a cohort, which need not be defined in the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(SettingKind):
-    """One of the words *of*; the case of the letters does not matter."""
+    """One of the words *of*, in any case."""
 
     of: type[Word] = Word
 
@@ -122,7 +125,7 @@ class Names(SettingKind):
 
 @dataclass(frozen=True, slots=True)
 class Keys(SettingKind):
-    """A list of ``{key, label}``; as text ``rack=topology.kubernetes.io/rack``."""
+    """A list of ``{key, label}``; ``rack=topology.kubernetes.io/rack`` as text."""
 
     def plain(self, shown: Any) -> Any:
         return [each if isinstance(each, Mapping) else {"key": each.key, "label": each.label} for each in shown]
@@ -136,7 +139,7 @@ class Keys(SettingKind):
 
 @dataclass(frozen=True, slots=True)
 class Codes(SettingKind):
-    """Exit action → exit codes; as text ``RESCHEDULE=75,100-110``."""
+    """Exit action → exit codes; ``RESCHEDULE=75,100-110`` as text."""
 
     def shown(self, value: Any) -> Any:
         return exit_actions(value)
@@ -161,11 +164,13 @@ def _pairs(parts: Sequence[str], form: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row.  *name*: the field of `Pool` and of answers; *what*: what it is, for help and docs.  A subpool has that of its parent.
+    """A row of the table. *name*: the field of `Pool` and of responses. *what*: the description in help and docs.
 
-    *as_asked*: the name in files and requests, if another; *reference*: in the reference client's configuration, if another.
-    *promise*: a change can cost other pools, so it takes an administrator of the cluster.  *removable*: null takes it away.
-    *unset*: what no value means.  *see*: a page of the docs.
+    *as_asked*: the name in files and requests, if it differs. *reference*: the name in osmo's configuration, if it
+    differs.
+    `promise`: changes can affect other pools, so they require a cluster administrator. *removable*: null removes the
+    value.
+    *unset*: the meaning of no value. *see*: a page of the docs.
     """
 
     name: str
@@ -187,7 +192,7 @@ class Setting:
         return self.asked.removesuffix("_s").replace("_", " ")
 
     def of(self, pool: Pool) -> Any:
-        """Its value as in answers."""
+        """The value in *pool*, as responses show it."""
         return self.kind.shown(getattr(pool, self.name))
 
     def plain(self, pool: Pool) -> Any:
@@ -201,7 +206,7 @@ class Setting:
         return text + self.kind.unit if text else self.unset
 
     def parse(self, text: str) -> Any:
-        """The plain value; None for "" if it is removable.  Raises ValueError."""
+        """The plain value of *text*; None for "" if the setting is removable. Raises ValueError."""
         return None if self.removable and not text.strip() else self.kind.parse(text.strip())
 
 
@@ -212,7 +217,7 @@ WEIGHT = Setting(
     promise=True,
     see="preemption.md#weights",
 )
-"""Of cohorts too."""
+"""Also a setting of cohorts."""
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("description", Text("text"), "Purpose of the pool"),
@@ -275,32 +280,32 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 PROMISED = frozenset({*PARTS.values(), *(each.asked for each in SETTINGS if each.promise)})
-"""The fields of a request that cost other pools, if they are about a top-level pool."""
+"""Fields of a request that affect other pools if they are changed on a top-level pool."""
 
 
 def named(name: str) -> Setting | None:
-    """The row of a field of `Pool`; None if there is none."""
+    """The setting with the name *name*; None if there is none."""
     return next((each for each in SETTINGS if each.name == name), None)
 
 
 def shown(pool: Pool) -> dict[str, Any]:
-    """All settings by name, as in answers."""
+    """All settings by name, as responses show them."""
     return {each.name: each.of(pool) for each in SETTINGS}
 
 
 def default(setting: Setting) -> Any:
-    """The value in a new pool, as in answers."""
+    """The value in a new pool, as responses show it."""
     return setting.of(Pool(""))
 
 
 def called(name: str) -> str:
-    """A field of a pool or cohort, for people."""
+    """The label of a field of a pool or cohort, for people."""
     setting = named(name)
     return name.replace("_", " ") if setting is None else setting.label
 
 
 def in_words(name: str, shown: Any) -> str:
-    """A value of the field *name* of an answer, for people: ``2h``, ``none``."""
+    """The value *shown* of the field *name* of a response, for people: ``2h``, ``none``."""
     setting = named(name)
     if setting is not None:
         return setting.in_words(shown)
@@ -308,7 +313,7 @@ def in_words(name: str, shown: Any) -> str:
 
 
 def problems(pool: Pool) -> list[tuple[str, str]]:
-    """(name in requests, sentence) of each setting of *pool* that cannot be stored."""
+    """(name in requests, message) for each invalid setting of *pool*."""
     found = ((each, each.kind.problem(getattr(pool, each.name))) for each in SETTINGS)
     return [(each.asked, f"{each.label} {text}") for each, text in found if text]
 

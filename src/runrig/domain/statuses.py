@@ -51,10 +51,10 @@ def status_of(error: RunrigError) -> int:
 
 
 def kind_of(status: int, code: object) -> type[RunrigError]:
-    """The error that a response with *status* stands for.
+    """The error class for a response with *status*.
 
-    *code* distinguishes errors with the same status; it comes from the server and can be anything.
-    400 and 422 are treated alike: the request cannot be carried out, and the code says why.
+    *code* distinguishes errors with the same status; it comes from the server and can be anything. 400 and 422 are
+    treated alike, because the code tells them apart.
     """
     alike = (400, 422) if status in (400, 422) else (status,)
     kinds = [kind for kind, each in STATUSES.items() if each in alike]

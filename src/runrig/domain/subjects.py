@@ -1,4 +1,4 @@
-"""What an action is about: a workflow, a pool, or the cluster."""
+"""Finds the subject of an action: a workflow, a pool, or the cluster."""
 
 from typing import assert_never
 

@@ -16,10 +16,11 @@ _DIGITS = 6
 
 
 class Moment(enum.Enum):
-    """What a workflow is doing at a moment: the first of these that applies.
+    """The activity of a workflow at a moment: the first of these that applies.
 
-    RUNNING: some group has running pods; this includes their grace period. STARTING: some group was admitted. WAITED: some
-    group is in the queue, with reserved nodes or without. HELD: it is on hold. BLOCKED: it waits for its own groups.
+    RUNNING: some group has running pods; this includes their grace period. STARTING: some group was admitted. WAITED:
+    some group is in the queue, with reserved nodes or without. HELD: it is on hold. BLOCKED: it waits for its own
+    groups.
     """
 
     RUNNING = "running"

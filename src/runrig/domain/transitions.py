@@ -125,9 +125,9 @@ TASK: Steps = {
 def check(steps: Steps, name: object, status: Status | None, action: type[Action], then: Status | None) -> None:
     """Raises IllegalStep if *action* cannot take *name* from *status* to *then*."""
     if then not in steps.get((status, action), ()):
-        was, becomes = (each.value if each else "not there" for each in (status, then))
+        was, becomes = (each.value if each else "missing" for each in (status, then))
         raise IllegalStep(f"{name} is {was}: {action.__name__} cannot make it {becomes}")
 
 
 def illegal_for_gang(gang: str, state: GangState | None, action: type[Action]) -> IllegalStep:
-    return IllegalStep(f"{gang} is {state.value if state else 'not there'}: {action.__name__} is not possible")
+    return IllegalStep(f"{gang} is {state.value if state else 'missing'}: {action.__name__} is not possible")

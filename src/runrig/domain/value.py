@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Shown)
 
 @dataclass(frozen=True, slots=True)
 class Page(Shown, Generic[T]):
-    """Base class of pages. A subclass says what it lists and in which order, and needs no example.
+    """Base class of pages. The docstring of a subclass names the items and their order; it needs no example.
 
     *next_cursor*: the `cursor` of the next page; None on the last one.
     """

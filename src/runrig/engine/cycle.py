@@ -30,9 +30,10 @@ None: everything so far is complete, so a part may end here; a server that resta
 
 
 STEP = 8
-"""What evaluating a gang or a node, or making a change, counts in the budget of a part.
+"""The cost of evaluating a gang or a node, or of making a change, in the budget of a part.
 
-A task that changes counts 1: it is one row and one log entry, and ten thousand of them should not take a hundred transactions.
+A task that changes counts 1: it is one row and one log entry, and ten thousand of them should not take a hundred
+transactions.
 """
 
 

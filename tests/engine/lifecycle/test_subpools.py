@@ -208,14 +208,14 @@ def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs() -> None:
     world.cycle()
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     sentence = (
-        "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: "
-        "until they have ended it cannot be changed, deleted or created again"
+        "pool team--a is DELETING: it cannot be changed, deleted or created again "
+        "while 2 workflows with 5 GPUs are running in it"
     )
     for create in (True, False):
         error = refusal(world, slice_of("team", "a", 99), create=create)
         assert (type(error), str(error)) == (Conflict, sentence)
         assert error.details == {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2}
-    with pytest.raises(Conflict, match="2 workflows with 5 GPUs still run there"):
+    with pytest.raises(Conflict, match="while 2 workflows with 5 GPUs are running in it"):
         pools.delete_pool(world.state, "team--a")
 
 
@@ -444,7 +444,7 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> N
     ]
     with pytest.raises(
         Conflict,
-        match="pool team--a is DELETING, and 1 workflow with 1 GPU still runs there: until it has ended it cannot",
+        match=r"pool team--a is DELETING: it cannot be changed.* while 1 workflow with 1 GPU is running in it",
     ):
         pools.declare(world.state, file(parent, a=5))
 

@@ -244,14 +244,14 @@ def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None
     """Q6, R7."""
     world = org()
     with pytest.raises(
-        Conflict, match="cohort right still has b under it: move or delete them first, or leave them there"
+        Conflict, match=r"cohort right has children: b. Move or delete them first, or use --leave-children"
     ):
         pools.delete_cohort(world.state, "right")
     changed(world, pools.delete_cohort(world.state, "right", leave_children=True))
     row = next(each for each in rows_of(world) if each.name == "right")
     assert (row.declared, row.parent, row.balances[str(GPUS)].total) == (False, None, 6)
     assert world.running() == {"low-1", "more-1"}
-    with pytest.raises(NotFound, match="it is only named by others, and goes with the last of them"):
+    with pytest.raises(NotFound, match="is not declared: it exists only as long as others refer to it"):
         pools.delete_cohort(world.state, "right")
 
 

@@ -1,6 +1,5 @@
-"""Short ways to write imported queues with nodes, and to read what a cycle decided.
-
-Everything is in the flavor ``f`` unless said otherwise; racks are the upper level, hosts the lower one.
+"""Short builders for imported queues with nodes, and readers for the decisions of a cycle. Everything uses flavor ``f``
+unless stated otherwise. The upper level is the rack, the lower one the host.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,12 +44,12 @@ def slices(size: int, level: str = HOSTNAME) -> TopologyRequest:
 
 
 def machine(name: str, rack: str = "r1", kind: str = "f", **has: int) -> Node:
-    """Room for 99 pods unless *has* says otherwise."""
+    """A node with room for 99 pods unless *has* sets another number."""
     return Node(name, {"pods": 99} | has, labels={"rack": rack, HOSTNAME: name, "kind": kind})
 
 
 def flavor(name: str = "f") -> ResourceFlavor:
-    """Of the machines of that kind."""
+    """The flavor of the nodes of that kind."""
     return ResourceFlavor(name, {"kind": name}, topology="racks")
 
 
@@ -81,7 +80,7 @@ def pods(
     choice: NodeChoice = NodeChoice(),  # noqa: B008  (a frozen value)
     **asks: int,
 ) -> WorkloadPodSet:
-    """*asks*: of one pod."""
+    """*asks*: the requests of one pod."""
     return WorkloadPodSet(name, count, least, tuple(sorted(asks.items())), choice, group, topology=near)
 
 
@@ -102,7 +101,7 @@ def runs(
     flavor: str = "f",
     evicted: bool = False,
 ) -> Workload:
-    """*on*: pods by machine; None: quota alone."""
+    """*on*: pods by machine; None: it uses quota only."""
     granted = Granted(
         pod_set.name,
         pod_set.count,
@@ -132,7 +131,7 @@ def cluster(
     flavors: Iterable[ResourceFlavor] | None = None,
     settings: Settings = Settings(),  # noqa: B008  (a frozen value)
 ) -> Simulator:
-    """Without *machines* there is no topology: quota alone decides."""
+    """Without *machines* there is no topology, so that only quota matters."""
     nodes = tuple(machines)
     plain = () if nodes else (ResourceFlavor("f"),)
     return Simulator(
@@ -153,7 +152,9 @@ Decided = dict[str, Any]
 
 
 def decided(world: Simulator, now: float = 100.0) -> Decided:
-    """One cycle: pods by machine of each pod set that starts (the count, without nodes), who goes for whom, who is parked."""
+    """One cycle: the pods per machine of each pod set that starts (without nodes, their number), the preemptions, and
+    the parked workloads.
+    """
     report = world.cycle(now)
     return {
         "starts": {

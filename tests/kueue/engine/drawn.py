@@ -1,7 +1,7 @@
-"""Systems of the kind that Kueue itself decided (`tests/conformance/data/peer.jsonl.gz`), the same for the same number.
-
-Trees of cohorts with limits and weights, several flavors in one or two groups, every mix of policies and fungibility, over-committed
-trees, zeros, resources of no group, minimum counts; fair sharing in half of them.
+"""Random systems like those that Kueue decided itself (`tests/conformance/data/peer.jsonl.gz`), reproducible by number.
+They have trees of cohorts with limits and weights, several flavors in one or two groups, and every mix of policies and
+fungibility. They also have over-committed trees, zeros, uncovered resources and minimum counts; half of them use fair
+sharing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ START = 200.0
 
 
 def case(number: int) -> tuple[System, Settings]:
-    """The system of *number*, classical or fair in turns."""
+    """The system with this *number*; classical and fair ones alternate."""
     chance = Random(number)
     flavors = tuple(_flavor(chance, f"f{at}") for at in range(chance.randint(1, 3)))
     resources = chance.choice(((CPU,), (CPU,), (CPU, MEMORY), (CPU, GPU), (CPU, MEMORY, GPU)))
@@ -66,7 +66,7 @@ def _flavor(chance: Random, name: str) -> ResourceFlavor:
 
 
 def _cohorts(chance: Random, flavors: Sequence[ResourceFlavor], resources: Sequence[str]) -> tuple[QueueCohort, ...]:
-    """Each hangs under an earlier one, mostly; the first is only named at times."""
+    """Most are below an earlier one; the first is sometimes only named."""
     made: list[QueueCohort] = []
     for at in range(chance.choice((1, 2, 2, 3, 4, 6))):
         parent = f"c{chance.randrange(at)}" if at and chance.random() < 0.85 else None
@@ -108,7 +108,7 @@ def _queue(
 
 
 def _groups(chance: Random, flavors: list[str], resources: Sequence[str]) -> tuple[ResourceGroup, ...]:
-    """One group for all resources, or two that share the flavors among them."""
+    """One group for all resources, or two that share the flavors."""
     order = chance.sample(flavors, len(flavors))
     if len(resources) > 1 and len(order) > 1 and chance.random() < 0.35:
         first, of_first = chance.randrange(1, len(resources)), chance.randrange(1, len(order))
@@ -171,7 +171,7 @@ def _work(chance: Random, name: str, queue: ClusterQueue, created: float) -> Wor
 
 
 def _running(chance: Random, name: str, queue: ClusterQueue) -> Workload:
-    """It holds what it asks, whether that fits or not."""
+    """It uses what it requests, whether that fits or not."""
     work = _work(chance, name, queue, float(chance.randint(0, 60)))
     pod_sets, granted = [], []
     for pod_set in ("main", "s1")[: 1 if chance.random() < 0.75 else 2]:

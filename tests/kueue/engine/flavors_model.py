@@ -1,4 +1,4 @@
-"""Which flavors a workload would take, slow and plain: the scan of the flavors, and smaller counts."""
+"""A slow and simple model of the choice of flavors: the scan, and smaller counts."""
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ Stick = Mapping[tuple[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One flavor for one group of resources.  *level*: how far up it borrows."""
+    """One flavor for one resource group. *level*: its borrowing level."""
 
     flavor: str
     mode: Mode
@@ -56,7 +56,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """*last_tried*: where the scan stopped short.  *chosen*: flavor by (pod set, first resource of the group)."""
+    """*last_tried*: where the scan stopped early. *chosen*: flavor by (pod set, first resource of the group)."""
 
     mode: Mode
     granted: tuple[Granted, ...]
@@ -74,7 +74,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a scan looks at: the state, and who in it could be preempted."""
+    """The input of a scan: the state, and the workloads that may be preempted."""
 
     ledger: Ledger
     holders: tuple[Holder, ...]
@@ -117,7 +117,7 @@ def holds(expression: MatchExpression, labels: Mapping[str, str]) -> bool:
 
 
 def matches(flavor: ResourceFlavor, choice: NodeChoice) -> bool:
-    """Taints are tolerated, and the labels that the flavor carries are accepted."""
+    """True if the taints are tolerated and the flavor's labels are accepted."""
     for taint in flavor.taints:
         if taint.effect != "PreferNoSchedule" and not tolerated(taint, choice.tolerations + flavor.tolerations):
             return False
@@ -133,7 +133,9 @@ def matches(flavor: ResourceFlavor, choice: NodeChoice) -> bool:
 
 
 def totals(queue: ClusterQueue, pod_set: WorkloadPodSet, count: int) -> dict[str, int]:
-    """What *count* pods ask.  What no group covers stays in only above zero: it can be refused then."""
+    """The requests of *count* pods. Uncovered resources are included only if they are above zero, because then they are
+    refused.
+    """
     covered = {resource for group in queue.groups for resource in group.resources}
     asked = {resource: amount * count for resource, amount in pod_set.requests}
     if PODS in covered:
@@ -142,14 +144,14 @@ def totals(queue: ClusterQueue, pod_set: WorkloadPodSet, count: int) -> dict[str
 
 
 def rank(fungibility: Preference, mode: Mode, level: int) -> tuple[int, ...]:
-    """Greater is better."""
+    """A higher rank is better."""
     if fungibility is Preference.BORROWING_OVER_PREEMPTION or mode <= Mode.NO_CANDIDATES:
         return (min(mode, Mode.PREEMPT), mode, -level)
     return (Mode.PREEMPT, -level, mode)
 
 
 class Scan:
-    """One workload with given counts.  *stick*: the only flavor to look at, by (pod set, group)."""
+    """The scan for one workload with given counts. *stick*: the only flavor to try, by (pod set, group)."""
 
     def __init__(self, situation: Situation, workload: Workload, counts: tuple[int, ...]) -> None:
         self.situation, self.workload, self.counts = situation, workload, counts
@@ -212,7 +214,7 @@ class Scan:
         start: Start,
         stick: Stick | None,
     ) -> None:
-        """Choose flavors for pod sets that take the same ones."""
+        """Chooses flavors for pod sets that must have the same ones."""
         need: dict[str, int] = {}
         for pod_set in together:
             for resource, amount in asked[pod_set.name].items():
@@ -244,7 +246,7 @@ class Scan:
         key: tuple[str, str],
         last: int,
     ) -> str:
-        """The flavor chosen for one group of resources; empty if none would do."""
+        """The flavor for one resource group; empty if none works."""
         fungibility = self.queue.fungibility
         best: Tried | None = None
         mildest: list[PendingReason] = []
@@ -325,7 +327,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """What the scan of one head came to.  *counts*: pods per pod set."""
+    """The result for one head. *counts*: pods per pod set."""
 
     workload: Workload
     assignment: Assignment
@@ -367,7 +369,7 @@ def reduced(full: tuple[int, ...], spans: tuple[int, ...], step: int) -> tuple[i
 
 
 def nominate(situation: Situation, workload: Workload, start: Start, stick: Stick | None = None) -> Nomination:
-    """*stick*: the only flavors to look at."""
+    """*stick*: the only flavors to try."""
     full = full_counts(workload, situation.settings)
     first = tried_with(situation, workload, full, start, stick)
     if first.accepted or not situation.settings.gates.get("PartialAdmission", True):
@@ -385,7 +387,7 @@ def nominate(situation: Situation, workload: Workload, start: Start, stick: Stic
 def bisect(
     full: tuple[int, ...], spans: tuple[int, ...], accepted: Callable[[tuple[int, ...]], bool]
 ) -> tuple[int, ...] | None:
-    """The counts of the smallest accepted step as a bisection finds it; None: the last accepted probe is not that step."""
+    """The counts of the smallest accepted step, found by bisection; None if the last accepted probe is another step."""
     if not sum(spans):
         return None
     low, high = 0, sum(spans) + 1

@@ -1,6 +1,5 @@
-"""One cycle over imported queues, slow and plain: heads, nominations, their order, and what becomes of each.
-
-The second opinion: the same values in and out as the engine, from the rules alone, and nothing remembered but the state.
+"""A slow and simple model of one cycle over imported queues: heads, nominations, their order and the outcomes. It is an
+independent implementation of the rules with the same input and output as the engine, and caches nothing.
 """
 
 from collections.abc import Mapping
@@ -36,9 +35,8 @@ PLAIN = Settings()
 
 @dataclass
 class Outcome:
-    """What became of a head.  *again*: it goes back to its queue, whatever the queue's order is.
-
-    *forgets*: its next scan begins at the first flavor.
+    """The outcome of a head. *again*: it returns to its queue, whatever the queueing strategy. *forgets*: its next scan
+    starts at the first flavor.
     """
 
     word: PendingReason
@@ -63,7 +61,7 @@ class Entry:
 
 @dataclass
 class Turn:
-    """The state within one cycle: *gone* are the targets of earlier entries, *added* what earlier entries took."""
+    """The state within one cycle. *gone*: targets of earlier entries. *added*: usage of earlier entries."""
 
     added: Usage
     gone: list[Target] = field(default_factory=list)
@@ -74,7 +72,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a scan stopped, in which cycle, and how often its queue had got quota back by then."""
+    """Where a scan stopped, in which cycle, and how often its queue had regained quota until then."""
 
     start: Start
     cycle: int
@@ -89,7 +87,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def shape(workload: Workload) -> object:
-    """Workloads of one shape fare alike."""
+    """Workloads of one shape get the same result."""
     pod_sets = tuple((p.count, p.reclaimable, p.min_count, p.requests, p.nodes, p.group) for p in workload.pod_sets)
     return pod_sets, workload.priority
 
@@ -133,11 +131,11 @@ class Model:
         return self.popped(queue) and not self.tree.in_cycle(Node(QUEUE, queue.name))
 
     def popped(self, queue: ClusterQueue) -> bool:
-        """Whether a head is taken from it: in a cycle of cohorts too, and then refused."""
+        """True if a head is taken from the queue. In a cycle of cohorts it is taken and then refused."""
         return self.tree.open(queue.name)
 
     def pending(self, queue: str) -> list[Workload]:
-        """In order."""
+        """The pending workloads in order."""
         found = [w for w in self.workloads.values() if w.queue == queue and w.granted is None]
         first = self.sticky.get(queue)
         return sorted(found, key=lambda w: (w.name != first, -w.priority, w.queued_at, w.uid, w.name))
@@ -178,12 +176,12 @@ class Model:
         return self.report(turn, outcomes, shaped)
 
     def welcome(self, workload: Workload) -> bool:
-        """Its queue takes work from its namespace."""
+        """True if its queue accepts workloads from its namespace."""
         labels = self.system.namespaces.get(workload.namespace, {})
         return selects(self.tree.queues[workload.queue].namespaces, labels)
 
     def start_of(self, workload: Workload) -> Start:
-        """Where its scan goes on.  What is older than a cycle is forgotten once quota was released in its queue."""
+        """Where its scan continues. Progress from earlier cycles is dropped once quota was released in its queue."""
         progress = self.last_tried.get(workload.name)
         if progress is None:
             return {}
@@ -283,7 +281,7 @@ class Model:
         )
 
     def process_one(self, entry: Entry, turn: Turn) -> Outcome | None:
-        """What becomes of it; None: it is admitted."""
+        """The outcome; None if it is admitted."""
         nomination = entry.nomination
         gone = {holder.name for holder, _ in turn.gone}
         deferred = False
@@ -310,7 +308,7 @@ class Model:
         return None
 
     def again(self, nomination: Nomination, turn: Turn) -> Nomination:
-        """In the same flavors, with the targets of earlier entries gone."""
+        """Nominates it again with the same flavors, without the targets of earlier entries."""
         now = Situation(Ledger(self.tree, turn.added), self.situation().holders, self.flavors, self.settings)
         now = now.without([holder for holder, _ in turn.gone])
         return nominate(now, nomination.workload, {}, stick=nomination.assignment.chosen)
@@ -330,7 +328,7 @@ class Model:
         return Outcome(PendingReason.WAITING_FOR_TARGETS, again=True, forgets=True)
 
     def reserve(self, entry: Entry, turn: Turn) -> None:
-        """Who finds no targets, and could not take its quota back later, holds what is left of it for this cycle."""
+        """If it has no targets and might not be able to reclaim its quota later, reserves what is left for this cycle."""
         queue = self.tree.queues[entry.queue]
         if queue.policies.reclaim is Policy.ANY:
             return
@@ -350,7 +348,7 @@ class Model:
     # ------------------------------------------------------------ the queues
 
     def requeue(self, entries: Mapping[str, Entry], outcomes: Mapping[str, Outcome]) -> dict[str, PendingReason]:
-        """Park the heads that wait in vain, and with them those of the same shape; these are returned with their word."""
+        """Parks the heads that wait in vain, and workloads of the same shape; returns these with their reason."""
         shaped: dict[str, PendingReason] = {}
         for name, outcome in outcomes.items():
             queue = self.tree.queues[self.workloads[name].queue]
@@ -373,7 +371,7 @@ class Model:
         return shaped
 
     def remember(self, name: str, entry: Entry, outcome: Outcome) -> bool:
-        """Whether flavors are left to try; the scan goes on there the next time."""
+        """True if flavors are left to try; the next scan continues there."""
         self.last_tried.pop(name, None)
         last = entry.nomination.assignment.last_tried
         if outcome.forgets or all(index < 0 for index in last.values()):
@@ -382,7 +380,7 @@ class Model:
         return True
 
     def wake(self, queue: str | None = None) -> None:
-        """Look at the parked again: all of them, or those of the tree of *queue*."""
+        """Returns parked workloads to the line: all of them, or those in the tree of *queue*."""
         self.parked = {
             name for name in self.parked if queue is not None and not self.same_tree(self.workloads[name].queue, queue)
         }

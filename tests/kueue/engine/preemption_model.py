@@ -1,4 +1,4 @@
-"""Who would be preempted, slow and plain: the classical search and that of fair sharing, from the rules alone."""
+"""A slow and simple model of preemption: the classical search and the one of fair sharing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.kueue.engine.quota_model import COHORT, QUEUE, Amounts, Ledger, Node,
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A workload with quota, and what it holds."""
+    """A workload with quota, and its usage."""
 
     workload: Workload
     amounts: Mapping[FlavorResource, int]
@@ -29,7 +29,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an incoming workload asks; only who was granted something *contested*, if only 0, is a candidate."""
+    """The request of an incoming workload. Candidates are only workloads that were granted something *contested*, even
+    if 0.
+    """
 
     workload: Workload
     requests: Mapping[FlavorResource, int]
@@ -60,7 +62,7 @@ def without(ledger: Ledger, gone: Iterable[Holder]) -> Ledger:
 
 
 def targets(ledger: Ledger, holders: Iterable[Holder], need: Need, settings: Settings) -> list[Target]:
-    """The targets that make room for *need*; empty: there are none that would do."""
+    """The targets that free enough for *need*; empty if there are none."""
     if settings.strategies is None:
         return Classical(ledger, list(holders), need).search()
     return Fair(ledger, list(holders), need, settings).search()
@@ -88,7 +90,7 @@ def order(queue: str, holder: Holder) -> tuple[bool, bool, int, float, str, str]
 
 
 class Search:
-    """What both searches share: candidates, the test whether it fits, and putting back."""
+    """The common part of both searches: candidates, the fit test, and restoring."""
 
     def __init__(self, ledger: Ledger, holders: list[Holder], need: Need) -> None:
         self.ledger, self.holders, self.need = ledger, holders, need
@@ -107,7 +109,7 @@ class Search:
         ]
 
     def over(self, ledger: Ledger, node: Node) -> bool:
-        """Over what it was promised in something contested."""
+        """True if it exceeds its nominal quota of something contested."""
         return any(ledger.borrows(node, fr) for fr in self.need.contested)
 
     def fits(self, taken: Iterable[Target], *, borrowing: bool = True) -> bool:
@@ -127,7 +129,9 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """*common*: the lowest cohort over it and the preemptor, None in the same queue.  *borrowing*: takes while it borrows."""
+    """*common*: the lowest common cohort with the preemptor; None in the same queue. *borrowing*: can be taken while
+    the preemptor borrows.
+    """
 
     holder: Holder
     reason: PreemptionReason
@@ -137,7 +141,9 @@ class Candidate:
 
 class Classical(Search):
     def collect(self) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
-        """Candidates above which the preemptor has the better right, other queues' others, and its own queue's."""
+        """Collects candidates to whose quota the preemptor is entitled, then those of other queues, then those of its
+        own.
+        """
         own = [
             Candidate(holder, PreemptionReason.IN_QUEUE)
             for holder in self.of_queue(self.queue, self.policies.within_queue)
@@ -232,7 +238,7 @@ class Fair(Search):
         self.candidates: dict[str, list[Holder]] = {}
 
     def now(self) -> Ledger:
-        """With the request, without what is taken so far."""
+        """Usage with the request and without the targets taken."""
         ledger = without(self.ledger, (holder for holder, _ in self.taken))
         return ledger.plus(self.queue, self.need.requests)
 
@@ -249,7 +255,7 @@ class Fair(Search):
             self.candidates[name] = sorted(found, key=lambda holder: order(self.queue, holder))
 
     def choose(self) -> str | None:
-        """The queue to take from next: from the root, the child with the highest share."""
+        """The queue to preempt from next: from the root, the child with the highest share."""
         if self.tree.parent(self.node) is None:
             return self.queue if self.candidates[self.queue] else None
         return self.choose_under(self.tree.path(self.node)[-1])
@@ -279,7 +285,7 @@ class Fair(Search):
         return self.fits(self.taken)
 
     def sides(self, queue: str) -> tuple[Node, Node]:
-        """Just below the lowest common cohort: on the preemptor's side and on that of *queue*."""
+        """The nodes just below the lowest common cohort, on the preemptor's side and on that of *queue*."""
         mine, other = self.tree.path(self.node), self.tree.path(Node(QUEUE, queue))
         common = next(node for node in mine if node in other)
         return mine[mine.index(common) - 1], other[other.index(common) - 1]

@@ -1,6 +1,5 @@
-"""The quota tree of imported queues, slow and plain: every number is computed from the leaves' usage when it is asked for.
-
-The second opinion of the tests.  It shares the values of ``domain.kueue`` with the engine, and no line of it.
+"""A slow and simple model of the quota tree: every number is computed from the usage of the leaves when it is needed.
+It is independent of the engine and shares only the values of ``domain.kueue`` with it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Weighted(NamedTuple):
-    """A share that compares: one without weight that borrows comes after every other."""
+    """A comparable share: a node with weight 0 that borrows comes after all others."""
 
     infinite: bool
     ratio: Fraction
@@ -40,7 +39,7 @@ class Dominant(NamedTuple):
 
 
 def plus(usage: Usage, queue: str, amounts: Mapping[FlavorResource, int], times: int = 1) -> Usage:
-    """*usage* with *amounts* more in *queue*; *times* -1 takes them away."""
+    """*usage* plus *amounts* in *queue*; *times* -1 subtracts them."""
     after = dict(usage)
     for fr, amount in amounts.items():
         after[queue, fr] = after.get((queue, fr), 0) + times * amount
@@ -48,7 +47,7 @@ def plus(usage: Usage, queue: str, amounts: Mapping[FlavorResource, int], times:
 
 
 class Tree:
-    """Queues and cohorts, those included that are only named."""
+    """Queues and cohorts, including cohorts that are only named."""
 
     def __init__(self, system: System) -> None:
         self.queues: dict[str, ClusterQueue] = {queue.name: queue for queue in system.queues}
@@ -77,7 +76,7 @@ class Tree:
         return self.below.get(node, [])
 
     def path(self, node: Node) -> list[Node]:
-        """*node* and everything above it, bottom up.  ValueError if the parents run in a circle."""
+        """*node* and its ancestors, bottom up. Raises ValueError if the parents form a cycle."""
         path = [node]
         while (above := self.parent(path[-1])) is not None:
             if above in path:
@@ -93,11 +92,11 @@ class Tree:
         return False
 
     def root(self, node: Node) -> Node | None:
-        """None if the parents run in a circle."""
+        """None if the parents form a cycle."""
         return None if self.in_cycle(node) else self.path(node)[-1]
 
     def height(self, node: Node) -> int:
-        """Edges to the furthest leaf below, queues left out in which nothing new starts."""
+        """The number of edges to the deepest leaf, without queues in which nothing new starts."""
         counted = (child for child in self.children(node) if child.kind == COHORT or self.open(child.name))
         return max((1 + self.height(child) for child in counted), default=0)
 
@@ -114,7 +113,7 @@ class Tree:
         return self.queues[node.name].weight if node.kind == QUEUE else self.cohorts[node.name].weight
 
     def listed(self, node: Node) -> set[FlavorResource]:
-        """Every (flavor, resource) that has a quota at the node or below it."""
+        """Every (flavor, resource) with a quota at the node or below it."""
         return set(self.quotas(node)).union(*(self.listed(child) for child in self.children(node)))
 
     def subtree(self, node: Node, fr: FlavorResource) -> int:
@@ -141,7 +140,7 @@ class Tree:
 
 
 class Ledger:
-    """The tree with a usage.  Nothing in it changes: another usage is another ledger."""
+    """The tree with a usage. Immutable: another usage is another ledger."""
 
     def __init__(self, tree: Tree, usage: Usage) -> None:
         self.tree = tree
@@ -180,14 +179,14 @@ class Ledger:
         return all(amount <= max(0, self.available(node, fr)) for fr, amount in amounts.items())
 
     def borrows(self, node: Node, fr: FlavorResource, more: int = 0) -> bool:
-        """Over its nominal, a cohort over what its subtree has."""
+        """True if a queue exceeds its nominal quota, or a cohort that of its subtree."""
         return self.usage(node, fr) + more > self.tree.subtree(node, fr)
 
     def borrows_any(self, node: Node, frs: Iterable[FlavorResource]) -> bool:
         return any(self.borrows(node, fr) for fr in frs)
 
     def balance(self, node: Node, fr: FlavorResource) -> int:
-        """T of law Q3, from its definition and not from the other numbers."""
+        """T of rule Q3, computed from its definition and not from other numbers."""
         tree = self.tree
         if node.kind == QUEUE:
             return tree.quota(node, fr).nominal - self.usage_of_queues.get((node.name, fr), 0)
@@ -198,7 +197,7 @@ class Ledger:
         return total
 
     def valid(self, fr: FlavorResource) -> bool:
-        """Law Q3 at every node."""
+        """Rule Q3 at every node."""
         for node in self.tree.nodes:
             if self.tree.in_cycle(node):
                 continue
@@ -210,7 +209,7 @@ class Ledger:
         return True
 
     def borrowing_level(self, queue: str, fr: FlavorResource, amount: int) -> tuple[int, bool]:
-        """How far up a request must go, and whether that is less than the whole tree."""
+        """The borrowing level of a request, and whether it is below the root's."""
         tree, node = self.tree, Node(QUEUE, queue)
         above = tree.parent(node)
         if above is None or not self.borrows(node, fr, amount):

@@ -1,4 +1,4 @@
-"""Random systems of imported queues: small amounts, so that everything collides."""
+"""Random systems of imported queues, with small amounts so that workloads compete for everything."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -66,9 +66,8 @@ GATES = (
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """What a test wants more or less of.
-
-    *fair* None: either; *plain*: no node choices and no second pod set; *reducing*: who waits has a smaller size.
+    """Properties that a test wants more or less often. *fair* None: either. *plain*: no node selection and only one pod
+    set. *reducing*: pending workloads have a minimum size.
     """
 
     fair: bool | None = None
@@ -126,7 +125,7 @@ def quota_maps(draw: st.DrawFn, groups: tuple[ResourceGroup, ...], *, limited: b
 
 @st.composite
 def cohorts(draw: st.DrawFn, groups: tuple[ResourceGroup, ...]) -> tuple[QueueCohort, ...]:
-    """Up to five in one another, so that a queue in the last of a chain is five edges deep."""
+    """Up to five, nested, so that a queue can be five edges deep."""
     made: list[QueueCohort] = []
     for at in range(draw(st.sampled_from((1, 1, 2, 2, 3, 4, 5)))):
         parent = draw(st.sampled_from([*[f"c{at - 1}"] * 3, *(c.name for c in made), None])) if at else None
@@ -163,7 +162,7 @@ def queues(draw: st.DrawFn, name: str, homes: list[str], groups: tuple[ResourceG
 
 @st.composite
 def pod_sets(draw: st.DrawFn, queue: ClusterQueue, bias: Bias, *, running: bool) -> tuple[WorkloadPodSet, ...]:
-    """Who runs is small, so that a tree is full of them."""
+    """Running workloads are small, so that many fill a tree."""
     resources = [r for group in queue.groups for r in group.resources if r != PODS]
     made = []
     for name in ("main", "rest")[: 1 if bias.plain else draw(st.sampled_from((1, 1, 1, 2)))]:

@@ -1,4 +1,4 @@
-"""Settings.as_peer: preemptors as in Kueue, without law R5; and what a dump says of preemptions that are under way."""
+"""Settings.as_peer: preemptors without rule R5, as in Kueue, and preemptions that are in progress in a dump."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def preempting(workload: Workload, since: float = 50.0) -> Workload:
 
 
 def told(made: Simulator, cycles: int, *, slow: bool = False) -> list[list[str]]:
-    """What each cycle decides, in short.  *slow*: nobody stops meanwhile."""
+    """The decisions of each cycle in short form. *slow*: targets do not stop in between."""
     found = []
     for number in range(1, cycles + 1):
         found.append(short(made.cycle(100.0 + number)))
@@ -53,7 +53,9 @@ def short(report: CycleReport) -> list[str]:
 
 
 def turns(settings: Settings) -> Simulator:
-    """*near* borrows from its own team and is served first; *far*, of higher priority, borrows from the bank and may preempt it."""
+    """*near* borrows from its own team and is served first. *far* has a higher priority, borrows from the bank and may
+    preempt *near*.
+    """
     while_borrowing = Policies(reclaim=Policy.LOWER, borrow=Policy.LOWER)
     return cluster(
         [],
@@ -65,16 +67,16 @@ def turns(settings: Settings) -> Simulator:
     )
 
 
-def test_work_that_was_evicted_takes_the_room_again_before_its_preemptor() -> None:
+def test_evicted_workloads_take_the_quota_again_before_their_preemptor() -> None:
     turn = [["near starts"], ["near goes for far"]]
     assert told(turns(AS_PEER), 6) == turn * 3
 
 
-def test_with_law_r5_the_preemptor_is_served_first() -> None:
+def test_with_rule_r5_the_preemptor_is_served_first() -> None:
     assert told(turns(Settings()), 6) == [["near starts"], ["near goes for far"], ["far starts"], [], [], []]
 
 
-def test_the_gate_for_preemptors_serves_them_first_without_the_law() -> None:
+def test_a_gate_serves_preemptors_first_without_rule_r5() -> None:
     gated = Settings(gates={"PrioritizePreemptorWorkloads": True}, as_peer=True)
     assert told(turns(gated), 4) == [["near starts"], ["near goes for far"], ["far starts"], []]
 
@@ -83,7 +85,7 @@ def test_the_gate_for_preemptors_serves_them_first_without_the_law() -> None:
 
 
 def behind(strict: bool, settings: Settings, *preemptors: Workload) -> object:
-    """Who starts first of a queue with room for one: *early* was created first."""
+    """The first workload to start in a queue with room for one: *early* was created first."""
     made = cluster(
         [], [queue("q", cpu=4, strict=strict)], waits("early", "q", pods(4, cpu=1)), *preemptors, settings=settings
     )
@@ -94,21 +96,19 @@ LATE = waits("late", "q", pods(3, cpu=1), at=20)
 
 
 @BOTH
-def test_who_waits_for_its_targets_goes_first_in_its_queue(settings: Settings) -> None:
+def test_a_preemptor_goes_first_in_its_queue(settings: Settings) -> None:
     assert behind(False, settings, LATE) == {"early": {"main": 4}}
     assert behind(False, settings, preempting(LATE)) == {"late": {"main": 3}}
 
 
-def test_in_a_strict_queue_only_law_r5_lets_it_first() -> None:
+def test_in_a_strict_queue_only_rule_r5_puts_it_first() -> None:
     assert behind(True, AS_PEER, preempting(LATE)) == {"early": {"main": 4}}
     assert behind(True, Settings(), preempting(LATE)) == {"late": {"main": 3}}
 
 
 @BOTH
 @pytest.mark.parametrize(("since", "first"), [((50, 60), "b"), ((60, 50), "a"), ((50, 50), "b")])
-def test_of_several_the_one_that_preempted_last_goes_first(
-    settings: Settings, since: tuple[int, int], first: str
-) -> None:
+def test_the_latest_preemptor_goes_first(settings: Settings, since: tuple[int, int], first: str) -> None:
     several = [
         preempting(waits(name, "q", pods(3, cpu=1), at=20), at)
         for name, at in zip("ab", map(float, since), strict=True)
@@ -117,8 +117,8 @@ def test_of_several_the_one_that_preempted_last_goes_first(
 
 
 @BOTH
-def test_who_is_behind_it_waits_while_it_holds_back_the_quota(settings: Settings) -> None:
-    """*small* would fit into what is idle."""
+def test_workloads_behind_it_wait_while_it_reserves_the_quota(settings: Settings) -> None:
+    """*small* would fit into the idle quota."""
     made = cluster(
         [],
         [queue("q", cpu=4)],
@@ -134,7 +134,7 @@ def test_who_is_behind_it_waits_while_it_holds_back_the_quota(settings: Settings
 
 
 def going(settings: Settings, *more: Workload) -> Simulator:
-    """*going* was told to stop and holds all quota; *high* is why."""
+    """*going* was evicted by *high* and still uses all quota."""
     return cluster(
         [],
         [queue("q", policies=LOWER, cpu=4)],
@@ -145,22 +145,22 @@ def going(settings: Settings, *more: Workload) -> Simulator:
     )
 
 
-def test_it_keeps_its_quota_and_is_not_told_again() -> None:
+def test_an_evicted_workload_keeps_its_quota_and_is_not_evicted_again() -> None:
     made = going(AS_PEER)
     assert told(made, 4) == [[]] * 4
     assert made.quotas()["q"][FlavorResource("f", "cpu")].usage == 3
 
 
-def test_what_else_the_preemptor_needs_is_told_to_stop() -> None:
+def test_the_preemptor_evicts_more_workloads_if_it_needs_them() -> None:
     made = going(AS_PEER, runs("more", "q", pods(1, cpu=1)))
     assert told(made, 3) == [["more goes for high"], [], []]
 
 
-def test_otherwise_it_is_gone_after_a_cycle() -> None:
+def test_evicted_workloads_are_gone_after_one_cycle() -> None:
     assert told(going(Settings()), 2)[1] == ["high starts"]
 
 
-def test_what_a_cycle_stops_is_gone_after_it() -> None:
+def test_workloads_preempted_in_a_cycle_are_gone_after_it() -> None:
     made = cluster(
         [],
         [queue("q", policies=LOWER, cpu=4)],
@@ -171,7 +171,7 @@ def test_what_a_cycle_stops_is_gone_after_it() -> None:
     assert told(made, 3) == [["low goes for high"], ["high starts"], []]
 
 
-def test_while_targets_take_their_time_nothing_is_decided_twice() -> None:
+def test_nothing_is_decided_twice_while_targets_stop_slowly() -> None:
     made = cluster(
         [],
         [queue("q", policies=LOWER, cpu=4)],
@@ -189,7 +189,7 @@ TWO = ("f", "g")
 
 
 def two_flavors(settings: Settings, *work: Workload, rules: Fungibility = Fungibility()) -> Simulator:  # noqa: B008
-    """A node of four cores in each, and quota for everything."""
+    """A node with four cores in each flavor, and quota for all of them."""
     return cluster(
         [machine("f1", kind="f", cpu=4), machine("g1", kind="g", cpu=4)],
         [queue("q", flavors=TWO, rules=rules, cpu=99), queue("p", flavors=TWO, cpu=99)],
@@ -203,7 +203,7 @@ FOUR = waits("w", "q", pods(4, ONE_HOST, cpu=1), priority=9)
 ON_G = {"w": {"main": {"g1": 4}}}
 
 
-def test_as_the_peer_nodes_of_one_flavor_are_looked_at_in_each_cycle() -> None:
+def test_as_peer_each_cycle_checks_the_nodes_of_one_flavor() -> None:
     full = runs("full", "p", pods(1, ONE_HOST, cpu=4), {"f1": 1})
     assert decided(two_flavors(Settings(), full, FOUR)) == outcome(ON_G)
     made = two_flavors(AS_PEER, full, FOUR)
@@ -212,8 +212,10 @@ def test_as_the_peer_nodes_of_one_flavor_are_looked_at_in_each_cycle() -> None:
 
 
 @pytest.mark.parametrize("next_if_preempts", [True, False])
-def test_as_the_peer_the_flavor_that_has_quota_is_preempted_in_whatever_its_queue_says(next_if_preempts: bool) -> None:
-    """Nobody would have to stop on g1, and `whenCanPreempt: TryNextFlavor` asks for it."""
+def test_as_peer_the_flavor_with_quota_is_used_for_preemption_whatever_its_queue_prefers(
+    next_if_preempts: bool,
+) -> None:
+    """Nothing would have to stop on g1, and `whenCanPreempt: TryNextFlavor` prefers that."""
     rules = Fungibility(next_if_preempts=next_if_preempts)
     low = runs("low", "q", pods(1, ONE_HOST, cpu=4), {"f1": 1}, priority=1)
     stops = outcome(stops={"low": ("w", "InClusterQueue")})
@@ -221,7 +223,7 @@ def test_as_the_peer_the_flavor_that_has_quota_is_preempted_in_whatever_its_queu
     assert decided(two_flavors(AS_PEER, low, FOUR, rules=rules)) == stops
 
 
-def test_as_the_peer_pods_that_can_never_stand_in_a_flavor_try_the_next_one_a_cycle_later() -> None:
+def test_as_peer_pods_that_never_fit_in_a_flavor_try_the_next_one_a_cycle_later() -> None:
     six = waits("w", "q", pods(1, ONE_HOST, cpu=6), priority=9)
     made = cluster(
         [machine("f1", kind="f", cpu=4), machine("g1", kind="g", cpu=6)],
@@ -237,7 +239,7 @@ def test_as_the_peer_pods_that_can_never_stand_in_a_flavor_try_the_next_one_a_cy
 
 
 @BOTH
-def test_with_one_flavor_both_decide_alike(settings: Settings) -> None:
+def test_with_one_flavor_both_modes_decide_alike(settings: Settings) -> None:
     low = runs("low", "q", pods(1, ONE_HOST, cpu=4), {"f1": 1}, priority=1)
     fewer = waits("fewer", "p", pods(4, ONE_HOST, least=2, cpu=1), at=20)
     made = cluster(

@@ -1,4 +1,4 @@
-"""The engine of the Kueue dialect against the second opinion on systems of the kind that Kueue itself decided."""
+"""The engine for imported queues compared with the model, on random systems like those that Kueue decided itself."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ BATCH = 25
 
 
 def decided_alike(number: int) -> str:
-    """Both decide every cycle up to the first that preempts.  What the cycles did, in a word."""
+    """Compares all cycles up to the first that preempts. Returns the decisions of the cycles as a string."""
     system, settings = drawn.case(number)
     world, model = Simulator(system, settings), Model(system, settings)
     admitted = 0
@@ -40,11 +40,11 @@ def check(numbers: range) -> Counter[str]:
 
 
 @pytest.mark.parametrize("first", range(0, IN_MAKE_TEST, BATCH))
-def test_both_decide_drawn_systems_alike(first: int) -> None:
+def test_engine_and_model_agree_on_random_systems(first: int) -> None:
     done = check(range(first, first + BATCH))
     assert min(done["preempts"], done["admits"]) > 0, f"systems in which nothing happens prove little: {done}"
 
 
 @pytest.mark.soak
-def test_both_decide_many_drawn_systems_alike() -> None:
+def test_engine_and_model_agree_on_many_random_systems() -> None:
     print(check(range(IN_MAKE_TEST, IN_SOAK)))

@@ -1,4 +1,6 @@
-"""Fair preemption once the preemptor's own queue has given: its share is lower, and those who were spared are looked at again."""
+"""Fair preemption after the preemptor's own queue was preempted: its share is lower, so skipped candidates are tried
+again.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +23,7 @@ def of(resource: str, amount: int) -> dict[str, Any]:
 
 
 def ones(name: str, count: int, resource: str) -> list[Workload]:
-    """Work of one unit each, started one after the other."""
+    """Workloads of one unit each, started one after the other."""
     return [runs(f"{name}{at}", name, pods(**of(resource, 1)), since=float(at)) for at in range(1, count + 1)]
 
 
@@ -34,7 +36,9 @@ def stops(
     deep: bool = False,
     weight: int = 1,
 ) -> object:
-    """Who goes for *big* of queue a, where a holds *own* of lower priority and b holds *other*; nothing is idle."""
+    """The workloads that stop for *big* of queue a. a has *own* workloads of lower priority, b has *other*; nothing is
+    idle.
+    """
     b = replace(queue("b", "beside" if deep else "co", TAKES_BACK, **of(resource, 0)), weight=Fraction(weight))
     made = cluster(
         [],
@@ -54,31 +58,31 @@ def stops(
 @pytest.mark.parametrize("resource", ["cpu", "gpu"])
 @pytest.mark.parametrize("deep", [False, True], ids=["in one cohort", "one level more"])
 @pytest.mark.parametrize("strategies", [FAIR, (FINAL,)], ids=["both strategies", "the first alone"])
-def test_the_share_is_computed_again_once_own_work_has_gone(
+def test_the_share_is_computed_again_after_own_workloads_were_taken(
     strategies: tuple[Strategy, ...], deep: bool, resource: str
 ) -> None:
-    """7 and 7 in the end.  At first 9 and 9 are equal shares, and nobody of b may go."""
+    """7 and 7 in the end. At first the shares are 9 and 9, and nothing of b can be preempted."""
     gone = {f"a{at}": OWN for at in range(1, 6)} | {"b8": OTHER, "b9": OTHER}
     assert stops(5, 9, 7, *strategies, resource=resource, deep=deep) == gone
 
 
-def test_nobody_goes_if_the_share_is_too_high_even_then() -> None:
+def test_nothing_is_preempted_if_the_share_stays_too_high() -> None:
     """8 and 6 would not be fair."""
     assert stops(5, 9, 8, *FAIR) == {}
 
 
 def test_the_initial_share_is_compared_again_too() -> None:
-    """At 9 and 9 nobody may go; with 7 of a, b may give from 9 and from 8, but not from 7."""
+    """At 9 and 9 nothing can be preempted. With 7 of a, b can give from 9 and from 8, but not from 7."""
     assert stops(5, 9, 7, INITIAL) == {"b9": OTHER, "b8": OTHER} | {f"a{at}": OWN for at in range(1, 6)}
     assert stops(5, 9, 8, INITIAL) == {}
 
 
-def test_a_heavier_queue_is_compared_by_its_weight() -> None:
-    """b counts half: 4.5 at first, and with 7 a is above it even without its own work."""
+def test_a_queue_with_more_weight_is_compared_by_its_weight() -> None:
+    """b counts half: 4.5 at first, and a with 7 is above it even without its own workloads."""
     assert stops(5, 9, 7, *FAIR, weight=2) == {}
 
 
-def test_what_the_second_strategy_allowed_it_still_allows() -> None:
+def test_targets_allowed_by_the_second_strategy_stay_allowed() -> None:
     """One of b is enough, and 6 is less than its 9."""
     assert stops(5, 9, 6, *FAIR) == {"b9": OTHER} | {f"a{at}": OWN for at in range(1, 6)}
 

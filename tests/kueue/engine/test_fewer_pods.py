@@ -1,4 +1,6 @@
-"""Fewer pods than asked for: how many start on nodes, and what is said of work that waits for its smallest size (laws A1, T1, T5)."""
+"""Partial admission: how many pods start on nodes, and the reasons of workloads that wait for their minimum size (rules
+A1, T1, T5).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +41,7 @@ def job(*pod_sets: WorkloadPodSet, name: str = "w", priority: int = 0) -> Worklo
 
 
 def counts(made: Simulator, cycle: int = 9) -> tuple[int, ...] | None:
-    """Pods per pod set of the one workload that a cycle admits; None if it admits none."""
+    """Pods per pod set of the only workload that a cycle admits; None if it admits none."""
     admitted = made.cycle(float(cycle)).admitted
     return tuple(each.count for each in admitted[0].granted) if admitted else None
 
@@ -56,8 +58,8 @@ def hosts(number: int, gpus: int) -> list[Node]:
 # ---------------------------------------------------------------- how many start
 
 
-def test_counts_that_leave_a_slice_unfilled_do_not_hide_those_that_fit() -> None:
-    """Only 16, 12 and 8 of 16 to 5 pods fill slices of 4, and quota allows 12."""
+def test_counts_that_do_not_fill_slices_do_not_hide_those_that_do() -> None:
+    """Of 16 to 5 pods, only 16, 12 and 8 fill slices of 4, and quota allows 12."""
     for least in (4, 5, 12):
         made = world(hosts(4, 4), job(pods("main", 16, least, OF_FOUR)), queues=[queue(quota=12)])
         assert counts(made) == (12,)
@@ -68,8 +70,8 @@ def test_with_many_counts_those_that_fill_slices_are_tried_too() -> None:
     assert counts(made) == (204,)
 
 
-def test_every_count_is_tried_since_fewer_pods_may_take_the_rack_that_the_next_pod_set_needs() -> None:
-    """5 workers go into the rack of small nodes.  4 would take the one large node, which the second pod set needs."""
+def test_every_count_is_tried_because_fewer_pods_may_take_the_rack_of_the_next_pod_set() -> None:
+    """5 workers go into the rack of small nodes. 4 would take the only large node, which the second pod set needs."""
     nodes = [node("big", "r0", 4), *(node(f"n{at}", "r1", 1) for at in range(5))]
     made = world(nodes, job(pods("workers", 8, 4, RACK), pods("server", 1, None, RACK, gpus=4)))
     assert counts(made) == (5, 1)
@@ -107,7 +109,7 @@ def jobs(draw: st.DrawFn) -> Workload:
 
 
 class Scene(NamedTuple):
-    """Nodes of uneven size, work of lower priority that holds some of them, and a queue that may or may not preempt it."""
+    """Nodes of different sizes, with workloads of lower priority on some, and a queue that may or may not preempt them."""
 
     nodes: Sequence[Node]
     held: Sequence[Workload]
@@ -115,7 +117,7 @@ class Scene(NamedTuple):
     policies: Policies
 
     def outcome(self, workload: Workload) -> tuple[list[tuple[int, ...]], list[str]]:
-        """The counts with which *workload* starts, now or in the next cycle, and whom it preempts for that."""
+        """The counts with which *workload* starts, now or in the next cycle, and the workloads that it preempts."""
         made = world(self.nodes, *self.held, queues=[queue(quota=self.quota, policies=self.policies)])
         for cycle in range(len(self.held)):
             made.cycle(float(cycle))
@@ -145,7 +147,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 def sizes_of(workload: Workload) -> list[tuple[int, ...]]:
-    """Every size, the largest first, by the rule of the specification: each pod set loses the same part of its range."""
+    """Every size, the largest first, by rule A1: each pod set loses the same part of its range."""
     full = [pod_set.count for pod_set in workload.pod_sets]
     ranges = [0 if each.min_count is None else each.count - each.min_count for each in workload.pod_sets]
     steps = sum(ranges)
@@ -158,8 +160,8 @@ def sizes_of(workload: Workload) -> list[tuple[int, ...]]:
 @pytest.mark.explored
 @settings(max_examples=tries(60))
 @given(scenes(), jobs())
-def test_the_largest_size_of_all_that_work_alone_is_taken(scene: Scene, workload: Workload) -> None:
-    """A1, by brute force: each size as a workload of its own that accepts no less."""
+def test_the_largest_size_that_would_start_alone_is_chosen(scene: Scene, workload: Workload) -> None:
+    """A1, by brute force: each size as a workload of its own without a smaller minimum."""
     expected: tuple[list[tuple[int, ...]], list[str]] = ([], [])
     for size in sizes_of(workload):
         fixed = [replace(each, count=n, min_count=None) for each, n in zip(workload.pod_sets, size, strict=True)]
@@ -174,8 +176,8 @@ def test_the_largest_size_of_all_that_work_alone_is_taken(scene: Scene, workload
 # ---------------------------------------------------------------- what is said
 
 
-def test_work_that_accepts_fewer_pods_is_told_what_the_fewest_need() -> None:
-    """8 are more than the queue can ever have; 3 start as soon as the other work ends."""
+def test_reasons_give_the_needs_of_the_minimum_size() -> None:
+    """8 are more than the queue can ever have; 3 start as soon as the other workload ends."""
     holds, waits = job(pods("main", 3, None, None), name="h", priority=1), job(pods("main", 8, 3, None))
     made = Simulator(
         System(

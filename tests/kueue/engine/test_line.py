@@ -1,4 +1,4 @@
-"""The line in front of a cluster queue: nobody is lost and nobody is taken twice, however lots park, wake and merge."""
+"""The line of a cluster queue: no workload is lost or duplicated, however classes are parked, woken and merged."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def line() -> QueueState:
 
 
 @given(STEPS)
-def test_everybody_waits_exactly_once_or_is_out(steps: list[tuple[Any, ...]]) -> None:
+def test_every_workload_is_in_line_exactly_once_or_removed(steps: list[tuple[Any, ...]]) -> None:
     tested = line()
     waiting: set[WorkloadState] = set()
     out: list[WorkloadState] = []

@@ -1,4 +1,4 @@
-"""Which nodes pods ask for themselves: required ones by name and label, and preferred ones (law T1)."""
+"""Node affinity of pods: required by name and label, and preferred (rule T1)."""
 
 from dataclasses import replace
 
@@ -75,32 +75,31 @@ def needs(*terms: Term) -> NodeChoice:
         (2, ANYWHERE, [labelled("metadata.name", "n2")], None),
     ],
 )  # fmt: skip
-def test_pods_stand_on_nodes_of_the_names_that_they_ask_for(
+def test_pods_are_placed_on_nodes_with_the_requested_names(
     count: int, near: TopologyRequest, terms: list[Term], stands: dict[str, int] | None
 ) -> None:
-    """Terms are alternatives, and all of one term has to hold.  A term that says nothing matches nothing.
-
-    A label with the name of the field is a label.  ``kind`` is a label of the flavor.
+    """Terms are alternatives, and all expressions of one term must match. An empty term matches nothing. A label may
+    have the name of the field. ``kind`` is a label of the flavor.
     """
     made = cluster(FLEET, [Q], waits("w", "q", pods(count, near, choice=needs(*terms), cpu=1)))
     assert decided(made) == (outcome({"w": {"main": stands}}) if stands else outcome(parked=["w"]))
 
 
-def test_another_resource_of_the_named_node_is_short() -> None:
+def test_the_named_node_lacks_another_resource() -> None:
     nodes = [machine("n1", cpu=9, gpu=4), machine("n2", cpu=9, gpu=1)]
     made = cluster(nodes, [Q], waits("w", "q", pods(2, ANYWHERE, choice=needs(named("n2")), gpu=1)))
     assert decided(made) == outcome(parked=["w"])
 
 
-def test_the_name_of_a_node_counts_and_not_its_host_name() -> None:
-    """Where both differ, the answer lists the host name, as everywhere."""
+def test_the_node_name_counts_and_not_the_host_name() -> None:
+    """If they differ, the result lists the host name, as everywhere."""
     node = Node("vm-7", {"cpu": 4, "pods": 9}, labels={"rack": "r1", HOSTNAME: "n7", "kind": "f"})
     asks = [waits(name, name, pods(1, ANYWHERE, choice=needs(named(name)), cpu=1)) for name in ("vm-7", "n7")]
     made = cluster([node], [queue("vm-7", cpu=9), queue("n7", cpu=9)], *asks)
     assert decided(made) == outcome({"vm-7": {"main": {"n7": 1}}}, parked=["n7"])
 
 
-def test_who_stands_on_the_named_node_is_preempted_and_nobody_else() -> None:
+def test_only_workloads_on_the_named_node_are_preempted() -> None:
     """n1 has the cheaper target."""
     cheap, dear = (
         runs(name, "q", pods(1, ONE_HOST, cpu=cores), {on: 1}, priority=priority)
@@ -113,13 +112,13 @@ def test_who_stands_on_the_named_node_is_preempted_and_nobody_else() -> None:
     assert decided(made)["starts"] == {"w": {"main": {"n2": 2}}}
 
 
-def test_fewer_pods_start_where_the_named_node_has_no_room_for_all() -> None:
+def test_fewer_pods_start_if_the_named_node_lacks_room_for_all() -> None:
     some = pods(4, ONE_RACK, least=1, choice=needs(named("n2")), cpu=1)
     assert decided(cluster(FLEET, [Q], waits("w", "q", some))) == outcome({"w": {"main": {"n2": 2}}})
 
 
 @pytest.mark.parametrize(("leader", "worker"), [("n1", "n2"), ("n2", "n1")])
-def test_a_leader_and_its_workers_are_each_held_to_their_own_names(leader: str, worker: str) -> None:
+def test_a_leader_and_its_workers_keep_their_own_names(leader: str, worker: str) -> None:
     group = [
         pods(1, ONE_RACK, name="l", group="g", choice=needs(named(leader)), cpu=1),
         pods(2, ONE_RACK, name="w", group="g", choice=needs(named(worker)), cpu=1),
@@ -127,12 +126,12 @@ def test_a_leader_and_its_workers_are_each_held_to_their_own_names(leader: str, 
     assert decided(cluster(FLEET, [Q], waits("w", "q", *group))) == outcome({"w": {"l": {leader: 1}, "w": {worker: 2}}})
 
 
-def test_two_pod_sets_of_one_workload_are_each_held_to_their_own_names() -> None:
+def test_two_pod_sets_of_one_workload_keep_their_own_names() -> None:
     both = [pods(2, ONE_HOST, name=name, choice=needs(named(name)), cpu=1) for name in ("n1", "n2")]
     assert decided(cluster(FLEET, [Q], waits("w", "q", *both))) == outcome({"w": {"n1": {"n1": 2}, "n2": {"n2": 2}}})
 
 
-def test_without_a_topology_the_name_is_left_to_the_scheduler_of_the_cluster() -> None:
+def test_without_a_topology_names_are_left_to_the_cluster_scheduler() -> None:
     asks = waits("w", "q", pods(2, ANYWHERE, choice=needs(named("n2")), cpu=1))
     assert decided(cluster([], [Q], asks)) == outcome({"w": {"main": 2}})
 
@@ -148,7 +147,7 @@ def fast(node: Node, disk: str = "fast") -> Node:
 
 
 def places(nodes: list[Node], *pod_sets: object, settings: Settings = WANTED) -> Decided:
-    """Where the pods of one workload go."""
+    """Where the pods of one workload are placed."""
     return decided(cluster(nodes, [Q], waits("w", "q", *pod_sets), settings=settings))  # type: ignore[arg-type]
 
 
@@ -165,7 +164,7 @@ TWO_AND_ONE = [
 
 
 @pytest.mark.parametrize("near", [ONE_RACK, replace(ONE_RACK, near=TopologyMode.PREFERRED), slices(3, "rack")])
-def test_a_rack_counts_as_much_as_its_preferred_nodes_together(near: TopologyRequest) -> None:
+def test_a_rack_counts_as_the_sum_of_its_preferred_nodes(near: TopologyRequest) -> None:
     assert places(TWO_AND_ONE, pods(3, near, choice=PREFERS, cpu=1)) == stands(a1=3)
     assert places(TWO_AND_ONE, pods(3, near, choice=PREFERS, cpu=1), settings=Settings()) == stands(b1=3)
 
@@ -176,7 +175,7 @@ def test_the_order_of_racks_does_not_matter() -> None:
 
 
 def test_one_heavy_node_outweighs_two_light_ones() -> None:
-    """25 against 2 × 10; a node that both terms match counts for both."""
+    """25 against 2 × 10; a node that matches both terms counts for both."""
     heavy = NodeChoice(preferred=((10, labelled("disk", "fast")), (15, labelled("rack", "r2"))))
     assert places(TWO_AND_ONE, pods(3, ONE_RACK, choice=heavy, cpu=1)) == stands(b1=3)
     light = NodeChoice(preferred=((10, labelled("disk", "fast")), (5, labelled("rack", "r2"))))
@@ -188,8 +187,8 @@ def test_a_preferred_name_counts_like_a_preferred_label() -> None:
     assert places(TWO_AND_ONE, pods(3, ONE_RACK, choice=by_name, cpu=1)) == stands(a2=3)
 
 
-def test_another_resource_makes_a_preferred_node_count_for_nothing() -> None:
-    """a2 has no gpu: for pods that need one, both racks have one preferred node, and the tighter one is taken."""
+def test_a_preferred_node_without_a_needed_resource_does_not_count() -> None:
+    """a2 has no gpu: for pods that need one, both racks have one preferred node, and the tighter one is used."""
     nodes = [
         fast(machine("a1", "r1", cpu=9, gpu=4)),
         fast(machine("a2", "r1", cpu=9)),
@@ -198,8 +197,8 @@ def test_another_resource_makes_a_preferred_node_count_for_nothing() -> None:
     assert places(nodes, pods(3, ONE_RACK, choice=PREFERS, gpu=1)) == stands(b1=3)
 
 
-def test_nodes_that_are_full_count_for_nothing() -> None:
-    """Kueue counts them; the pods could not have them (docs/conformance.md)."""
+def test_full_nodes_do_not_count() -> None:
+    """Kueue counts them although the pods do not fit on them (docs/conformance.md)."""
     full = runs("full", "q", pods(3, ANYWHERE, cpu=1), {"a2": 3}, priority=9)
     made = cluster(TWO_AND_ONE, [Q], full, waits("w", "q", pods(3, ONE_RACK, choice=PREFERS, cpu=1)), settings=WANTED)
     assert decided(made) == stands(a1=3)
@@ -208,7 +207,7 @@ def test_nodes_that_are_full_count_for_nothing() -> None:
     assert decided(made) == stands(b1=3)
 
 
-def test_a_rack_that_is_preferred_and_too_small_is_left() -> None:
+def test_a_preferred_rack_that_is_too_small_is_not_used() -> None:
     nodes = [fast(machine("a1", "r1", cpu=2)), fast(machine("a2", "r1", cpu=1)), machine("b1", "r2", cpu=9)]
     assert places(nodes, pods(4, ONE_RACK, choice=PREFERS, cpu=1)) == stands(b1=4)
 
@@ -219,8 +218,8 @@ def test_leader_and_workers_go_to_the_rack_that_the_workers_prefer() -> None:
     assert places(TWO_AND_ONE, leader, workers) == outcome({"w": {"l": {"a1": 1}, "w": {"a1": 2}}})
 
 
-def test_what_holds_a_place_counts_on_the_next_look_of_the_same_cycle_too() -> None:
-    """*second* loses its place to *first* and is looked at again: a2 is still preferred to b1, which is tighter."""
+def test_reserved_nodes_count_when_a_workload_is_evaluated_again() -> None:
+    """*second* loses its nodes to *first* and is evaluated again: a2 is still preferred to b1, which is tighter."""
     nodes = [fast(machine("a1", "r1", cpu=4)), fast(machine("a2", "r1", cpu=4)), machine("b1", "r2", cpu=3)]
     first, second = (
         waits(name, to, pods(3, ONE_HOST, choice=PREFERS, cpu=1), priority=priority)

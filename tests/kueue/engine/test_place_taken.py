@@ -1,4 +1,4 @@
-"""Who finds its place taken by an earlier workload of the cycle is looked at again, as things stand then (laws T1, A1, R4)."""
+"""A workload whose nodes were taken earlier in the cycle is evaluated again in the current state (rules T1, A1, R4)."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_it_is_parked_in_the_same_cycle_if_it_finds_nothing() -> None:
     assert decided(cluster(hosts(4, 3), [Q, P], FIRST, SECOND)) == outcome(STARTS, parked=["second"])
 
 
-def test_one_of_a_strict_queue_stays_in_line() -> None:
+def test_in_a_strict_queue_it_stays_in_line() -> None:
     strict = queue("p", strict=True, cpu=99)
     assert decided(cluster(hosts(4, 3), [Q, strict], FIRST, SECOND)) == outcome(STARTS)
 
@@ -57,12 +57,12 @@ def test_it_starts_with_fewer_pods_if_it_accepts_them() -> None:
     assert decided(cluster(hosts(4, 2), [Q, P], FIRST, fewer)) == outcome(STARTS | {"second": {"main": {"n1": 2}}})
 
 
-def test_it_starts_elsewhere_if_there_is_room() -> None:
+def test_it_starts_on_other_nodes_with_room() -> None:
     assert decided(cluster(hosts(4, 5), [Q, P], FIRST, SECOND)) == outcome(STARTS | {"second": {"main": {"n1": 4}}})
 
 
-def test_it_stays_in_its_flavor() -> None:
-    """The other flavor would have room, and is tried in the next cycle."""
+def test_it_keeps_its_flavor() -> None:
+    """The other flavor has room, and is tried in the next cycle."""
     both = ("f", "g")
     queues = [queue(name, flavors=both, cpu=99) for name in "qp"]
     nodes = [*hosts(4), machine("m0", kind="g", cpu=4)]
@@ -77,8 +77,8 @@ def test_with_the_gate_off_it_waits_for_the_next_cycle() -> None:
     assert decided(made) == outcome(parked=["second"])
 
 
-def test_a_preemptor_whose_room_is_taken_looks_for_other_targets() -> None:
-    """It would have a host if *near* went; *first* takes what was idle on it, and *far* has to go instead."""
+def test_a_preemptor_whose_nodes_are_taken_looks_for_other_targets() -> None:
+    """It would get a host if *near* stopped. *first* takes the idle part of that host, so *far* must stop instead."""
     near = runs("near", "p", pods(2, ANYWHERE, cpu=1), {"n0": 2}, priority=1)
     far = runs("far", "p", pods(3, ANYWHERE, cpu=1), {"n1": 3}, priority=2)
     first = waits("first", "q", pods(1, ONE_RACK, cpu=2), priority=10)
@@ -89,7 +89,7 @@ def test_a_preemptor_whose_room_is_taken_looks_for_other_targets() -> None:
     assert decided(made) == outcome({"first": {"main": {"n0": 1}}}, {"far": ("second", "InClusterQueue")})
 
 
-def test_one_level_more_the_rack_was_taken() -> None:
+def test_the_rack_was_taken_one_level_up() -> None:
     nodes = [machine("n0", "r1", cpu=2), machine("n1", "r1", cpu=2), machine("n2", "r2", cpu=3)]
     first, second = (
         waits(name, to, pods(4, ONE_RACK, least=3, cpu=1), priority=priority)
@@ -104,8 +104,10 @@ ON_N1 = NodeChoice(((HOSTNAME, "n1"),))
 
 
 @pytest.mark.parametrize(("policies", "parked"), [(NOBODY, ["late"]), (TAKES_BACK, [])])
-def test_what_the_targets_of_another_hold_is_not_free_before_they_stop(policies: Policies, parked: list[str]) -> None:
-    """Two pods of *late* could stand on n1 once *victim* has stopped, and *late* may not take it a second time."""
+def test_nodes_of_another_preemptors_targets_are_not_free_before_they_stop(
+    policies: Policies, parked: list[str]
+) -> None:
+    """Two pods of *late* would fit on n1 after *victim* has stopped, but *late* must not count that node twice."""
     queues = [
         queue("a", "co", TAKES_BACK, cpu=8),
         queue("b", "co", cpu=8),
@@ -125,8 +127,10 @@ def test_what_the_targets_of_another_hold_is_not_free_before_they_stop(policies:
     assert decided(made)["starts"] == {"preemptor": {"main": {"n1": 1}}, "late": {"main": {"n1": 2}}}
 
 
-def test_who_finds_nobody_to_preempt_holds_back_where_it_would_stand_on_empty_nodes() -> None:
-    """*high* needs a rack for each pod set: r1 and, on empty nodes, r2.  r2 is full, but that is no reason to hold back r1 twice."""
+def test_without_targets_it_reserves_its_nodes_of_the_empty_cluster() -> None:
+    """*high* needs a rack for each pod set: r1 and, on empty nodes, r2. r2 is full, but that is no reason to reserve r1
+    twice.
+    """
     nodes = [machine("n0", "r1", cpu=8, gpu=2), machine("n1", "r2", cpu=4)]
     made = cluster(
         nodes,

@@ -1,4 +1,4 @@
-"""Law R5 in the Kueue dialect: a preemptor whose targets have gone is served first, and keeps what was freed for it."""
+"""Rule R5 for imported queues: a preemptor whose targets have stopped is served first and keeps what was freed for it."""
 
 from runrig.domain.pools import Queueing, Quota
 from runrig.domain.quantities import FlavorResource
@@ -44,8 +44,10 @@ def told(report: CycleReport) -> tuple[list[str], list[tuple[str, str]]]:
     )
 
 
-def test_two_preemptors_that_would_both_rather_have_what_became_free_take_no_place_from_each_other() -> None:
-    """Ten of *big* become free for p0, who needs four; p1 and p2 were promised *small*, and only one of them can have the rest."""
+def test_two_preemptors_that_prefer_freed_quota_do_not_take_each_others_reservation() -> None:
+    """Ten of *big* become free for p0, which needs four. *small* is reserved for p1 and p2, and only one of them can
+    get the rest of *big*.
+    """
     system = System(
         queues=(
             queue("v", policies=Policies(), big=0, small=0),
@@ -72,7 +74,7 @@ def test_two_preemptors_that_would_both_rather_have_what_became_free_take_no_pla
     assert told(world.cycle(11)) == (["p0", "p1", "p2"], [])
 
 
-def test_a_preemptor_is_the_head_of_a_strict_queue_too_although_somebody_of_higher_priority_came() -> None:
+def test_a_preemptor_heads_a_strict_queue_even_if_a_higher_priority_arrives() -> None:
     system = System(
         queues=(queue("v", policies=Policies(), big=0), queue("q", strict=True, big=4)),
         flavors=(ResourceFlavor("big"),),
@@ -86,8 +88,8 @@ def test_a_preemptor_is_the_head_of_a_strict_queue_too_although_somebody_of_high
     assert told(world.cycle(11)) == (["p"], [])
 
 
-def test_who_evicted_me_is_safe_from_me_until_one_of_us_has_ended() -> None:
-    """a evicts b; b may not evict a although its priority would let it, once a is there alone."""
+def test_a_workload_cannot_preempt_its_preemptor_until_one_of_them_ends() -> None:
+    """a evicts b; b cannot evict a although its priority allows it, until a has ended."""
     policies = Policies(within_queue=Policy.LOWER_OR_NEWER)
     system = System(
         queues=(queue("q", policies=policies, big=4),),

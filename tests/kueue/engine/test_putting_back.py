@@ -1,4 +1,6 @@
-"""Who is put back is counted at the root where nothing else decides, and tried where limits might: both give the same (law R3)."""
+"""Unneeded targets are found by arithmetic if no limits apply, and by trying otherwise. Both give the same result (rule
+R3).
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +56,9 @@ def running(spec: Workload) -> Workload:
 
 @st.composite
 def full_trees(draw: st.DrawFn) -> System:
-    """What "mine", the preemptor's queue, and an idle one were promised is about what others, and maybe "mine" itself, hold."""
+    """Usage of the other queues, and sometimes of the preemptor's queue "mine", is about the nominal quota of "mine"
+    and an idle queue.
+    """
     held = draw(st.lists(st.tuples(asked, st.integers(0, 2), st.sampled_from(["mine", "q1", "q2", "q3"])), min_size=3))
     workloads = [running(workload(f"w{at}", into, each, low, at)) for at, (each, low, into) in enumerate(held)]
     promised = [draw(st.integers(0, 12)) for _ in KEYS]
@@ -70,7 +74,7 @@ def full_trees(draw: st.DrawFn) -> System:
 
 
 def limited(system: System) -> System:
-    """The same with limits, of which none is ever reached."""
+    """The same with limits that are never reached."""
 
     def with_limit(each: ClusterQueue) -> ClusterQueue:
         return replace(
@@ -87,5 +91,5 @@ def stopped(system: System, manager: Settings) -> list[Preemption]:
 @pytest.mark.parametrize("manager", [Settings(), Settings(strategies=FAIR)], ids=["classical", "fair"])
 @given(full_trees())
 @settings(max_examples=tries(150))
-def test_limits_that_bind_nobody_change_no_target(manager: Settings, system: System) -> None:
+def test_limits_that_are_never_reached_do_not_change_targets(manager: Settings, system: System) -> None:
     assert stopped(system, manager) == stopped(limited(system), manager)

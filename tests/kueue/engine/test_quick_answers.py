@@ -1,4 +1,4 @@
-"""Heads that are answered at once get the answer of the whole scan (laws A1, R2)."""
+"""Heads that need no scan get the same result as from the complete scan (rules A1, R2)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def waiting_in_each_cycle(systems: int) -> Iterator[tuple[SchedulerContext, Work
 
 
 def nominated_without(context: SchedulerContext, workload: WorkloadState, start: int) -> Nomination:
-    """What `nominate` comes to if nothing is answered at once."""
+    """The result of `nominate` without shortcuts."""
     ready, workload.shape.ready = workload.shape.ready, ()
     scanned = nominate(context, workload, after=(start - 1,) * len(workload.shape.group_requests))
     workload.shape.ready = ready
@@ -39,7 +39,7 @@ def kind(known: FlavorAssignment, workload: WorkloadState, start: int) -> str:
     return "first" if known.chosen == [workload.shape.group_requests[0].options[start]] else "later"
 
 
-def test_who_is_answered_at_once_gets_what_the_whole_scan_comes_to() -> None:
+def test_shortcuts_give_the_result_of_the_complete_scan() -> None:
     found = Counter[str]()
     for context, workload in waiting_in_each_cycle(500):
         for start in range(max(1, len(workload.shape.ready))):

@@ -1,4 +1,4 @@
-"""Preemption where quota and nodes are short at once: whoever stands on a node that is needed may be a target (laws R2, T1)."""
+"""Preemption if quota and nodes are both short: every workload on a needed node may be a target (rules R2, T1)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def lower(name: str, **asks: Any) -> Workload:
 
 
 @pytest.mark.parametrize(("short", "idle"), [("gpu", "cpu"), ("cpu", "gpu")])
-def test_one_resource_lacks_quota_and_the_node_is_full_of_work_that_uses_another(short: str, idle: str) -> None:
+def test_quota_of_one_resource_is_short_and_the_node_is_full_of_another(short: str, idle: str) -> None:
     quotas: dict[str, Any] = {short: 8, idle: 100}
     made = cluster(
         [BIG],
@@ -45,7 +45,7 @@ def test_one_resource_lacks_quota_and_the_node_is_full_of_work_that_uses_another
     assert decided(made)["starts"] == {"high": {"main": {"n1": 1}}}
 
 
-def test_work_that_is_not_in_the_way_of_quota_or_nodes_stays() -> None:
+def test_workloads_that_block_neither_quota_nor_nodes_keep_running() -> None:
     made = cluster(
         [BIG, machine("n2", cpu=8, gpu=8)],
         [queue("q", cpu=100, gpu=8)],
@@ -58,7 +58,7 @@ def test_work_that_is_not_in_the_way_of_quota_or_nodes_stays() -> None:
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(FAIR)], ids=["classical", "fair"])
-def test_a_queue_takes_back_both_from_who_borrows_in_its_cohort(settings: Settings) -> None:
+def test_a_queue_reclaims_both_from_borrowers_in_its_cohort(settings: Settings) -> None:
     made = cluster(
         [BIG],
         [
@@ -76,7 +76,7 @@ def test_a_queue_takes_back_both_from_who_borrows_in_its_cohort(settings: Settin
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(FAIR)], ids=["classical", "fair"])
-def test_one_level_more_it_takes_back_from_another_cohort(settings: Settings) -> None:
+def test_one_level_up_it_reclaims_from_another_cohort(settings: Settings) -> None:
     made = cluster(
         [BIG],
         [
@@ -94,7 +94,7 @@ def test_one_level_more_it_takes_back_from_another_cohort(settings: Settings) ->
     assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
 
 
-def test_it_may_take_back_both_while_it_borrows() -> None:
+def test_it_may_reclaim_both_while_it_borrows() -> None:
     borrows = Policies(within_queue=Policy.LOWER, reclaim=Policy.LOWER, borrow=Policy.LOWER)
     made = cluster(
         [BIG],
@@ -111,7 +111,7 @@ def test_it_may_take_back_both_while_it_borrows() -> None:
     assert decided(made) == outcome(stops={"b-gpu": taken, "b-cpu": taken})
 
 
-def test_leader_and_workers_may_lack_one_each() -> None:
+def test_leader_and_workers_may_each_lack_one() -> None:
     made = cluster(
         [BIG],
         [queue("q", cpu=100, gpu=8)],
@@ -130,7 +130,7 @@ def test_leader_and_workers_may_lack_one_each() -> None:
     assert decided(made)["starts"] == {"high": {"l": {"n1": 1}, "w": {"n1": 3}}}
 
 
-def test_where_the_first_flavor_is_held_by_higher_work_the_second_gives_both() -> None:
+def test_if_the_first_flavor_has_only_higher_priorities_the_second_frees_both() -> None:
     two = ("f", "g")
     whole: tuple[dict[str, Any], ...] = ({"cpu": 8}, {"gpu": 8})
     held = [
@@ -149,7 +149,7 @@ def test_where_the_first_flavor_is_held_by_higher_work_the_second_gives_both() -
     assert decided(made) == outcome(stops={"cpu-g": taken, "gpu-g": taken})
 
 
-def test_what_is_short_on_the_node_may_be_its_number_of_pods() -> None:
+def test_the_node_may_lack_pod_slots() -> None:
     made = cluster(
         [machine("n1", cpu=80, gpu=8, pods=2)],
         [queue("q", cpu=100, gpu=8)],
@@ -160,8 +160,8 @@ def test_what_is_short_on_the_node_may_be_its_number_of_pods() -> None:
     assert decided(made)["stops"] == {"by-quota": ("high", "InClusterQueue"), "by-node": ("high", "InClusterQueue")}
 
 
-def test_the_two_may_be_short_for_different_pod_sets() -> None:
-    """The driver lacks quota of gpu; the workers have quota, and their rack is full."""
+def test_quota_and_nodes_may_be_short_for_different_pod_sets() -> None:
+    """The driver lacks gpu quota; the workers have quota, but their rack is full."""
     made = cluster(
         [machine("n1", "r1", cpu=4, gpu=8), machine("n2", "r1", cpu=4, gpu=0), machine("n3", "r2", cpu=0, gpu=8)],
         [queue("q", cpu=100, gpu=8)],
@@ -178,7 +178,7 @@ def test_the_two_may_be_short_for_different_pod_sets() -> None:
     assert decided(made)["stops"] == {"by-quota": ("high", "InClusterQueue"), "by-node": ("high", "InClusterQueue")}
 
 
-def test_without_nodes_only_who_uses_what_is_short_is_a_target() -> None:
+def test_without_nodes_only_users_of_the_contested_resource_are_targets() -> None:
     made = cluster(
         [],
         [queue("q", cpu=100, gpu=8)],
@@ -190,8 +190,8 @@ def test_without_nodes_only_who_uses_what_is_short_is_a_target() -> None:
 
 
 @pytest.mark.parametrize(("lacks", "borrows"), [("a", "b"), ("b", "a")])
-def test_who_finds_no_room_on_nodes_still_counts_as_one_that_borrows(lacks: str, borrows: str) -> None:
-    """Both borrow, so that priority decides.  *nowhere* would hold back the gpu that *high* borrows, if it were served first."""
+def test_without_room_on_nodes_it_still_counts_as_borrowing(lacks: str, borrows: str) -> None:
+    """Both borrow, so priority decides. If *nowhere* were served first, it would reserve the gpu that *high* borrows."""
     lower = Policies(reclaim=Policy.LOWER)
     made = cluster(
         [machine("n1", cpu=4, gpu=4), machine("n2", cpu=2, gpu=2)],

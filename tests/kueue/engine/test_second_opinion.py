@@ -1,7 +1,6 @@
-"""The engine of the Kueue dialect against a second one, written from the rules alone, and against brute force.
-
-From the second preemption on the two may differ: the peer preempts for ever, law R5 does not.  So a run of several cycles
-is compared up to the first cycle that preempts, that one included.
+"""The engine for imported queues compared with an independent model of the rules, and with brute force. After the first
+preemption the two may differ: Kueue preempts in endless loops, which rule R5 prevents. So runs of several cycles are
+compared up to the first cycle that preempts, including that one.
 """
 
 from collections import Counter
@@ -54,7 +53,7 @@ QUOTA_ALONE = Bias(preempting=False, plain=True, reducing=True, most_pending=1, 
 
 
 def plain(report: CycleReport) -> tuple[object, ...]:
-    """What both decide; the order of lists and the engine's own reasons left out."""
+    """The common part of both results, without the order of lists and the engine's own reasons."""
     pending = [replace(w, reasons=()) for w in report.pending]
     return (
         sorted(report.admitted, key=lambda a: a.workload),
@@ -65,7 +64,7 @@ def plain(report: CycleReport) -> tuple[object, ...]:
 
 
 def without_guess(waiting: Waiting) -> Waiting:
-    """Only who was looked at has a word of its own."""
+    """Only workloads that were considered have a reason of their own."""
     return waiting if waiting.considered else replace(waiting, pending_reason=None)
 
 
@@ -89,7 +88,7 @@ def same_cycle(world: Simulator, model: Model, now: float) -> CycleReport:
 
 
 def first_cycles(system: System, manager: Settings) -> None:
-    """As long as nothing is preempted both do the same, whatever ends in between."""
+    """Until the first preemption both do the same, whatever ends in between."""
     world, model = Simulator(system, manager), Model(system, manager)
     agree(world, model)
     for at in range(4):
@@ -110,25 +109,25 @@ def waits_for_evicted(model: Model) -> bool:
 
 @FEW
 @given(systems(CLASSICAL), manager_settings(CLASSICAL))
-def test_a_classical_cycle_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+def test_classical_cycles_match_the_model(system: System, manager: Settings) -> None:
     first_cycles(system, manager)
 
 
 @FEW
 @given(systems(FAIR_SHARING), manager_settings(FAIR_SHARING))
-def test_a_fair_cycle_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+def test_fair_cycles_match_the_model(system: System, manager: Settings) -> None:
     first_cycles(system, manager)
 
 
 @FEW
 @given(systems(OVER), manager_settings(OVER))
-def test_a_cycle_on_an_over_committed_tree_is_that_of_the_second_engine(system: System, manager: Settings) -> None:
+def test_cycles_on_over_committed_trees_match_the_model(system: System, manager: Settings) -> None:
     first_cycles(system, manager)
 
 
 @FEW
 @given(systems(), manager_settings(), st.data())
-def test_what_is_submitted_later_is_treated_alike(system: System, manager: Settings, data: st.DataObject) -> None:
+def test_later_submissions_match_the_model(system: System, manager: Settings, data: st.DataObject) -> None:
     world, model = Simulator(system, manager), Model(system, manager)
     for at in range(3):
         if same_cycle(world, model, system.now + at).preempted or model.sticky:
@@ -153,10 +152,8 @@ def every_fr(tree: Tree) -> list[FlavorResource]:
 
 @SOME
 @given(systems(QUOTA_ALONE), manager_settings())
-def test_one_workload_is_admitted_if_and_only_if_every_balance_of_the_tree_holds(
-    system: System, manager: Settings
-) -> None:
-    """Q3 at all nodes, straight from its definition, for every choice of flavors and every step of counts."""
+def test_a_workload_is_admitted_exactly_if_every_balance_holds(system: System, manager: Settings) -> None:
+    """Q3 at all nodes, directly from its definition, for every choice of flavors and every step of counts."""
     model = Model(system, manager)
     (workload,) = [w for w in system.workloads if w.granted is None]
     report = Simulator(system, manager).cycle(system.now)
@@ -176,7 +173,7 @@ def steps(full: tuple[int, ...], spans: tuple[int, ...]) -> list[tuple[int, ...]
 
 
 def somewhere(model: Model, workload: Workload, counts: tuple[int, ...]) -> bool:
-    """Each group of resources has a flavor with which all balances hold (one pod set)."""
+    """True if each resource group has a flavor with which all balances hold (one pod set)."""
     (pod_set,) = workload.pod_sets
     queue = model.tree.queues[workload.queue]
     asked = totals(queue, pod_set, counts[0])
@@ -197,7 +194,7 @@ def holds_after(model: Model, queue: str, fr: FlavorResource, amount: int) -> bo
 
 @FEW
 @given(systems(), manager_settings())
-def test_from_a_valid_start_every_balance_holds_once_the_targets_are_gone(system: System, manager: Settings) -> None:
+def test_from_a_valid_start_every_balance_holds_after_the_targets_stop(system: System, manager: Settings) -> None:
     world, model = Simulator(system, manager), Model(system, manager)
     ledger = model.ledger()
     report = world.cycle(system.now)
@@ -217,7 +214,7 @@ def test_from_a_valid_start_every_balance_holds_once_the_targets_are_gone(system
 
 @SOME
 @given(systems(OVER))
-def test_what_is_available_in_an_over_committed_tree_is_what_a_count_from_scratch_says(system: System) -> None:
+def test_available_quota_of_an_over_committed_tree_matches_a_recount(system: System) -> None:
     world, model = Simulator(system), Model(system)
     event("negative" if any(n.available < 0 for ns in model.quotas().values() for n in ns.values()) else "positive")
     agree(world, model)
@@ -227,9 +224,8 @@ def test_what_is_available_in_an_over_committed_tree_is_what_a_count_from_scratc
 
 
 def single_preemption(system: System, manager: Settings) -> tuple[Model, Nomination, set[str], CycleReport] | None:
-    """The only preemptor of a first cycle, and whom the engine takes for it.
-
-    With several of them targets may be chosen after those of an earlier one are gone.
+    """The only preemptor of a first cycle, and its targets in the engine. With several preemptors, targets may depend
+    on those of an earlier one.
     """
     report = Simulator(system, manager).cycle(system.now)
     if len(preemptors := {p.by for p in report.preempted}) != 1:
@@ -240,7 +236,7 @@ def single_preemption(system: System, manager: Settings) -> tuple[Model, Nominat
 
 
 def legal(model: Model, nomination: Nomination, holder: Holder, reason: PreemptionReason) -> bool:
-    """Allowed by policy and by position."""
+    """True if policy and position allow it."""
     incoming, ledger = nomination.workload, model.ledger()
     policies = model.tree.queues[incoming.queue].policies
     contested = nomination.assignment.contested
@@ -263,7 +259,9 @@ def legal(model: Model, nomination: Nomination, holder: Holder, reason: Preempti
 
 
 def irreducible(model: Model, nomination: Nomination, taken: set[str]) -> bool:
-    """The request fits without them, and with any one of them back it does not; both with borrowing or both without."""
+    """True if the request fits without the targets, but not with any one of them back; both with borrowing, or both
+    without.
+    """
     search = searcher(model, nomination)
     held = [(holder, PreemptionReason.IN_QUEUE) for holder in model.holders() if holder.name in taken]
     return any(
@@ -280,7 +278,7 @@ def searcher(model: Model, nomination: Nomination) -> Search:
 
 
 def gap(model: Model, nomination: Nomination, taken: set[str]) -> int | None:
-    """How many targets fewer would do, all legal sets tried; None: too many candidates to try."""
+    """How many fewer targets would be enough, of all allowed sets; None if there are too many candidates to try."""
     search = searcher(model, nomination)
     reasons = (PreemptionReason.IN_QUEUE, PreemptionReason.RECLAIM, PreemptionReason.FAIR_SHARING)
     candidates = [h for h in model.holders() if any(legal(model, nomination, h, reason) for reason in reasons)]
@@ -313,7 +311,7 @@ CROWDED = Bias(most_running=12, most_pending=2)
 
 @FEW
 @given(systems(CROWDED), manager_settings())
-def test_targets_are_legal_and_none_of_them_can_be_put_back(system: System, manager: Settings) -> None:
+def test_targets_are_allowed_and_all_of_them_are_needed(system: System, manager: Settings) -> None:
     check_targets(system, manager, Counter())
 
 
@@ -324,9 +322,7 @@ REDUCING = Bias(most_pending=1, most_running=6, reducing=True)
 
 @FEW
 @given(systems(REDUCING), manager_settings())
-def test_counts_are_those_of_an_exhaustive_search_where_acceptance_is_monotone(
-    system: System, manager: Settings
-) -> None:
+def test_counts_match_an_exhaustive_search_where_acceptance_is_monotone(system: System, manager: Settings) -> None:
     check_counts(system, manager)
 
 
@@ -370,8 +366,8 @@ def waiting(name: str, queue: str, asked: dict[str, int], **fields: Any) -> Work
     return Workload(f"ns/{name}", queue, (WorkloadPodSet(requests=tuple(asked.items())),), **fields)
 
 
-def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preempts() -> None:
-    """The flavor is ranked by the resource that borrows; the workload's way in is by preemption all the same."""
+def test_a_flavor_where_one_resource_borrows_and_another_needs_targets_preempts() -> None:
+    """The flavor is ranked by the resource that borrows, but the workload still needs preemption."""
     groups = (ResourceGroup((CPU, GPU), ("a",)),)
     prefers = Fungibility(True, True, Preference.PREEMPTION_OVER_BORROWING)
     quotas = {fr(CPU): Quota(3), fr(GPU): Quota()}
@@ -391,7 +387,7 @@ def test_a_flavor_of_which_one_resource_borrows_and_another_needs_targets_preemp
     ]
 
 
-def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_only_short() -> None:
+def test_a_flavor_that_can_never_fit_is_reported_even_if_another_resource_is_only_short() -> None:
     groups = (ResourceGroup((CPU, GPU), ("a",)),)
     queue = ClusterQueue("q0", groups, {fr(CPU): Quota(6), fr(GPU): Quota(2)})
     held = (Granted("main", 1, ((CPU, "a"),), ((CPU, 4),)),)
@@ -407,26 +403,26 @@ def test_what_a_flavor_can_never_hold_is_said_of_it_though_another_resource_is_o
 @pytest.mark.soak
 @MANY
 @given(systems(), manager_settings())
-def test_many_cycles_are_those_of_the_second_engine(system: System, manager: Settings) -> None:
+def test_many_cycles_match_the_model(system: System, manager: Settings) -> None:
     first_cycles(system, manager)
 
 
 @pytest.mark.soak
 @MANY
 @given(systems(OVER), manager_settings(OVER))
-def test_many_over_committed_cycles_are_those_of_the_second_engine(system: System, manager: Settings) -> None:
+def test_many_over_committed_cycles_match_the_model(system: System, manager: Settings) -> None:
     first_cycles(system, manager)
 
 
 @pytest.mark.soak
 @MANY
 @given(systems(REDUCING), manager_settings())
-def test_many_counts_are_those_of_an_exhaustive_search(system: System, manager: Settings) -> None:
+def test_many_counts_match_an_exhaustive_search(system: System, manager: Settings) -> None:
     check_counts(system, manager)
 
 
 @pytest.mark.soak
-def test_how_far_the_targets_are_from_the_fewest() -> None:
+def test_distance_of_the_targets_from_the_minimum() -> None:
     gaps: Counter[str] = Counter()
 
     @MANY

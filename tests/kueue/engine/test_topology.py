@@ -1,4 +1,6 @@
-"""Nodes beside quota: places are real, whoever comes later sees them taken, and what goes gives them back (laws T1, T5)."""
+"""Nodes in addition to quota: placements are reserved, later workloads see them, and ending workloads free them (rules
+T1, T5).
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -97,7 +99,7 @@ def world(
 
 
 def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
-    """Pods by node, of what a cycle admits."""
+    """Pods by node, of the workloads that a cycle admits."""
     return {
         each.workload: {placed.domain[-1]: placed.count for pods in each.granted for placed in pods.placement}
         for each in made.cycle(float(cycle)).admitted
@@ -105,7 +107,7 @@ def started(made: Simulator, cycle: int = 1) -> dict[str, dict[str, int]]:
 
 
 def held(made: Simulator) -> dict[str, int]:
-    """GPUs taken by node, each node once; nothing that was placed on trial is left there."""
+    """GPUs in use by node, each node once; checks that no temporary placement is left."""
     leaves = {leaf for tree in made._context.nodes.trees.values() for leaf in tree.topology.nodes}
     assert all(leaf.free[NO_WORK] == leaf.node.resources for leaf in leaves)
     taken = {leaf.node.labels[HOSTNAME]: leaf.node.resources["gpu"] - leaf.free[CHARGED]["gpu"] for leaf in leaves}
@@ -115,7 +117,7 @@ def held(made: Simulator) -> dict[str, int]:
 TWO = (node("n1", "r1", 4), node("n2", "r1", 4), node("n3", "r2", 4), node("n4", "r2", 4))
 
 
-def test_the_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -> None:
+def test_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -> None:
     """T5: one pod fits on each of the nodes, and three into the rack."""
     nodes = [Node(name, {"memory": 9 * 2**59, "pods": 9}, labels={"rack": "r1", "kind": "a"}) for name in ("n1", "n2")]
     pod_set = WorkloadPodSet("main", 3, None, (("memory", 5 * 2**59),), topology=RACK)
@@ -133,14 +135,14 @@ def test_the_nodes_of_a_rack_that_is_a_leaf_count_as_one_even_beyond_64_bits() -
     assert started(made, 2) == {}
 
 
-def test_heads_of_one_cycle_do_not_take_the_same_nodes() -> None:
+def test_heads_of_one_cycle_get_different_nodes() -> None:
     queues = [queue("q"), queue("p")]
     made = world(TWO, work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}, "two": {"n3": 1, "n4": 1}}
     assert held(made) == {"n1": 4, "n2": 4, "n3": 4, "n4": 4}
 
 
-def test_without_the_gate_whoever_finds_its_place_taken_comes_again() -> None:
+def test_without_the_gate_a_head_whose_nodes_are_taken_returns_to_the_line() -> None:
     queues = [queue("q"), queue("p")]
     gates = Settings(gates={"TASRecomputeAssignmentWithinSchedulingCycle": False})
     jobs = work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1)
@@ -149,7 +151,7 @@ def test_without_the_gate_whoever_finds_its_place_taken_comes_again() -> None:
     assert started(made, 2) == {"two": {"n3": 1, "n4": 1}}
 
 
-def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tree() -> None:
+def test_freed_nodes_wake_workloads_in_other_trees() -> None:
     queues = [queue("q"), queue("p")]
     made = world(TWO[:2], work("one", 2, 4, RACK), work("two", 2, 4, RACK, queue="p", at=1), queues=queues)
     assert started(made) == {"one": {"n1": 1, "n2": 1}}
@@ -160,7 +162,7 @@ def test_what_ends_gives_its_nodes_back_to_whoever_waits_for_them_in_another_tre
     assert started(made, 3) == {"two": {"n1": 1, "n2": 1}}
 
 
-def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
+def test_workloads_stop_for_nodes_even_if_quota_is_enough() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
     for settings in (Settings(), Settings(FAIR)):
         made = world(TWO, queues=[lower], settings=settings)
@@ -176,7 +178,7 @@ def test_quota_is_enough_and_somebody_stops_for_the_nodes() -> None:
         assert started(made, 10) == {"hi": {"n3": 1, "n4": 1}}
 
 
-def test_nobody_stops_where_it_would_not_help() -> None:
+def test_nothing_is_preempted_if_that_would_not_help() -> None:
     lower = queue(policies=Policies(within_queue=Policy.LOWER))
     made = world(TWO, work("a", 1, 3, near(TopologyMode.REQUIRED, HOSTNAME)), queues=[lower])
     made.cycle(1.0)
@@ -188,7 +190,7 @@ def test_nobody_stops_where_it_would_not_help() -> None:
     assert (reason.have, reason.need, reason.law) == (2, 3, "T1")
 
 
-def test_a_flavor_without_a_place_leads_to_the_next_in_the_same_cycle() -> None:
+def test_if_a_flavor_has_no_room_the_next_one_is_tried_in_the_same_cycle() -> None:
     nodes = [node("n1", "r1", 2), node("m1", "r1", 8, "b")]
     made = world(
         nodes, work("one", 1, 4, RACK), queues=[queue(flavors=("a", "b"))], flavors=[flavor(), flavor("b", "b")]
@@ -196,21 +198,21 @@ def test_a_flavor_without_a_place_leads_to_the_next_in_the_same_cycle() -> None:
     assert started(made) == {"one": {"m1": 1}}
 
 
-def test_fewer_pods_start_where_the_best_rack_ends() -> None:
+def test_fewer_pods_start_if_the_best_rack_is_too_small() -> None:
     made = world([*TWO, node("n5", "r2", 4)], work("one", 9, 4, RACK, least=1))
     assert started(made) == {"one": {"n3": 1, "n4": 1, "n5": 1}}
 
 
-def test_work_that_asks_for_nothing_is_placed_where_every_flavor_has_a_topology() -> None:
+def test_workloads_without_a_request_are_placed_if_every_flavor_has_a_topology() -> None:
     assert started(world(TWO, work("one", 2, 3))) == {"one": {"n1": 1, "n2": 1}}
 
 
-def test_without_the_gate_quota_alone_decides() -> None:
+def test_without_the_gate_only_quota_matters() -> None:
     made = world(TWO, work("one", 2, 9, RACK), settings=Settings(gates={"TopologyAwareScheduling": False}))
     assert started(made) == {"one": {}}
 
 
-def test_flavors_that_share_nodes_see_each_others_work() -> None:
+def test_flavors_with_the_same_nodes_see_each_others_usage() -> None:
     queues = [queue("q", ("a",)), queue("p", ("b",))]
     jobs = work("one", 1, 3, RACK), work("two", 1, 3, RACK, queue="p", at=1)
     for overlapping, expected in ((True, {"one": {"n1": 1}}), (False, {"one": {"n1": 1}, "two": {"n1": 1}})):
@@ -219,7 +221,7 @@ def test_flavors_that_share_nodes_see_each_others_work() -> None:
         assert started(made) == expected
 
 
-def test_a_flavor_takes_only_work_for_which_it_has_the_levels() -> None:
+def test_a_flavor_accepts_only_workloads_whose_levels_it_has() -> None:
     made = world(TWO, work("one", 1, 1, near(TopologyMode.REQUIRED, "zone")))
     assert [each.pending_reason for each in made.cycle(1.0).pending] == [PendingReason.NO_MATCHING_FLAVOR]
 
@@ -243,10 +245,10 @@ def nodes_of(sizes: Sequence[Sequence[int]]) -> list[Node]:
     level=st.sampled_from(["rack", HOSTNAME]),
     gates=GATES,
 )
-def test_pods_start_if_and_only_if_there_is_a_place(
+def test_pods_start_exactly_if_a_placement_exists(
     sizes: list[list[int]], count: int, gpus: int, how: TopologyMode, size: int, level: str, gates: Mapping[str, bool]
 ) -> None:
-    """Nothing else runs.  Slices of *size* stand in one domain of *level*."""
+    """Nothing else runs. Slices of *size* are placed in one domain of *level*."""
     count *= size
     ask = near(how, "" if how is TopologyMode.UNCONSTRAINED else "rack", Slices(level, size))
     made = world(nodes_of(sizes), work("one", count, gpus, ask), settings=Settings(gates=gates))
@@ -268,7 +270,9 @@ def test_pods_start_if_and_only_if_there_is_a_place(
 
 
 @given(sizes=SIZES, jobs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 2)), max_size=8))
-def test_no_history_overbooks_a_node_or_loses_one(sizes: list[list[int]], jobs: list[tuple[int, int, int]]) -> None:
+def test_no_sequence_of_events_overbooks_or_loses_a_node(
+    sizes: list[list[int]], jobs: list[tuple[int, int, int]]
+) -> None:
     lower = queue(quota=20, policies=Policies(within_queue=Policy.LOWER))
     made = world(nodes_of(sizes), queues=[lower])
     room = {f"n{r}{n}": gpus for r, rack in enumerate(sizes) for n, gpus in enumerate(rack)}
@@ -293,7 +297,7 @@ def _held_by_items(made: Simulator) -> dict[str, int]:
     return dict(found)
 
 
-def test_a_leader_stands_with_its_workers_and_costs_as_little_as_it_can() -> None:
+def test_a_leader_is_placed_with_its_workers_at_the_lowest_cost() -> None:
     nodes = [node("n1", "r1", 2), node("n2", "r1", 4), node("n3", "r1", 3)]
     pod_sets = (
         WorkloadPodSet("leader", 1, None, (("gpu", 1),), group="g", topology=RACK),

@@ -39,8 +39,7 @@ _TAKEN: Said = (
     {"pool": "team--a", "state": "ACTIVE"},
 )
 _DRAINING: Said = (
-    "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: until they have ended it cannot be changed, deleted "
-    "or created again",
+    "pool team--a is DELETING: it cannot be changed, deleted or created again while 2 workflows with 5 GPUs are running in it",
     {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
 )
 _UNKNOWN: Said = ("pool team has no subpool 'x' (subpools: a, b, c)", {})

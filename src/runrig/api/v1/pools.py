@@ -36,8 +36,7 @@ _OVER: Said = (
     {"law": "S1", "pool": "team", "resource": "default/gpu", "asked": 101, "limit": 100, "unallocated": 29},
 )
 _DRAINING: Said = (
-    "pool team--a is DELETING, and 2 workflows with 5 GPUs still run there: until they have ended it cannot be changed, deleted "
-    "or created again",
+    "pool team--a is DELETING: it cannot be changed, deleted or created again while 2 workflows with 5 GPUs are running in it",
     {"pool": "team--a", "state": "DELETING", "gpus": 5, "workflows": 2},
 )
 

@@ -1,4 +1,4 @@
-"""The values that answers consist of.  They stand on all the rest of `domain`, which knows nothing of them."""
+"""The values in API responses. The rest of `domain` does not depend on them."""
 
 from runrig.domain.blockers import Blocker, QuotaLeft
 from runrig.domain.nodes import Flavor, Taint

@@ -1,4 +1,4 @@
-"""Users, their roles, tokens and credentials, and the user who asks.  None of them has a secret, except for a new token."""
+"""Users, roles, tokens and credentials in responses. Only a new token contains a secret."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,9 +15,10 @@ _TIME = 1769860800.0
 
 @dataclass(frozen=True, slots=True)
 class Token(Tagged):
-    """*state*: good, expired or revoked.  The tokens of a disabled user do not work, even if they are good.  *expires_at* null: never.
+    """*state*: good, expired or revoked. The tokens of a disabled user do not work, even if they are good. *expires_at*
+    null: never.
 
-    *roles*: the roles that it grants, as long as its user has them; null: all of the user's roles.
+    *roles*: the roles that the token grants, as long as its user has them; null: all roles of the user.
     """
 
     name: str
@@ -59,8 +60,9 @@ class TokenPage(Page[Token]):
 
 @dataclass(frozen=True, slots=True)
 class TokenMade(Token):
-    """*token*: the token itself, shown once and not stored.  For ten minutes, the same request with the same Idempotency-Key returns it
-    again."""
+    """*token*: the token itself, shown once and not stored. Within ten minutes, the same request with the same
+    Idempotency-Key returns it again.
+    """
 
     token: str = field(repr=False)
 
@@ -70,7 +72,7 @@ shown_as(TokenMade.of(_LAPTOP, _TIME, token="the-43-characters-that-are-shown-on
 
 @dataclass(frozen=True, slots=True)
 class User(Tagged):
-    """*roles*: admin, viewer, user (of all pools), or those of a pool: vision-admin, vision-user, vision-viewer."""
+    """*roles*: admin, viewer, user (of all pools), or roles on one pool: vision-admin, vision-user, vision-viewer."""
 
     name: str
     roles: tuple[str, ...]
@@ -131,9 +133,11 @@ shown_as(MyToken("laptop", at(_LAPTOP.expires_at)))
 
 @dataclass(frozen=True, slots=True)
 class Me(Shown):
-    """The user who asks.  *pools*: the pools to which this user may submit.  *default_pool*: where workflows without a pool go: the pool
-    that the user set, else the only one that is not a subpool; null if there are several or none.  *token*: the token of this request,
-    null for the token of `up`.
+    """The user who sent the request. *pools*: the pools to which this user may submit.
+
+    *default_pool*: the pool for workflows that do not name one: the user's own default, otherwise the only top-level
+    pool in *pools*; null if there are several or none.
+    *token*: the token of this request; null for the token of `up`.
     """
 
     user: str
@@ -148,9 +152,10 @@ shown_as(Me("alice", ("vision-user",), ("vision", "vision--a"), "vision", exampl
 
 @dataclass(frozen=True, slots=True)
 class Credential(Tagged):
-    """*keys*: names of its values, which are never shown.  *profile*: the registry, or the address of the data, if it has one.
+    """*keys*: names of its values, which are never shown. *profile*: the registry, or the address of the data, if it
+    has one.
 
-    *lost*: a backup left out its values, so it has to be set again.
+    *lost*: its values are missing since a restore; set them again.
     """
 
     name: str
@@ -184,7 +189,9 @@ class CredentialPage(Page[Credential]):
 
 @dataclass(frozen=True, slots=True)
 class Resealed(Shown):
-    """*count*: how many credentials are now sealed with the newest key.  *unread*: how many no key of the file can open."""
+    """*count*: number of credentials encrypted with the newest key. *unread*: number of credentials that no key in the
+    file can decrypt.
+    """
 
     count: int
     unread: int

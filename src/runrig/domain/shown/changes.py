@@ -1,4 +1,4 @@
-"""What would let a workflow start: changes, each with what the engine does then."""
+"""Changes that would start a waiting workflow, each with its effects."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from runrig.domain.value import Shown, example, shown_as
 
 @dataclass(frozen=True, slots=True)
 class ForeseenEffect(Shown):
-    """What becomes of another gang instead: it `starts`, `stops`, `waits` or `stays`."""
+    """The effect on another gang: it `starts`, `stops`, `waits` or `stays`."""
 
     gang: str
     becomes: Fate
@@ -20,10 +20,11 @@ shown_as(ForeseenEffect("eval-5", Fate.WAITS))
 
 @dataclass(frozen=True, slots=True)
 class WouldStart(Shown):
-    """*who* can do it: owner, admin; wait: nobody, it takes waiting.  *changes*: one, or two of the owner's, as sentences.
+    """*changes*: one change, or two by the owner, as sentences. *who* can make it: owner or admin; wait: it only takes
+    time.
 
-    *verdict*: STARTS, or STARTS_AFTER_STOPS of the gangs in *stops*.  *pods*: how many of each pod set would start.  *instead_of*: what
-    else would be different in the next cycle.
+    *verdict*: STARTS, or STARTS_AFTER_STOPS of the gangs in *stops*. *pods*: how many pods of each pod set would start.
+    *instead_of*: what else would differ in the next cycle.
     """
 
     group: str
@@ -52,9 +53,10 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class TriedDial(Shown):
-    """*dial*: what was turned.  Of *values* so many were *refuted* without a cycle, and so many *run*.
+    """*dial*: the setting that was tried with *values* values: *refuted* were ruled out without a cycle, *run* with
+    one.
 
-    *verdict* WAITS: none of the values starts it; NOT_PROVEN: the budget ended before all were tried.
+    *verdict*: WAITS: no value starts it. NOT_PROVEN: the search limit was reached before all values were tried.
     """
 
     group: str
@@ -71,9 +73,10 @@ shown_as(TriedDial("main-group", Who.ADMIN, "quota of pool vision (default/gpu)"
 
 @dataclass(frozen=True, slots=True)
 class WorkflowChanges(Shown):
-    """*at_rest* False: the next cycle does something even without a change.  *revision*: of the state that this is about.
+    """*at_rest* false: the next cycle does something even without a change. *revision*: the state that was examined.
 
-    Work of pools that you do not see appears as `work of another pool`."""
+    Workflows in pools that you cannot see appear as `work of another pool`.
+    """
 
     revision: int
     at_rest: bool

@@ -1,4 +1,4 @@
-"""What a cluster file would change."""
+"""Changes that a cluster file would make."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +11,10 @@ DeclaredKind = Literal["pool", "cohort", "flavor", "role"]
 
 @dataclass(frozen=True, slots=True)
 class DeclaredChange(Shown):
-    """*before* and *after* are null where there is none; else the declared settings.
+    """*before*, *after*: the declared settings; null if the object does not exist.
 
-    *action* keep: a cohort that --prune would remove, but for what hangs under it and is not in the file.
-    *undoes*: who changed it by hand since the last apply, when, and what of that is lost; "" if nothing is.
+    *action* keep: `--prune` would remove this cohort, but something below it is not in the file.
+    *undoes*: the manual changes since the last apply that are lost, with author and time; "" if there are none.
     """
 
     action: Action

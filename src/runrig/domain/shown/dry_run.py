@@ -1,4 +1,4 @@
-"""What the next cycle would do with a submission."""
+"""The effect of the next cycle on a submission."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from runrig.domain.value import Shown, example, shown_as
 
 @dataclass(frozen=True, slots=True)
 class GroupDryRun(Shown):
-    """*nodes*: where it would start, by name; *stops*: the gangs that would have to stop for it; *reasons*: why it would wait."""
+    """*nodes*: where it would start, by name. *stops*: the gangs that would have to stop. *reasons*: why it would wait."""
 
     group: str
     verdict: Verdict
@@ -23,8 +23,11 @@ shown_as(GroupDryRun("main-group", Verdict.STARTS, ("node-1",)))
 
 @dataclass(frozen=True, slots=True)
 class WorkflowDryRun(Shown):
-    """What the next cycle would do.  *verdict*: STARTS, STARTS_AFTER_STOPS, WAITS or NOT_PROVEN, the gravest of its groups';
-    *sentence* tells it.  Groups that wait for others of the workflow are left out."""
+    """The effect of the next cycle. *verdict*: STARTS, STARTS_AFTER_STOPS, WAITS or NOT_PROVEN, the worst of its
+    groups.
+
+    *sentence* says the same in words. Groups that wait for other groups of the workflow are left out.
+    """
 
     verdict: Verdict
     sentence: str

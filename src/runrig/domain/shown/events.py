@@ -25,7 +25,7 @@ class WorkflowEvent(Shown):
     law: str
     text: str
     place: tuple[float, int, int, int] = (0.0, 0, 0, 0)
-    """Its position among all events of the workflow, whatever the cluster records later."""
+    """The position among all events of the workflow; events that the cluster records later do not change it."""
 
 
 shown_as(
@@ -42,14 +42,14 @@ shown_as(
 
 
 class WorkflowEventPage(Page[WorkflowEvent]):
-    """In order."""
+    """Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent(Shown):
-    """An entry of the log of the whole cluster.  *revision*: the commit.  *seq*: position in the commit.
+    """An entry of the cluster's event log. *revision*: the commit. *seq*: position in the commit.
 
-    *workflow*, *pool*: what it is about; both null: nodes, flavors or cohorts.
+    *workflow*, *pool*: the subject of the event; both null if it is about nodes, flavors or cohorts.
     """
 
     revision: int
@@ -80,7 +80,9 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class ClusterEventPage(Page[ClusterEvent]):
-    """In order.  *revision*: of the last event of the log, even if you cannot see it; a stream can continue from there."""
+    """Oldest first. *revision*: of the last event of the log, even if you cannot see it; a stream can continue from
+    there.
+    """
 
     revision: int
 

@@ -10,9 +10,9 @@ from runrig.domain.value import Page, Shown, at, example, shown_as
 
 @dataclass(frozen=True, slots=True)
 class PoolFieldEdit(Shown):
-    """One field, before and after.  *resource*: ``flavor/resource`` of a quota, null for what is no quota.
+    """A changed field. *resource*: ``flavor/resource`` if it belongs to a quota, otherwise null.
 
-    *before* is null for a pool that was not there.  A nominal of null: no quota of that resource; a limit of null: no limit.
+    *before* is null for a new pool. A nominal of null means no quota for that resource; a limit of null means no limit.
     """
 
     field: str
@@ -28,8 +28,8 @@ shown_as(PoolFieldEdit("nominal", "default/gpu", 30, 40))
 class PoolChange(Shown):
     """A change of a pool: the author and the time.
 
-    *by*: a person, or runrig; *via*: command, apply, or engine where runrig itself did it.  *what*: created, reactivated, resized,
-    moved (to another cohort), changed (anything else), unchanged, deleted, draining, archived; several where they come together.
+    *by*: a user, or runrig. *via*: command, apply, or engine for automatic changes. *what*, one or several of: created,
+    reactivated, resized, moved (to another cohort), changed (anything else), unchanged, deleted, draining, archived.
     """
 
     revision: int
@@ -53,7 +53,7 @@ class PoolChangePage(Page[PoolChange]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolThen(DeclaredPool):
-    """A pool as it was declared at a past time.  *quota*, *unallocated*: GPUs.  *changed*: what made it so."""
+    """A pool as it was declared at a past time. *quota*, *unallocated*: GPUs. *changed*: the change that led to it."""
 
     quota: int
     unallocated: int
@@ -72,7 +72,7 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class PoolPast(Shown):
-    """What was declared at the time *at*, not what ran there.  *subpools*: those that were not ARCHIVED."""
+    """The declaration at the time *at*, without workflows. *subpools*: those that were not ARCHIVED."""
 
     at: datetime
     pool: PoolThen

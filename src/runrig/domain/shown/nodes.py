@@ -46,7 +46,7 @@ class Node(Tagged):
     pool_names: tuple[str, ...] = ()
     """The pools that can use it and that the user can see."""
     allow: tuple[str, ...] = ()
-    """The rights that its flavor allows."""
+    """The options that its flavor allows: privileged, hostNetwork or volumeMounts."""
 
 
 shown_as(
@@ -83,8 +83,9 @@ shown_as(NodesMarked(("n00", "n01")))
 
 @dataclass(frozen=True, slots=True)
 class NodesDrained(Shown):
-    """*changed*: the nodes that were cordoned.  *stops*: gangs that stop and are queued again.  *stays*: HIGH and NORMAL gangs that
-    finish on the nodes."""
+    """*changed*: the nodes that were cordoned. *stops*: gangs that stop and are requeued. *stays*: HIGH and NORMAL
+    gangs that finish on the nodes.
+    """
 
     changed: tuple[str, ...]
     stops: tuple[PlanGang, ...]

@@ -1,4 +1,4 @@
-"""What an edit would do: work that it starts, stops or keeps waiting, and pools in which anything differs."""
+"""The effects of an edit: gangs that it starts, stops or keeps waiting, and pools that it affects."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,7 @@ from runrig.domain.value import Shown, at, example, shown_as
 
 @dataclass(frozen=True, slots=True)
 class PlanGang(Shown):
-    """*gpus*: what it holds; of one that waits, what it asks for."""
+    """*gpus*: the GPUs that the gang uses or, if it is waiting, requests."""
 
     gang: str
     pool: str
@@ -36,7 +36,9 @@ shown_as(PlanStart(*_WHO, nodes=("n1411", "n1412")))
 
 @dataclass(frozen=True, slots=True)
 class PlanPreempted(PlanGang):
-    """*by*: the gang that starts instead.  *law*: PRIORITY (R1) or RECLAIM (R2).  *again*: it has another place at once."""
+    """*by*: the gang that starts instead. *law*: PRIORITY (R1) or RECLAIM (R2). *again*: it restarts immediately on
+    other nodes.
+    """
 
     by: str
     law: Law
@@ -48,7 +50,7 @@ shown_as(PlanPreempted(*_WHO, by="moe-70b-3/train", law=Law.RECLAIM, again=False
 
 @dataclass(frozen=True, slots=True)
 class PlanLoss(PlanGang):
-    """*then*: `queued`, `elsewhere`, or the status in which its group is over."""
+    """*then*: `queued`, `elsewhere`, or the final status of its group."""
 
     cause: str
     then: str
@@ -62,12 +64,14 @@ class PlanNever(PlanGang):
     why: str
 
 
-shown_as(PlanNever(*_WHO, why="it asks for 16 of default/gpu in one gang, and ..."))
+shown_as(PlanNever(*_WHO, why="can never start: needs 16 GPUs, but pool nlp can get at most 8 GPUs"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlanExposed(Shown):
-    """A pool that holds more than its nominal, so that its LOW work is no longer safe (law R2).  *gangs*: who would go first in front."""
+    """A pool that uses more than its nominal quota, so that its LOW work can be reclaimed. *gangs*: in the order of
+    preemption.
+    """
 
     pool: str
     resource: str
@@ -81,7 +85,7 @@ shown_as(PlanExposed("vision", "default/gpu", 112, 96, (example(PlanGang),)))
 
 @dataclass(frozen=True, slots=True)
 class PlanDrain(Shown):
-    """*until*: when the last of it has to end; null: something there has no exec_timeout, or has not started."""
+    """*until*: when its last workflow ends at the latest; null if one has no exec_timeout or has not started."""
 
     pool: str
     workflows: int
@@ -94,7 +98,7 @@ shown_as(PlanDrain("old", 3, 24, at(1769881200.0)))
 
 @dataclass(frozen=True, slots=True)
 class PlanPoolRow(Shown):
-    """GPUs.  *state* null: there is no such pool.  *waiting*: gangs in its queue."""
+    """GPUs. *state* null: the pool does not exist. *waiting*: gangs in its queue."""
 
     state: PoolState | None = None
     quota: int = 0
@@ -109,7 +113,7 @@ shown_as(PlanPoolRow(PoolState.ACTIVE, quota=96, used=72, total=112, available=2
 
 @dataclass(frozen=True, slots=True)
 class PlanPool(Shown):
-    """A pool where all has come to rest without the edit, and with it."""
+    """A pool in a steady state, without the edit (*before*) and with it (*after*)."""
 
     pool: str
     before: PlanPoolRow
@@ -120,7 +124,7 @@ shown_as(PlanPool("vision", example(PlanPoolRow), example(PlanPoolRow)))
 
 
 class PlanUnseen(Others):
-    """Work that you do not see."""
+    """Workflows that you cannot see."""
 
 
 shown_as(PlanUnseen(2, 16))
@@ -128,15 +132,16 @@ shown_as(PlanUnseen(2, 16))
 
 @dataclass(frozen=True, slots=True)
 class Plan(Shown):
-    """What an edit of the state at *revision* would do: the difference to what happens without it.  Nothing is changed.
+    """The effects of an edit of the state at *revision*, compared with what happens without it. Nothing is changed.
 
-    *changes*: as apply tells them.  *nodes*: those that it takes out of use.  *starts*: runs, and would wait otherwise; *waits*: the
-    other way round.  *spared*: preempted only without the edit.  *moves*: goes on with some pods on other nodes.  *loses*: stops for
-    another cause than preemption.  *cancels*: had not started and is over.  *stays*: goes on to its end on nodes that
-    are drained.  *never*: can never run any more.  *pools*: those in which
-    anything differs.  *others*: by list, what is left out of it.
-    *verdict*: whether a submission would start or wait, and for what; null for any other edit, and if that is not known.
-    *rests* false: it is not all; the budget of *cycles*, or of what may be looked at, had ended.
+    *changes*: as in the response to apply. *nodes*: taken out of service. *starts*: would wait without the edit.
+    *waits*: would start without it.
+    `spared`: would be preempted without it. *moves*: keeps running, with some pods on other nodes. *loses*: stops for
+    another reason than preemption. *cancels*: cancelled before it started. *stays*: finishes on nodes that are drained.
+    *never*: can never start. *exposed*: pools whose LOW work can be reclaimed. *pools*: pools that change. *others*: by
+    list, the gangs that you cannot see.
+    *verdict*: whether a submission would start or wait, and why; null for other edits, or if unknown.
+    *rests* false: the plan is incomplete, because the limit of *cycles* or of the search was reached.
     """
 
     revision: int
@@ -156,9 +161,7 @@ class Plan(Shown):
     never: tuple[PlanNever, ...] = ()
     drains: tuple[PlanDrain, ...] = ()
     pools: tuple[PlanPool, ...] = ()
-    others: dict[str, PlanUnseen] = field(
-        default_factory=dict
-    )  # not an enum of names: generators of clients do not know those
+    others: dict[str, PlanUnseen] = field(default_factory=dict)  # not an enum: client generators would reject new keys
     verdict: WorkflowDryRun | None = None
 
 

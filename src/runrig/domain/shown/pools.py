@@ -1,4 +1,4 @@
-"""Pools and cohorts: what they were given, and what they use of it.  GPUs are whole numbers; a limit of null is no limit."""
+"""Pools and cohorts: their quotas and usage. GPUs are whole numbers; a limit of null means no limit."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,12 +25,14 @@ def quotas_of(declared: pools.Quotas) -> Quotas:
 class Balance(Shown):
     """A node of the quota tree for one flavor and resource.
 
-    *subtree*: its nominal and what its children lend it; *local*: the part of that which its lending limit keeps inside.
-    *used*: held by HIGH and NORMAL below it, *drawn*: the part of that which is quota shared by cohorts above; *total*: held by all;
-    *usage*: the part of that which goes beyond what the children keep.
-    *balance*: subtree - usage, below zero while it borrows.  *headroom*: what it may still use, with the limits of all levels
-    applied; below zero where the tree is over-committed.  *potential*: the headroom of an empty tree.  *over*: how far it is beyond its own
-    limits, because a quota was cut or something was moved.  What runs keeps running; nothing new starts until it has ended.
+    *subtree*: its nominal quota plus what its children lend it. *local*: the part of that which its lending limit
+    withholds.
+    *used*: by HIGH and NORMAL work below it. *drawn*: the part of *used* that is shared quota of cohorts above.
+    *total*: used by all work. *usage*: the part of that which exceeds what the children keep for themselves.
+    *balance*: subtree - usage, negative while it borrows. *headroom*: what it can still use within the limits of all
+    levels; negative if the tree is over-committed. *potential*: the headroom of an empty tree.
+    *over*: by how much it exceeds its own limits after a quota was cut or an object was moved. Running work is not
+    affected; nothing new starts until enough of it ends.
     """
 
     nominal: int
@@ -76,12 +78,14 @@ Balances = dict[str, Balance]
 
 @dataclass(frozen=True, slots=True)
 class PoolGpus(Shown):
-    """GPUs of all flavors.  *used*: the pool's own HIGH and NORMAL work, *low*: its own LOW work, *subtree_used*: *used* with that of its
-    subpools, *total*: everything held, subpools included.  *borrowed*, *lent*: of the pool alone, from and to its subpools too.
+    """GPUs of all flavors. *used*: by HIGH and NORMAL work of the pool itself. *low*: by its LOW work. *subtree_used*:
+    *used* including its subpools. *total*: all usage, including subpools. *borrowed*, *lent*: by the pool alone, also
+    from and to its subpools.
 
-    *available*: unallocated - used + drawn, below zero while the pool drains.  *shared*: cohort → what it promises HIGH and NORMAL
-    work beyond unallocated (law P2), *drawn*: what this work holds of that, *shared_left*: what it may still draw.  *held*: what a
-    DELETING subpool still holds of its quota, which shows as 0.  *capacity*: on the ready nodes that the pool may use.
+    *available*: unallocated - used + drawn, negative while the pool drains. *shared*: cohort → the quota that it
+    guarantees to HIGH and NORMAL work in addition to unallocated (rule P2). *drawn*: the part of that which is used.
+    *shared_left*: the part that is left. *held*: the part of its quota that a DELETING subpool still uses; its quota
+    shows as 0. *capacity*: on ready nodes that the pool can use.
     """
 
     quota: int = 0
@@ -105,9 +109,10 @@ shown_as(PoolGpus(quota=8, unallocated=8, used=4, low=2, subtree_used=4, total=6
 
 @dataclass(frozen=True, slots=True)
 class NodeShare(Shown):
-    """The ready nodes that it may use, and those of the pools of the same answer with which it shares nodes, directly or through others.
+    """The ready nodes that the pool can use, and those of other pools in this response with which it shares nodes, even
+    indirectly.
 
-    *set*: the first of these pools, so it is the same for all of them.  *gpus*, *free_gpus*: of all these nodes.
+    *set*: the first of these pools, so it is equal for all of them. *gpus*, *free_gpus*: on all these nodes.
     """
 
     set: str
@@ -128,7 +133,9 @@ class DeclaredPool(pools.Declared, Shown):
 
 
 def declared(own: pools.Pool, settings: pools.Pool) -> dict[str, Any]:
-    """The fields of `DeclaredPool`.  *settings*: those that apply to *own*: the parent of a subpool, else itself."""
+    """The fields of `DeclaredPool`. *settings*: the pool whose settings apply to *own*: the parent of a subpool,
+    otherwise itself.
+    """
     closed = settings if own.closed_by is None else own
     return {
         **{name: getattr(own, name) for name in ("name", "parent", "state")},
@@ -151,12 +158,12 @@ _VISION = pools.Pool(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool(DeclaredPool):
-    """*parent*: that of a subpool, whose settings but for its quota are its parent's; null of any other pool.
+    """*parent*: of a subpool, which has the settings of its parent except for its quota; null for other pools.
 
-    *quotas*: flavor → resource → quota.  *flavors* empty: all of them.  *backend*: who runs the tasks.  *subpools*: those that are
-    not ARCHIVED.  *workflows*: those of the pool itself that have not ended.  *balances*: ``flavor/resource`` → the pool's node of the
-    quota tree.  *default_run_time_s*, *max_run_time_s* null: no limit (law P6).  *closed_by*: who closed it, or its parent, to
-    submissions; null: it is open.
+    *quotas*: flavor → resource → quota. *flavors* empty: all flavors. *backend*: where its tasks run. *subpools*: those
+    that are not ARCHIVED. *workflows*: number of unfinished workflows in the pool itself. *balances*:
+    ``flavor/resource`` → the pool's node of the quota tree. *default_run_time_s*, *max_run_time_s* null: no limit (rule
+    P6). *closed_by*: the user who closed it or its parent to submissions; null: it is open.
     """
 
     UNTOLD = ("etag",)
@@ -185,8 +192,9 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class PoolDeleted(Shown):
-    """*pool*: ARCHIVED if nothing ran there; else DELETING until what runs there has ended.  *cancelled*: workflows that had not
-    started."""
+    """*pool*: ARCHIVED if nothing was running in it, otherwise DELETING until it has drained. *cancelled*: workflows
+    that had not started.
+    """
 
     pool: Pool
     cancelled: tuple[str, ...]
@@ -197,10 +205,10 @@ shown_as(PoolDeleted(replace(example(Pool), state=PoolState.ARCHIVED), ("train-7
 
 @dataclass(frozen=True, slots=True)
 class Cohort(Tagged):
-    """A node of the quota tree.  *kind*: cohort, pool, or root.  *declared* false: only others name it (law Q6).  *active* false: its
-    parents run in a circle (law Q5).
+    """A node of the quota tree. *kind*: cohort, pool, or root. *declared* false: it only exists because others refer to
+    it (rule Q6). *active* false: its ancestors form a cycle (rule Q5).
 
-    *parent* null: under the implicit root.  *parent_kind* tells a pool from a cohort of the same name.
+    *parent* null: below the implicit root. *parent_kind*: distinguishes a pool from a cohort of the same name.
     """
 
     UNTOLD = ("state", "etag")
@@ -216,7 +224,7 @@ class Cohort(Tagged):
     quotas: Quotas
     balances: Balances
     state: PoolState | None = None
-    """Of a pool."""
+    """Only for pools."""
 
 
 shown_as(
@@ -237,9 +245,10 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class QuotaTree(Shown):
-    """*nodes*: cohorts, then pools, each by name.  *root*: above all of them, with what nobody was promised.
+    """*nodes*: cohorts, then pools, each by name. *root*: above all of them, with the capacity that is not part of any
+    quota.
 
-    *overpromised*: ``flavor/resource`` → how much more was promised than the nodes have (law Q8).
+    *overpromised*: ``flavor/resource`` → by how much all quotas exceed the nodes' capacity (rule Q8).
     """
 
     nodes: tuple[Cohort, ...]

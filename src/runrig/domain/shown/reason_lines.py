@@ -1,4 +1,4 @@
-"""The lines below a reason: the pools that are concerned, and the domains that come closest."""
+"""The lines below a reason: the pools involved, and the closest domains."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +14,7 @@ _PARTS = {
 
 
 def part_line(part: Part, pools: Iterable[tuple[str | None, int]], resource: str) -> str:
-    """``in use by pool1 (2 GPUs), pool2 (2 GPUs)``.  A name that is None: pools that the asker does not see."""
+    """``in use by pool1 (2 GPUs), pool2 (2 GPUs)``. A name of None stands for pools that the reader cannot see."""
     return _PARTS[part].format(
         ", ".join(f"{name or 'other pools'} ({amount_in_words(resource, amount)})" for name, amount in pools)
     )
@@ -25,7 +25,7 @@ def domain_line(
 ) -> str:
     """``r1: 3 of 4 pods fit, 8 GPUs short, 1 node unavailable, 4 GPUs reserved for other gangs``.
 
-    *missing*, *closed*, *reserved*: as of `DomainRoom`; the last is its *spoken*.
+    *missing*, *closed*, *reserved*: fields of `DomainRoom`; the last is called *spoken* there.
     """
     fit = "its pod does not fit" if need == 1 else f"{have} of {need} pods {'fits' if have == 1 else 'fit'}"
     parts = [f"{'/'.join(domain)}: {fit}", lacking(missing)]

@@ -1,4 +1,4 @@
-"""Why a workflow waits, or its state, in a few sentences.  Pure."""
+"""Explains the state of a workflow, and why it is waiting, in a few sentences. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from runrig.domain.workflow_status import WorkflowStatus
 from runrig.domain.workflows import Workflow
 
 MOST_NODES = 4
-"""A sentence names at most this many nodes."""
+"""Maximum number of nodes that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """The holding of the admitted gangs of a workflow, and whether law R2 (reclaim) can stop them.
+    """The usage of a workflow's admitted gangs, and whether it can be reclaimed (rule R2).
 
-    *nodes*: sorted names.  *preemptible*: by its priority.  *borrower*: the outermost pool above it that holds more than its nominal
-    of a resource that the workflow uses, so that its LOW work may be reclaimed; None if no pool does.  *borrowed*: that excess by
-    resource.  *subpools*: True if its pool's own work holds more than is unallocated, which the pool's subpools may take back.
+    *nodes*: sorted names. *preemptible*: by its priority.
+    *borrower*: the outermost of its pools that borrows a resource of the workflow, so that lenders can reclaim it; None
+    if none does. *borrowed*: the borrowed amounts by resource.
+    *subpools*: the pool's own usage exceeds its unallocated quota, so that its subpools can reclaim quota.
     """
 
     gpus: int
@@ -34,10 +35,11 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a workflow, as the asker may see it: the sentences of *groups* are set.
+    """The facts about a workflow that the reader may see; the sentences of *groups* are set.
 
-    *holding*: None while nothing of it is admitted.  *spread*: groups that run on more domains than they prefer.  *said*: by the backend.
-    *cause*: of its failure.  *ending*: of its pool.  *standstill* and *doubt* (about the clock): None if it has ended.
+    *holding*: None while none of it is admitted. *spread*: groups that run in more domains than they prefer. *said*:
+    messages of the backend. *cause*: of its failure. *ending*: the deletion of its pool. *standstill*, *doubt* (about
+    the clock): None if it has ended.
     """
 
     workflow: Workflow
@@ -52,7 +54,7 @@ class Facts:
 
 
 def sentence(facts: Facts) -> str:
-    """Its state first, then everything else that is known, each as a sentence."""
+    """The state of the workflow, followed by all other facts, one sentence each."""
     parts = [*_standing(facts), *facts.spread, *facts.said]
     if facts.cause is not None:
         parts.append(_failure(facts.workflow.id, facts.cause))
@@ -68,7 +70,7 @@ def sentence(facts: Facts) -> str:
 
 
 def _standing(facts: Facts) -> list[str]:
-    """The first blocker, else the state.  A group that waits for a running group of the workflow is not blocked."""
+    """The first blocker, otherwise the state. Waiting for a running group of the same workflow is not a blocker."""
     workflow, groups, holding = facts.workflow, facts.groups, facts.holding
     if workflow.set_aside:
         return [f"{workflow.id} is waiting: {reason_set_aside(workflow)}"]
@@ -109,7 +111,7 @@ def _failure(id: str, cause: WorkflowCause) -> str:
 
 
 def _deletion(workflow: Workflow, deletion: PoolEnding) -> str:
-    """Law S3: who deleted its pool, and what that means for the workflow."""
+    """The deletion of its pool, and what that means for the workflow (rule S3)."""
     deleted = f"Pool {deletion.pool} was deleted by {deletion.by} at {utc(deletion.at)}"
     if not workflow.status.finished:
         return f"{deleted} and is {deletion.state.value}; running work finishes first"
@@ -118,14 +120,16 @@ def _deletion(workflow: Workflow, deletion: PoolEnding) -> str:
 
 
 def starts(stops: Sequence[str]) -> str:
-    """Says that a gang starts, after *stops* have stopped."""
+    """When a gang starts: in the next cycle, or after *stops* have stopped."""
     if not stops:
         return "starts in the next cycle"
     return f"starts when {listed(stops)} {'has' if len(stops) == 1 else 'have'} stopped"
 
 
 def first_of(groups: Sequence[GroupWhy]) -> GroupWhy | None:
-    """The group that a sentence about the workflow is about: one that waits in the queue, one that starts, one that waits for others."""
+    """The group that represents the workflow: one in the queue, otherwise one that starts, otherwise one that waits for
+    other groups.
+    """
     queued = [group for group in groups if group.reasons and group.reasons[0].code is not Code.UPSTREAM]
     starting = [group for group in groups if group.verdict is not None and group.verdict.starts]
     upstream = [group for group in groups if group.reasons and group not in queued]
@@ -146,7 +150,7 @@ def _held(holding: Holding) -> str:
 
 
 def _safety(workflow: Workflow, holding: Holding) -> str:
-    """Whether it can be preempted, and by whom (laws R1, R2, R3)."""
+    """Whether it can be preempted, and by which workflows (rules R1 to R3)."""
     if not holding.preemptible:
         return f"It cannot be preempted (priority {workflow.priority.value})"
     if holding.borrower is None:

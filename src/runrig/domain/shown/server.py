@@ -19,7 +19,7 @@ shown_as(Version("0.1.0"))
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile(Shown):
-    """YAML, without pools that are not ACTIVE, and without nodes and backend, which are fixed after the start."""
+    """YAML of all ACTIVE pools. Nodes and backend are left out, because they cannot be changed after the start."""
 
     file: str
 
@@ -29,7 +29,9 @@ shown_as(ClusterFile("pools:\n- name: vision\n  quota: {default: {gpu: {nominal:
 
 @dataclass(frozen=True, slots=True)
 class ClockAccepted(Shown):
-    """The server's time before and after it accepted the machine's clock.  *doubt*: why it did not trust that clock; null if it did."""
+    """The server's time before and after it accepted the system clock. *doubt*: why it had not trusted the clock; null
+    if it had.
+    """
 
     before: datetime
     now: datetime
@@ -45,8 +47,11 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class SignInOffer(Shown):
-    """Where to sign in.  A client sends a browser to `authorization_endpoint` with response_type code, a code_challenge (S256), state
-    and nonce.  *device*: whether the identity provider also supports sign-in without a browser."""
+    """Where to sign in. A client sends a browser to `authorization_endpoint` with response_type code, a code_challenge
+    (S256), state and nonce.
+
+    *device*: whether the identity provider also supports sign-in without a browser.
+    """
 
     issuer: str
     client_id: str
@@ -92,9 +97,10 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class SignedIn(Shown):
-    """*token*: of this server, valid until *expires_at* by the server's clock, or for *expires_in_s* from now.
+    """*token*: a token of this server, valid until *expires_at* by the server's clock, or for *expires_in_s* from now.
 
-    *refresh_token*: of the identity provider, for the next renewal; it can change with each renewal.  Null: it cannot be renewed.
+    *refresh_token*: of the identity provider, for the next renewal; it can change with each renewal. Null: it cannot be
+    renewed.
     """
 
     UNTOLD = ("grants",)
@@ -105,7 +111,7 @@ class SignedIn(Shown):
     expires_in_s: int
     refresh_token: str | None = field(repr=False)
     grants: tuple[Grant, ...] = ()
-    """The roles of the groups."""
+    """The roles that the groups of the user grant."""
 
     @property
     def ends_at(self) -> float:
@@ -134,12 +140,14 @@ class BrowserCode(Shown):
 
 shown_as(BrowserCode("a-code-of-chance-of-43-characters", 300))
 
-# ---------------------------------------------------------------- tasks that run
+# ---------------------------------------------------------------- running tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Session(Shown):
-    """A WebSocket to ``/api/v1/sessions/{key}`` starts it, within a minute and with a token of the same user."""
+    """Open a WebSocket to ``/api/v1/sessions/{key}`` within a minute, with a token of the same user, to start the
+    session.
+    """
 
     key: str
 

@@ -1,4 +1,4 @@
-"""Free GPUs by topology domain, the gangs that hold the others, and how many gangs of a size fit (rules T1, T5)."""
+"""Free GPUs by topology domain, the gangs that use the others, and how many gangs of a size fit (rules T1, T5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,10 +10,11 @@ from runrig.domain.value import Shown, example, shown_as
 
 @dataclass(frozen=True, slots=True)
 class DomainGpus(Shown):
-    """GPUs.  *total* is the sum of the other fields, unless a node now has fewer GPUs than its gangs hold.
+    """GPUs. *total* is the sum of the other fields, unless a node now has fewer GPUs than its gangs use.
 
-    *free*: not held, on nodes that accept new pods.  *firm*: held by HIGH and NORMAL gangs.  *low*: held by LOW gangs.  *changing*: held
-    by gangs that are stopping, or reserved for gangs that wait for these.  *cordoned*: not held, on nodes that accept no new pods.
+    *free*: not in use, on nodes that accept new pods. *firm*: in use by HIGH and NORMAL gangs. *low*: in use by LOW
+    gangs. *changing*: in use by gangs that are stopping, or reserved for gangs that wait for these. *cordoned*: not in
+    use, on nodes that do not accept new pods.
     """
 
     total: int
@@ -56,7 +57,7 @@ shown_as(GangSize(8, 1))
 
 @dataclass(frozen=True, slots=True)
 class Holder(Shown):
-    """A gang, as workflow/group, and its pods and GPUs in the domain; if it is NOMINATED, the ones that are reserved for it."""
+    """A gang, as workflow/group, and its pods and GPUs in the domain; if it is NOMINATED, these are reserved."""
 
     gang: str
     pool: str
@@ -84,10 +85,12 @@ shown_as(Others(3, 8))
 class DomainReport(Shown):
     """A domain, a node, or all nodes together.
 
-    *level*: its topology key; null for a node and for all nodes.  *path*: its label values, coarse to fine; for a node also its name.
-    *state*: of a node, Ready, NotReady (also if it is cordoned) or Tainted (its flavor does not tolerate a taint).  *cordoned_nodes*: how
-    many nodes accept no new pods.  *flavors*: GPUs by flavor; empty if all nodes have the same flavor.  *gangs* null: no size was given.
-    *holders*: the gangs with the most GPUs.  *domains*: the next level, or nodes.
+    *level*: its topology key; null for a node and for all nodes. *path*: its label values, coarse to fine; for a node
+    also its name.
+    *state*: of a node: Ready, NotReady (also if it is cordoned) or Tainted (its flavor does not tolerate a taint).
+    *cordoned_nodes*: number of nodes that do not accept new pods. *flavors*: GPUs by flavor; empty if all nodes have
+    the same flavor. *gangs* null: no size was given. *holders*: the gangs with the most GPUs. *domains*: the next
+    level, or nodes.
     """
 
     level: str | None
@@ -161,10 +164,11 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class TopologyMap(Shown):
-    """The nodes that *pools* may use.  These pools have the same topology *keys*.
+    """The nodes that *pools* can use. These pools have the same topology *keys*.
 
-    *all*: all the nodes, also the ones *apart*, and their domains: the coarsest level, or nodes if there are no keys.  A gang that fits in
-    *all* may spread over any nodes.  *levels*: every level, coarse to fine, even if *all* is cut off above it.
+    *all*: all the nodes, including those *apart*, and their domains: the coarsest level, or nodes if there are no keys.
+    A gang that fits in *all* can spread over any nodes. *levels*: every level, coarse to fine, even if *all* is cut off
+    above it.
     """
 
     pools: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Why a workflow waits, who preempted it, and what waits in a pool."""
+"""Explanations: why a workflow is waiting, which gangs preempted it, and which gangs are waiting in a pool."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +16,9 @@ _SUBMITTED, _STARTED = at(1769860800.25), at(1769860800.31)
 
 @dataclass(frozen=True, slots=True)
 class Preemption(Shown):
-    """*by* is the gang that needed the room; *law*: PRIORITY in the own pool, RECLAIM across pools.
+    """*by*: the gang that needed the nodes or quota. *law*: PRIORITY within the same pool, RECLAIM across pools.
 
-    DRAIN: a node of it was drained (law N2), and *by* is empty.
+    DRAIN: one of its nodes was drained (rule N2); *by* is empty.
     """
 
     UNTOLD = ("gang",)
@@ -42,17 +42,19 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class GroupWhy(Shown):
-    """*position* in the queue of the pool counts from 1 (0: nodes are reserved, and it waits for *waits_for* to stop), null if it is not
-    queued; *ahead*: how many gangs of all pools are before it.
+    """*position*: in the queue of the pool, from 1; 0 if it has reserved nodes and waits for *waits_for* to stop; null
+    if it is not queued. *ahead*: number of gangs of all pools ahead of it.
 
-    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS (of *stops*), WAITS, or NOT_PROVEN if too many are before it;
-    null if it is not queued.  *blockers*: all that stands in its way, by tier; *reasons*: the first for each choice of flavors.
+    *verdict*: the effect of the next cycle: STARTS, STARTS_AFTER_STOPS (of *stops*), WAITS, or NOT_PROVEN if too many
+    gangs are ahead; null if it is not queued. *blockers*: all conditions that are not met, by tier. *reasons*: the
+    first one for each choice of flavors.
 
-    Blockers are judged at the smallest size that it accepts; *in_full*: those of all its pods, if it accepts fewer.  *left*: what the
-    quotas leave, if none is among the blockers.  *passed*: how many of its pool that were submitted later, with its priority or a lower
-    one, have started since it is queued, 1,000 at most; 0 where the queue is STRICT_FIFO.
+    Blockers are determined for the smallest size that it accepts; *in_full*: for all its pods, if it accepts fewer.
+    *left*: the remaining quotas, if quota is not a blocker. *passed*: how many gangs of its pool with the same or a
+    lower priority were submitted later but started while it was queued, at most 1,000; 0 if the queue is STRICT_FIFO.
 
-    Gangs of pools that you do not see appear as `work of another pool`, or as a count."""
+    Gangs in pools that you cannot see appear as `work of another pool`, or as a count.
+    """
 
     UNTOLD = ("preempted_by", "queued_time")
 
@@ -72,7 +74,7 @@ class GroupWhy(Shown):
     preempted_by: str | None = None
     """The gang that preempted it; None if it was not preempted."""
     queued_time: float | None = None
-    """Since when it is in the queue, in seconds since the epoch; None if it is not."""
+    """When it was queued, in seconds since the epoch; None if it is not queued."""
 
 
 shown_as(
@@ -92,9 +94,12 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCause(Shown):
-    """Why it failed, by what its tasks wrote: of those that failed by their own program the first, but for programs that only saw
-    another one die.  *attempt* counts from 0; *ending*: its exit code in words.  *lines*: up to 20, in the order of time,
-    of which *first* to *last*, from 0, tell the cause; -1: none does."""
+    """Why a workflow failed, by the output of its tasks: the first task whose own program failed, rather than one that
+    only reacted to the failure of another.
+
+    *attempt*: from 0. *ending*: its exit code in words. *lines*: up to 20 lines of output, oldest first. *first*,
+    *last*: the range of lines that shows the cause, from 0; -1 if none does.
+    """
 
     task: str
     attempt: int
@@ -126,7 +131,7 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class PoolEnding(Shown):
-    """Who deleted the pool and when; *then*: the state that it took with it; *state*: how far it has come since."""
+    """The deletion of a pool. *then*: the state after the deletion. *state*: the current state."""
 
     UNTOLD = ("revision",)
 
@@ -146,14 +151,16 @@ shown_as(PoolEnding("vision", "ann", _SUBMITTED, PoolState.DELETING, PoolState.A
 
 @dataclass(frozen=True, slots=True)
 class Standstill(Shown):
-    """The server decides nothing *since* then: what it needs, mostly its cluster, cannot be had, or it is at fault itself."""
+    """The server has not made decisions *since* this time: it cannot reach its cluster or database, or it has an
+    internal error.
+    """
 
     UNTOLD = ("unreachable",)
 
     since: datetime
     why: str
     unreachable: bool = False
-    """The server cannot reach its database or its cluster; otherwise the fault is its own."""
+    """True if it cannot reach its database or its cluster; False for an internal error."""
 
 
 shown_as(Standstill(_SUBMITTED, "the API server does not answer: connection refused"))
@@ -161,13 +168,13 @@ shown_as(Standstill(_SUBMITTED, "the API server does not answer: connection refu
 
 @dataclass(frozen=True, slots=True)
 class WorkflowWhy(Shown):
-    """*cause*: why it failed, where a program of its own did.
+    """*cause*: why it failed, if one of its own programs did.
 
-    *ending*: the deletion of its pool, if that cancelled the workflow or is going on while it runs; else null.
+    *ending*: the deletion of its pool, if that cancelled the workflow or is still in progress; otherwise null.
 
-    *standstill*: why nothing is decided at present, about this workflow or another; null as long as all is well.
+    *standstill*: why the server currently makes no decisions about any workflow; null if it does.
 
-    *changes*: with which it would start; null if nobody asked, or if nothing of it is in the queue.
+    *changes*: changes that would start it; null if they were not requested, or if none of it is queued.
     """
 
     id: str
@@ -197,9 +204,11 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WaitingAlike(Shown):
-    """*gangs* that wait for the same *reason*, with *gpus* at their full size.  *first*: the first of them in the queue.
+    """*gangs*: number of gangs that wait for the same *reason*. *gpus*: their GPUs at full size. *first*: the first of
+    them in the queue.
 
-    The numbers of *reason* are those of the first."""
+    The numbers in *reason* apply to the first one.
+    """
 
     reason: Reason
     gangs: int
@@ -212,10 +221,11 @@ shown_as(WaitingAlike(example(Reason), 14, 40, ("train-3",)))
 
 @dataclass(frozen=True, slots=True)
 class PoolWhy(Shown):
-    """What waits in a pool, without its subpools, the most frequent blocker first.
+    """The waiting gangs of a pool without its subpools, by blocker, the most frequent one first.
 
-    *gangs*, *gpus*: in the queue. Work on hold is in *held* only, under law W3.
-    *unasked*: gangs that nobody was asked about, because there are too many kinds of them."""
+    *gangs*, *gpus*: in the queue. Workflows on hold are only in *held*, with law W3.
+    *unasked*: number of gangs whose reason was not computed, because the queue has too many kinds of gangs.
+    """
 
     pool: str
     gangs: int
@@ -228,5 +238,5 @@ shown_as(PoolWhy("vision", 14, 40, (example(WaitingAlike),), 0))
 
 
 def reason_set_aside(workflow: Workflow) -> Reason:
-    """Why *workflow*, which the server set aside, goes no further, wherever it is."""
+    """The reason why *workflow*, which the server set aside, does not continue."""
     return Reason(Code.SET_ASIDE, "W8", where=workflow.id, since=workflow.held_since)

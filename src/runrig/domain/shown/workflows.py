@@ -1,4 +1,4 @@
-"""Workflows: what they are, where their time went, their groups and the attempts of their tasks."""
+"""Workflows: their state, how they spent their time, their groups, and the attempts of their tasks."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,14 +16,14 @@ _SUBMITTED, _STARTED = at(1769860800.25), at(1769860800.31)
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSubmitted(Shown):
-    """*id*: of the workflow from now on.  *warnings*: about parts of the file that have no effect."""
+    """*id*: the permanent ID of the workflow. *warnings*: about parts of the file that have no effect."""
 
     UNTOLD = ("text", "gangs")
 
     id: str
     warnings: tuple[str, ...]
     text: str = ""
-    """As rendered."""
+    """The rendered file."""
     gangs: tuple[Gang, ...] = ()
     """The gangs that the submission puts into the queue."""
 
@@ -33,11 +33,13 @@ shown_as(WorkflowSubmitted("train-1", ()))
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTimes(Shown):
-    """Seconds: each moment from the submission to the end, or to now, counts in one of *running_s* to *blocked_s*, and *total_s* is all.
+    """Seconds. Each moment from submission to end, or until now, counts in one field from *running_s* to *blocked_s*;
+    *total_s* is the sum.
 
-    *running_s*: pods ran.  *starting_s*: admitted, but nothing ran yet.  *waited_s*: in the queue, *waits* times.  *held_s*: on hold.
-    *blocked_s*: waited for its own groups.  *lost_s*: the part of running and starting of attempts that were preempted, drained, or lost
-    with their node or backend.  *now*: running, starting, waited, held or blocked, *since* when; null: it has ended.
+    *running_s*: pods were running. *starting_s*: admitted, but nothing was running yet. *waited_s*: in the queue,
+    *waits* times. *held_s*: on hold. *blocked_s*: waiting for its own groups. *lost_s*: the part of running and
+    starting that was lost with attempts that were preempted, drained, or lost their node or backend.
+    *now*: running, starting, waited, held or blocked, *since* that time; null: it has ended.
     """
 
     running_s: float
@@ -70,8 +72,10 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WorkflowHead(Shown):
-    """*times*: where its time went; *queued_s*, *duration_s* (null: no task has run) go with the next release.
-    *held_by*, *held_since*: who put it on hold, and when; null: it is not."""
+    """*times*: how it spent its time. *queued_s* and *duration_s* (null: no task has run) are deprecated and will be
+    removed in the next release.
+    *held_by*, *held_since*: who put it on hold, and when; null: it is not on hold.
+    """
 
     id: str
     uuid: str
@@ -111,10 +115,11 @@ _HEAD: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class WorkflowHeadline(Shown):
-    """The first reason why a workflow waits: in a few words, and as a *sentence*.
+    """The first reason why a workflow is waiting: as a short *headline* and as a *sentence*.
 
-    *verdict*: what the next cycle does: STARTS, STARTS_AFTER_STOPS or WAITS; null if gangs ahead of it have not been evaluated yet.
-    *code* and *law* are empty if it starts."""
+    *verdict*: the effect of the next cycle: STARTS, STARTS_AFTER_STOPS or WAITS; null if gangs ahead of it have not
+    been evaluated yet. *code* and *law* are empty if it starts.
+    """
 
     verdict: Verdict | None
     headline: str
@@ -136,11 +141,12 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class WorkflowEntry(WorkflowHead):
-    """*gpus*: what it holds now, if it runs; else of the pods that it was admitted with, and all before that.  *gpus_asked*: of all
-    its tasks, at full count.  Both null: its file is no longer kept.
+    """*gpus*: in use now; before it runs, requested by all pods; after that, of the pods that were admitted.
+    *gpus_asked*: of all its tasks at full count. Both are null if its file is no longer stored.
 
-    *why* null: nothing of it waits, or something of it runs, or it was not asked for.  *node*: the first by name of the *nodes* on which
-    its tasks run; null: none does."""
+    *why* null: none of it is waiting, some of it is running, or it was not requested. *node*: the first by name of the
+    *nodes* that run its tasks; null if there are none.
+    """
 
     UNTOLD = ("number",)
 
@@ -150,7 +156,7 @@ class WorkflowEntry(WorkflowHead):
     node: str | None
     nodes: int
     number: int = 0
-    """The number at the end of its ID, to sort by."""
+    """The number at the end of its ID, for sorting."""
 
 
 shown_as(WorkflowEntry(**_HEAD, gpus=4, gpus_asked=6, why=None, node="n00", nodes=1))
@@ -158,7 +164,9 @@ shown_as(WorkflowEntry(**_HEAD, gpus=4, gpus_asked=6, why=None, node="n00", node
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt(Shown):
-    """One attempt of one pod.  *gpus*: the indices that it holds on its node; on Kubernetes only how many they are means something."""
+    """One attempt of one pod. *gpus*: the indices of its GPUs on its node; on Kubernetes, only their number is
+    meaningful.
+    """
 
     name: str
     attempt: int
@@ -192,8 +200,9 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class PodCount(Shown):
-    """A task that accepts fewer pods than its `count`, which is *asked*.  *least*: its `minCount`.  *got*: the pods that its group was
-    last admitted with; null: it was not admitted."""
+    """A task that accepts fewer pods than its `count`, which is *asked*. *least*: its `minCount`. *got*: the pods of
+    its group's last admission; null: it was not admitted.
+    """
 
     task: str
     asked: int
@@ -206,10 +215,10 @@ shown_as(PodCount("main", 4, 2, 3))
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup(Shown):
-    """*attempt* grows each time that the group is queued again; *preemptions*: how often because others needed its place.
+    """*attempt*: increases each time the group is requeued. *preemptions*: how often it was preempted.
 
-    *upstream*: groups that it waits for; *downstream*: those that wait for it.  *pods*: the counts of each task that
-    accepts fewer pods.
+    *upstream*: groups that it waits for. *downstream*: groups that wait for it. *pods*: the counts of tasks that accept
+    fewer pods.
     """
 
     name: str
@@ -246,8 +255,10 @@ shown_as(
 
 @dataclass(frozen=True, slots=True)
 class Workflow(WorkflowHead):
-    """*backend*: who runs its tasks.  *message*: how it ended; *cause*: why, where a program of its own failed.  *repeats*: the workflow
-    whose file it is again.  Timeouts in seconds, null: none.  *warnings*: what it prefers and does not have, such as one rack."""
+    """*backend*: where its tasks run. *message*: how it ended. *cause*: why one of its own programs failed. *repeats*:
+    the workflow whose file it runs again. Timeouts are in seconds; null: none. *warnings*: preferences that are not
+    met, such as one rack.
+    """
 
     UNTOLD = ("etag",)
 

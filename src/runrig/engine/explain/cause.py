@@ -35,7 +35,7 @@ _CODES = {
     134: "it aborted",
     137: "it was killed",
     139: "segmentation fault",
-    143: "it was told to stop",
+    143: "it was asked to stop",
 }
 
 

@@ -99,7 +99,7 @@ def _sums(
         drawn += draws
         left += _shared_left(firm, index)
         borrows += max(0, high + cheap - own - draws)
-        # What others take from the pool comes from its idle quota first, and its own LOW work has priority for that.
+        # Others use the pool's idle quota first, and its own LOW work has priority for that.
         taken = subtree_lent + sum([max(0, -child.balance(index)) for child in node.children])
         lends += max(0, min(taken, own - high) - cheap)
     return _Sums(promised, unallocated, used, lows, total, drawn, left, borrows, lends)
@@ -157,7 +157,7 @@ def remaining(state: State, name: str) -> Remaining:
 
 
 def holding(state: State, workflow: str) -> Holding | None:
-    """What a live workflow uses; None while none of its gangs is admitted. O(groups × resources × depth)."""
+    """The usage of a live workflow; None while none of its gangs is admitted. O(groups × resources × depth)."""
     entries = [state.ledger.entries.get(group.gang_id) for group in state.groups_of(workflow)]
     admitted = [entry for entry in entries if entry is not None and entry.state is GangState.ADMITTED]
     if not admitted:

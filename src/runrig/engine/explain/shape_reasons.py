@@ -1,4 +1,4 @@
-"""What the nodes lack for a gang, regardless of quota (rule T1)."""
+"""Explains what the nodes lack for a gang, regardless of quota (rule T1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

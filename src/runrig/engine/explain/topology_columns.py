@@ -161,7 +161,7 @@ class DomainTable:
 
     @cached_property
     def _ranked(self) -> "_Ranked":
-        """What each gang uses in each domain: most GPUs first, then most pods, then by id."""
+        """The usage of each gang in each domain: most GPUs first, then most pods, then by id."""
         work, domain_of = self._work, self._domain_of
         count = max(1, len(work.gangs))
         pairs, pair_index = distinct(domain_of[work.node] * count + work.who)

@@ -37,7 +37,8 @@ _STOPPED = TaskFact(Phase.ENDED, 143)
 class Edit:
     """An edit that a plan tries. *actions*: as the command would commit them. *specs*: those that they need, by hash.
 
-    *lost*: nodes that lose their pods; the actions take them out of use. *drained*: nodes that are drained (rule N2).
+    *lost*: nodes that lose their pods; the actions remove them from service. *drained*: nodes that are drained (rule
+    N2).
     """
 
     actions: tuple[Action, ...] = ()

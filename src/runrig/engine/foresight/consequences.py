@@ -1,6 +1,6 @@
 """The consequences of an edit: the difference between two branches of one state, with and without the edit.
 
-What the next cycles would do anyway is in both, so it is not listed. Lists are in the order of ids.
+Effects that the next cycles would have anyway are in both, so they are not listed. Lists are in the order of ids.
 """
 
 from collections.abc import Iterator, Mapping

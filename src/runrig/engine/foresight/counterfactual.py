@@ -1,9 +1,9 @@
 """Would it start if: for each dial, the first value with which the next cycle starts a waiting gang.
 
 Every reported answer was run by the engine as a complete cycle in a what-if run. A value is skipped only if a necessary
-condition for a start does not hold or, for the owner's changes in a settled state, if evaluating the gang finds nothing (no
-gang ahead would then be evaluated). Nothing is assumed to be monotone: with more quota, another gang may take the nodes. A dial
-whose search limit is reached is NOT_PROVEN, never "none".
+condition for a start does not hold. For the owner's changes in a settled state, it is also skipped if evaluating the
+gang finds nothing, since no gang ahead would be evaluated. Nothing is assumed to be monotone: with more quota, another
+gang may take the nodes. A dial whose search limit is reached is NOT_PROVEN, never "none".
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -40,10 +40,10 @@ MOST_PAIRS = 2500
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """What the engine does with a gang after *changes*: one, or a pair of the owner's.
+    """The engine's decision on a gang after *changes*: one, or a pair of the owner's.
 
-    *counts*: pods per pod set that start. *stops*: gangs that are preempted for it. *instead_of*: other differences from the
-    next cycle without the changes.
+    *counts*: pods per pod set that start. *stops*: gangs that are preempted for it. *instead_of*: other differences
+    from the next cycle without the changes.
     """
 
     who: Who
@@ -138,7 +138,7 @@ class Search:
         return TriedDial(self._group, dial.who, dial.name, dial.size, refuted, runs, verdict)
 
     def try_out(self, changes: Sequence[Change], who: Who) -> Counterfactual:
-        """What the next cycle does with the gang after *changes*."""
+        """The decision of the next cycle on the gang after *changes*."""
         found = self._cycle(changes)
         gone = {name for change in changes if isinstance(change, Ended) for name in change.workflows}
         effects = tuple(

@@ -1,6 +1,5 @@
-"""Dry runs: what the next cycle would do with a workflow that is not submitted, or would be changed.
-
-Its gangs are queued in a what-if run.
+"""Dry runs: the effect of the next cycle on a workflow that is not submitted, or would be changed. Its gangs are queued
+in a what-if run.
 """
 
 from collections.abc import Sequence

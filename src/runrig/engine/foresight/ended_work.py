@@ -61,7 +61,7 @@ class EndedWork:
         self._ways = [way for way in ways if way is not None]
 
     def alone(self) -> Chosen:
-        """Per workflow, whether the gang may start once it has ended."""
+        """Per workflow, whether the gang may start after that workflow ends."""
         found = np.zeros(self._many, dtype=np.bool_)
         for way in self._ways:
             found |= way.alone(self._many)
@@ -137,7 +137,9 @@ class EndedWork:
     # ------------------------------------------------------------ what is lacking
 
     def _way(self, leaf: QuotaLeaf, choice: Placement, request: Request, ahead: "Ahead") -> "_Way | None":
-        """What one choice of flavors lacks; None if the pool no longer has a topology key that the gang requests."""
+        """The quota and nodes that one choice of flavors lacks; None if the pool no longer has a topology key of the
+        gang.
+        """
         asked = ahead.and_then(request)
         lacks = list(self._headroom(leaf, asked) if leaf.kind is NodeKind.LOW else self._promise(leaf, asked))
         if not self._ledger.place:
@@ -243,7 +245,7 @@ class _Quota:
 
 
 class _Room:
-    """Domains for several gangs of equal pods (*size*: pods, gangs), some of which have none.
+    """Domains for several gangs of equal pods (*size*: pods, gangs). Some of the gangs do not have one yet.
 
     *columns*: free amounts per node. A row is what *who* uses on a node.
     """

@@ -119,7 +119,7 @@ class OnTrial:
         match edit:
             case PutPool(pool):
                 before = ledger.pools.get(pool.name)
-                assert before is not None, f"pool {pool.name} is not there: a trial changes pools, it makes none"
+                assert before is not None, f"pool {pool.name} does not exist: what-if runs do not create pools"
                 self._edit(partial(ledger.put_pool, pool), partial(ledger.put_pool, before))
                 again = rejected_in(ledger, pool.name.__eq__)
             case PutCohort(Cohort(name)) | DropCohort(Cohort(name)):

@@ -56,7 +56,9 @@ def starting_changes(
 
 
 def _accepted(state: State, gang: Gang) -> bool:
-    """True if the gate would accept *gang*. Capacity of empty nodes is not checked: the search finds no placement then."""
+    """True if the gate would accept *gang*. The capacity of empty nodes is not checked: if it is too small, the search
+    finds nothing.
+    """
     if refusal(state, Entry(gang), nodes=False) is not None:
         return False
     workflow, _, group = gang.id.partition("/")

@@ -129,7 +129,7 @@ class Accounts:
         return (tree.firm if entry.bucket.firm else tree.low)[entry.gang.pool]
 
     def request_of(self, entry: Entry, placement: Placement) -> Request:
-        """What *placement* requests from the tree, summed per (flavor, resource)."""
+        """The request of *placement* to the tree, summed per (flavor, resource)."""
         asked, counted = self.tree.asked, self.leaf(entry).counted
         chosen = zip(placement, entry.gang.pod_sets, strict=False)
         parts = [asked(counted, each.flavor, pod_set.requests, each.count) for each, pod_set in chosen]

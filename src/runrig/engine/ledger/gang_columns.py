@@ -155,7 +155,7 @@ class GangColumns:
         return found
 
     def held(self, slots: Ints, resources: Sequence[str], topology: TopologyIndex, whole: Domain) -> HeldRows:
-        """What the gangs of *slots* use of *resources* on the nodes of *whole*, a domain of *topology*."""
+        """The usage of *resources* by the gangs of *slots* on the nodes of *whole*, a domain of *topology*."""
         first = self._first_row[slots]
         many = self._first_row[slots + 1] - first
         rows = np.arange(many.sum()) + (first - many.cumsum() + many).repeat(many)

@@ -72,7 +72,7 @@ def options(ledger: Ledger, entry: Entry, counts: tuple[int, ...], *, mixed: boo
 
 
 def pod_requests(entry: Entry, choice: Placement) -> list[PodRequest]:
-    """What *choice* requests from the nodes, one per pod set."""
+    """The requests of *choice* to the nodes, one per pod set."""
     return [
         PodRequest(pod_set.requests, each.flavor, each.count)
         for each, pod_set in zip(choice, entry.gang.pod_sets, strict=True)

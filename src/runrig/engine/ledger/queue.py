@@ -23,7 +23,7 @@ Option = tuple[Placement, Request]
 """A choice of flavors, without nodes, and its request to the tree."""
 
 AskedBy = tuple[QuotaLeaf, frozenset[str], Pool]
-"""What determines the request of a bucket: the leaf, the resources that it counts, the pool."""
+"""Everything that determines the request of a bucket: the leaf, the resources that it counts, the pool."""
 
 SPARE = 64
 """Outdated entries that a barrier may keep, in addition to one per sleeper."""

@@ -1,8 +1,7 @@
 """Finds rows that contradict each other, by comparing values that are stored twice or follow from other rows.
 
-Damage that leaves a value of the right type is found only here: a gang that requests more than its specification, a status that
-does not match its tasks, a GPU used by two gangs. Everything compared holds after each plan, so servers never store
-contradictions.
+No other check finds damage that leaves values of the right type, such as a GPU used by two gangs or a status that does
+not match its tasks. Servers never store contradictions, because everything compared here holds after each plan.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an exit code means for a task: by its own rules, then its pool's (rule W1; exit codes as in osmo)."""
+"""The meaning of an exit code for a task: by its own rules, then its pool's (rule W1; exit codes as in osmo)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -40,7 +40,7 @@ def retries_used_up(state: State, task: Task) -> bool:
 
 
 def after_preemption(state: State, key: GroupKey) -> ExitAction:
-    """What happens to a preempted group: it is queued again (rule R6) unless a rule for 3006 or the limit says otherwise."""
+    """The status of a preempted group: it is requeued (rule R6) unless a rule for 3006 or the limit prevents that."""
     if state.groups[key].preemptions > MOST_PREEMPTIONS:
         return ExitAction.FAIL
     specs = sorted(state.group_spec(key).tasks, key=lambda each: not each.lead)

@@ -1,4 +1,4 @@
-"""What follows from a finished group: other groups start or fail, and the workflow may finish (rule W1).
+"""The consequences of a finished group: other groups start or fail, and the workflow may finish (rule W1).
 
 Generators of actions, as in `workflows`.
 """
@@ -14,7 +14,7 @@ from runrig.engine.state.upstream import groups_before
 
 
 def go_on(state: State, key: GroupKey) -> Iterator[Action]:
-    """Yields what follows from a finished group: downstream groups start or fail, and the workflow may finish."""
+    """Yields the consequences of a finished group: downstream groups start or fail, and the workflow may finish."""
     if state.groups[key].status is Status.COMPLETED:
         held = state.workflows[key[0]].held_by is not None
         for group in [] if held else state.groups_of(key[0]):

@@ -76,7 +76,7 @@ def fact_of(key: TaskKey, task: Task, observed: Observation) -> TaskFact | None:
     """The backend's report on *task*; a running task that it no longer knows has ended."""
     fact = observed.fact(key)
     if fact is None and task.status is Status.RUNNING:
-        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} does not know it any more")
+        return TaskFact(Phase.ENDED, ExitCode.BACKEND_ERROR, f"lost: {task.node} no longer reports it")
     return fact
 
 

@@ -40,11 +40,12 @@ RUNRIG = "runrig"
 
 
 def put_pool(state: State, pool: Pool, *, create: bool) -> Plan:
-    """Creates *pool* or changes its settings; its subpools follow. For a subpool, only its name and GPUs are used (rule S5).
+    """Creates *pool* or changes its settings; its subpools follow. For a subpool, only its name and GPUs are used (rule
+    S5).
 
-    Raises InvalidInput if a setting is invalid, Conflict if the name is taken or the state forbids the change (an ARCHIVED pool
-    can be created again), NotFound if the pool to update does not exist, Refused if the quotas of subpools no longer fit (rule
-    S1).
+    Raises InvalidInput if a setting is invalid, NotFound if the pool to update does not exist, and Refused if the
+    quotas of subpools no longer fit (rule S1). Raises Conflict if the name is taken or the state forbids the change; an
+    ARCHIVED pool can be created again.
     """
     before = state.pools.get(pool.name)
     if before is None and not create:
@@ -94,18 +95,19 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
         )
         raise Conflict(f"{start}: the name is taken; `runrig {command}` changes it", details)
     if pool.state is PoolState.ARCHIVED:
-        again = "create it again to use it" if event is PoolEvent.RESIZE else "it was deleted already"
+        again = "create it again to use it" if event is PoolEvent.RESIZE else "it has already been deleted"
         raise Conflict(f"{start}: {again}", details)
     left = report.remaining(state, pool.name)
-    runs = "runs there: until it has ended it" if left.workflows == 1 else "run there: until they have ended it"
+    are = "is" if left.workflows == 1 else "are"
     raise Conflict(
-        f"{start}, and {left} still {runs} cannot be changed, deleted or created again",
+        f"{start}: it cannot be changed, deleted or created again while {left} {are} running in it",
         details | {"gpus": left.gpus, "workflows": left.workflows},
     )
 
 
 def delete_pool(state: State, name: str, *, user: str = RUNRIG) -> Plan:
-    """Archives the pool if it has no live work, otherwise sets it to DELETING. Cancels work that never started (rule S3).
+    """Archives the pool if it has no live work, otherwise sets it to DELETING. Cancels work that has not started (rule
+    S3).
 
     *user*: who deletes it. Raises NotFound, and Conflict if it has subpools or is already deleted.
     """
@@ -180,13 +182,14 @@ def delete_cohort(state: State, name: str, *, leave_children: bool = False) -> P
     cohort = state.cohorts.get(name)
     if cohort is None:
         named = any(node.name == name for node in state.ledger.tree.cohorts.values())
-        why = "it is only named by others, and goes with the last of them" if named else "there is none of that name"
-        raise NotFound(f"no cohort {name!r} to delete: {why}; `runrig cohort list` shows all cohorts")
+        if named:
+            raise NotFound(f"cohort {name!r} is not declared: it exists only as long as others refer to it")
+        raise NotFound(f"cohort {name!r} not found. List cohorts with `runrig cohort list`")
     below = _children(name, state.cohorts.values(), state.pools.values())
     if below and not leave_children:
         raise Conflict(
-            f"cohort {name} still has {', '.join(below)} under it: move or delete them first, or leave them there "
-            f"(--leave-children): {name} is then only a name at the top of the tree, without its quota, limits and parent"
+            f"cohort {name} has children: {', '.join(below)}. Move or delete them first, or use --leave-children to keep "
+            f"them below {name}, which then loses its quota, limits and parent"
         )
     return Plan((DropCohort(cohort),))
 

@@ -241,7 +241,7 @@ def _breaks(state: State, entry: Entry, choice: Placement) -> tuple[int, int, in
 
 def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Refused:
     broken = _breaks(state, entry, choice)
-    assert broken is not None, "some choice breaks the promise"
+    assert broken is not None, "some choice exceeds the guarantee"
     index, most, amount = broken
     key = state.ledger.tree.keys[index]
     named = has_several_flavors(state.ledger.tree.keys, key.resource)

@@ -80,7 +80,7 @@ PODS_PER_STEP = 8
 
 
 def digest(state: State, observed: Observation) -> Iterator[Action | None]:
-    """Yields what has started and ended since the last cycle, task by task in the order of keys."""
+    """Yields the changes since the last cycle: tasks that started or ended, in the order of their keys."""
     turn, lost, refused = _looked_at(state, observed)
     yield from repeat(None, len(turn) // LOOKS_PER_STEP)
     yield from _refused(state, {**refused, **observed.refused})

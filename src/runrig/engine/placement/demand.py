@@ -1,4 +1,4 @@
-"""What a gang needs from the nodes: its constraint tree with the pods of each shape, and where those pods are placed."""
+"""The needs of a gang on nodes: its constraint tree with the pods of each shape, and where those pods are placed."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -193,8 +193,9 @@ _share = lru_cache(maxsize=1 << 14)(NodeShare)
 Score = tuple[tuple[int, ...], int, int]
 """How far a placement is from the preferences (rule T2); the smallest is best.
 
-(per level, coarse to fine: number of preferred groups in more than one of its domains; number of domains that these groups use
-at their own level or, without preferred groups, number of domains used at the finest level; number of nodes).
+(per level, coarse to fine, two numbers; number of nodes). The first number counts the preferred groups in more than one
+domain of the level. The second counts the domains that these groups use at their own level; without preferred groups,
+the domains used at the finest level.
 """
 
 

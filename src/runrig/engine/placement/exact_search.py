@@ -266,7 +266,7 @@ class ExactSearch:
         return domain.first <= other.first < domain.last
 
     def _profile(self, node: int, level: int) -> str:
-        """What a node offers, and which domains below *level* it shares with its neighbours."""
+        """The capacity of a node, and the domains below *level* that it shares with its neighbours."""
         takes = [bool(self._capacity.counts(shape).takes[node]) for shape in range(len(self._capacity.shapes))]
         inner = [
             int(self._topology.of[finer][node]) - int(self._topology.inside(self._domain_of(node, level), finer)[0])

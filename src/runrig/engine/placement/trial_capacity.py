@@ -1,6 +1,6 @@
-"""What is free while one gang is placed: fit counts of its shapes, less the pods that the search has placed so far.
+"""Free capacity while one gang is placed: fit counts of its shapes, less the pods that the search has placed so far.
 
-Pods can be taken back in reverse order. The nodes themselves never change.
+Pods can be removed in reverse order. The nodes themselves never change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ class TrialCapacity:
 
     def take_back(self, put: PlacedPods) -> None:
         """The inverse of `put`, in reverse order."""
-        assert self._placed.pop() is put, "pods are taken back in reverse order"
+        assert self._placed.pop() is put, "pods are removed in reverse order"
         self._take(put, -1)
 
     def _take(self, put: PlacedPods, sign: int) -> None:

@@ -55,7 +55,9 @@ class Drawn(NamedTuple):
 
 
 class Candidates:
-    """The candidates of one preemptor for one choice of flavors. What they use is judged without the targets taken so far."""
+    """The candidates of one preemptor for one choice of flavors. Their usage is judged without the targets taken so
+    far.
+    """
 
     def __init__(self, ledger: Ledger, entry: Entry, choice: Placement, request: Request) -> None:
         self._ledger = ledger

@@ -102,7 +102,7 @@ class DomainPreemption:
         )
 
     def lacks(self, running: Ints) -> QuotaLacks:
-        """What the quota lacks now, and what *running*, slots of candidates, could free of it."""
+        """The missing quota, and how much of it *running*, slots of candidates, could free."""
         return QuotaLacks(self._ledger, self._entry, self._request, running)
 
     def place_in(self, capacity: TrialCapacity, root: Demand, domain: Domain) -> Placement | None:

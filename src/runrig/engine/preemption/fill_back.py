@@ -1,7 +1,7 @@
-"""Take candidates away until it fits, then put back those that are not needed: the rest is irreducible (rule R3).
+"""Takes candidates until the preemptor fits, then returns those that are not needed: the rest is irreducible (rule R3).
 
-Works for any kind of candidate: the caller provides functions to take one, put it back and check the fit. Putting back must
-exactly undo taking, in any order.
+Works for any kind of candidate: the caller provides functions to take one, to return it and to check the fit. Returning
+must exactly undo taking, in any order.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,10 +13,11 @@ C = TypeVar("C")
 def take_until_fits(
     candidates: Iterable[C], take: Callable[[C], None], put_back: Callable[[C], None], fits: Callable[[], bool]
 ) -> list[C] | None:
-    """Takes *candidates* one by one until it fits, and returns those taken. If it never fits, puts them back and returns None.
+    """Takes *candidates* one by one until it fits, and returns those taken. If it never fits, undoes that and returns
+    None.
 
-    *candidates* is read lazily, so the next one may depend on those taken. `fits` is called only after each, so at least one is
-    taken.
+    *candidates* is read lazily, so the next one may depend on those taken. `fits` is called only after each, so at
+    least one is taken.
     """
     taken: list[C] = []
     for candidate in candidates:
@@ -37,7 +38,7 @@ def fill_back(
     *,
     last_is_needed: bool,
 ) -> list[C]:
-    """Puts each of *taken* back, last first, if it still fits without it; returns the rest, in order.
+    """Undoes taking each of *taken*, last first, if it still fits without it; returns the rest, in order.
 
     *last_is_needed*: it did not fit before the last one was taken, so that one is not tried.
     """

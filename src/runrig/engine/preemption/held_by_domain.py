@@ -1,4 +1,4 @@
-"""What candidates use in each domain, as columns: how many pods each could make room for (rule T4)."""
+"""The usage of candidates in each domain, as columns: how many pods each could make room for (rule T4)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What quota a preemptor lacks, limit by limit, and how much of it each candidate could free (rule T4).
+"""The quota that a preemptor lacks, limit by limit, and how much of it each candidate could free (rule T4).
 
 Amounts are capped at LARGEST so that columns can hold them. A candidate that frees enough still does.
 """
@@ -52,7 +52,9 @@ class QuotaLacks:
         return enough
 
     def useful(self, standing: Ints) -> list[int]:
-        """The candidates that free anything: first those of which the fewest would be enough if all were equal; ties by *standing*."""
+        """The candidates that free anything, those that free most first: fewer of them would be enough. Ties by
+        *standing*.
+        """
         if not self.amounts:
             return []
         few = np.where(self.given > 0, -(-np.array(self.amounts) // np.maximum(self.given, 1)), NEVER).max(axis=1)

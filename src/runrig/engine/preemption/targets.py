@@ -1,11 +1,11 @@
 """Preemption: which running gangs stop so that another can start (rules R1–R5).
 
-For a gang that requires a domain: the cheapest set over all domains (rule T4). Otherwise candidates are taken one by one, in
-one total order, until the preemptor fits; then those that are not needed are put back (`fill_back`), so the rest is irreducible
-(rule R3).
+For a gang that requires a domain: the cheapest set over all domains (rule T4). Otherwise candidates are taken one by
+one, in one total order, until the preemptor fits; then those that are not needed are kept running (`fill_back`), so the
+rest is irreducible (rule R3).
 
-Edits the ledger temporarily and always restores it. Preemption ends (rule R5): only gangs that cannot borrow preempt, they are
-never preempted themselves, and each nomination keeps its reservation until it is admitted.
+Edits the ledger temporarily and always restores it. Preemption ends (rule R5): only gangs that cannot borrow preempt,
+they are never preempted themselves, and each nomination keeps its reservation until it is admitted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ MANY = 128
 
 
 class Target(NamedTuple):
-    """A gang that must stop. *spared*: see `Preempt`."""
+    """A gang that must stop. `spared`: see `Preempt`."""
 
     gang: str
     law: Law
@@ -103,7 +103,7 @@ class _TargetSearch:
     def _one_by_one(self) -> Targets | None:
         """Takes candidates in the order of rule R3 until it fits."""
         self._trial.all_back()
-        # The search by domain has also drawn candidates. Start over, so that *spared* names only those of this search.
+        # The search by domain has also drawn candidates. Start over, so that `spared` names only those of this search.
         self._candidates = Candidates(self._ledger, self._entry, self._choice, self._request)
         if self._trial.fits():
             return self._targets((), None, last_is_needed=False)
@@ -137,7 +137,7 @@ class _TargetSearch:
             last_is_needed=last_is_needed,
         )
         placement = self._trial.place(domain)
-        assert placement is not None, "putting back must keep the fit"
+        assert placement is not None, "it must still fit next to the gangs that are kept running"
         return self._with_laws(needed, placement)
 
     def _with_laws(self, needed: Sequence[Entry], placement: Placement) -> Targets:

@@ -17,8 +17,8 @@ from runrig.engine.quota.tree import TreeBuilder, hang
 class QuotaTree:
     """The whole tree. Only `tree_edits` changes it after construction; everything else changes only usage.
 
-    *uses*: (flavor, resource) → number of quotas for it. *promised*: per index, the nominal quota of all cohorts and top-level
-    pools.
+    *uses*: (flavor, resource) → number of quotas for it. `promised`: per index, the nominal quota of all cohorts and
+    top-level pools.
     *firm_root*: the twin of the root. It has no quota, since capacity without a guarantee is for LOW work (rule Q8).
     *weighted*: weights differ, so shares determine the order of borrowing work (rules P4, R3).
     Construction costs O(nodes × flavors × resources).

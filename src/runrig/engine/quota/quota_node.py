@@ -2,10 +2,10 @@
 
 All nodes have the same structure: cohorts, pools and leaves. Per (flavor, resource), by index into lists:
 
-  subtree   S   the node's quota: its nominal, plus what each child lends
-  local         the part of S that the lending limit withholds from the parent
-  usage     U   of a leaf, what its gangs use; of an inner node, what its children use beyond their local part
-  balance   T = S - U   (T(x, r) in KEP-79); negative: the node borrows
+- subtree, S: the node's quota: its nominal, plus what each child lends
+- local: the part of S that the lending limit withholds from the parent
+- usage, U: of a leaf, what its gangs use; of an inner node, what its children use beyond their local part
+- balance, T = S - U (T(x, r) in KEP-79): negative if the node borrows
 
 Usage has two layers: CHARGED counts what decisions assume (nominated gangs, without their targets), REAL what is in use now.
 Adding and subtracting are exact inverses and cost O(depth) per resource.

@@ -111,7 +111,7 @@ def _nominated(ledger: Ledger) -> Iterator[Decision | None]:
 
 
 def next_step(ledger: Ledger, entry: Entry) -> Admit | Withdraw | None:
-    """What happens to the nominated *entry* now; None: it keeps waiting for its targets."""
+    """The decision on the nominated *entry*; None: it keeps waiting for its targets."""
     if ledger.place and not _nodes_stand(ledger, entry):
         return Withdraw(entry.gang.id)
     if starts_now(ledger, entry):

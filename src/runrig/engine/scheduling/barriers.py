@@ -1,8 +1,9 @@
-"""The barriers at which a bucket sleeps that could not start: conditions that every size and choice of flavors needs.
+"""The barriers at which a bucket sleeps that could not start: conditions that must hold for every size and choice of
+flavors.
 
-For each choice, it is the first condition that does not hold for the minimum size (rule A1). Each is necessary: LOW work must
-fit into the headroom in both layers (Q4, R4) and onto nodes; without rule P2, guaranteed work may not even preempt. If no
-single number tells, the bucket sleeps until anything that it requests is released.
+For each choice, it is the first condition that does not hold for the minimum size (rule A1). Each is necessary: LOW
+work must fit into the headroom in both layers (Q4, R4) and onto nodes; without rule P2, guaranteed work may not even
+preempt. If no single number decides, the bucket sleeps until anything that it requests is released.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -142,7 +143,7 @@ def _kept(node: QuotaNode, index: int, layer: int) -> int:
 
 
 def _room(node: QuotaNode, index: int, layer: int) -> int:
-    """What the limit of *node* leaves for work below it, apart from the local parts further down."""
+    """The amount that the limit of *node* leaves for work below it, apart from the local parts further down."""
     if node.parent is None:
         return node.subtree[index] - node.usage[layer][index]
     room = node.room[index]

@@ -275,7 +275,9 @@ def head_of(ledger: Ledger, pool: str) -> Entry | None:
 
 
 def kind_of(ledger: Ledger, bucket: Bucket) -> tuple[int, bool]:
-    """What rule P4 compares before time of submission; lower values come first. The same for all gangs of a bucket."""
+    """The part of the order of rule P4 ahead of submission time; lower values come first. Equal for all gangs of a
+    bucket.
+    """
     return -bucket.rank, not bucket.firm and would_borrow(ledger, bucket.waiting[0])
 
 

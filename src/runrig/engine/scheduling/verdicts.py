@@ -1,8 +1,8 @@
-"""What the next cycle does with a gang, without running the cycle: sleeping buckets wait, and the first ones are evaluated
+"""The decision of the next cycle on a gang, without running it: sleeping buckets wait, and the first ones are evaluated
 here.
 
-Waiting gangs use nothing, so as long as no gang ahead starts, a gang's turn comes in the current state. Does not change the
-ledger.
+Waiting gangs use nothing, so as long as no gang ahead starts, a gang's turn comes in the current state. Does not change
+the ledger.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def at_rest(ledger: Ledger) -> bool:
 
 
 def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
-    """What the next cycle does with *entry*, which is waiting or nominated.
+    """The decision of the next cycle on *entry*, which is waiting or nominated.
 
     O(buckets that it may try), and at most MOST_LOOKS evaluations.
     """
@@ -81,7 +81,7 @@ def next_turn(ledger: Ledger, entry: Entry) -> Steps[Turn]:
 
 
 def _acting(ledger: Ledger) -> list[Admit | Withdraw]:
-    """What the next cycle does with nominated gangs, in order. Updates the tree first, as a cycle does."""
+    """The decisions of the next cycle on nominated gangs, in order. Updates the tree first, as a cycle does."""
     _ = ledger.tree
     steps = (next_step(ledger, entry) for entry in sorted(ledger.nominated.values(), key=in_order))
     return [step for step in steps if step is not None]

@@ -1,4 +1,4 @@
-"""What happens to the rows of a workflow that is set aside: they are left alone, resumed, or ended as they are (rule W8).
+"""Rows of a workflow that is set aside: they are left alone, resumed, or ended as they are (rule W8).
 
 `lifecycle.setting_aside` decides about its gangs.
 """

@@ -1,4 +1,4 @@
-"""What a group waits for inside its workflow (rule W1)."""
+"""The groups that a group waits for inside its workflow (rule W1)."""
 
 from runrig.domain.workflows import Group, Status
 from runrig.engine.state.state import State
