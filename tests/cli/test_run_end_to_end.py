@@ -88,6 +88,30 @@ def test_lines_of_several_nodes_say_whose_they_are(server: Up) -> None:
     assert (done.code, sorted(done.out.splitlines())) == (0, ["main-0 │ node 0", "main-1 │ node 1"])
 
 
+SHOWS = """
+import os
+names = ("PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "RUNRIG_NODES", "RUNRIG_GPUS")
+print(*(os.environ[name] for name in names), os.environ["PET_MASTER_PORT"], os.environ["MASTER_PORT"])
+print(open(os.environ["RUNRIG_HOSTFILE"]).read(), end="")
+print({"RANK", "WORLD_SIZE"} & set(os.environ) or "no rank")
+"""
+
+
+def test_each_node_finds_the_others_in_its_variables(server: Up) -> None:
+    done = server.runrig("run", "-N", "2", "-g", "1", "--", "python3", "-c", SHOWS)
+    assert done.code == 0
+    by_node = [[line[9:] for line in done.out.splitlines() if line.startswith(f"main-{rank} │ ")] for rank in (0, 1)]
+    port = by_node[0][0].split()[-1]
+    assert 20_000 <= int(port) <= 29_999
+    hosts = ["127.0.0.1 slots=1"] * 2
+    assert by_node == [[f"2 {rank} 1 127.0.0.1 2 1 {port} {port}", *hosts, "no rank"] for rank in (0, 1)]
+
+
+def test_nodes_that_were_not_admitted_do_not_count(server: Up) -> None:
+    done = server.runrig("run", "-N", "3", "--min-nodes", "1", "--priority", "LOW", *shell("echo $PET_NNODES"))
+    assert (done.code, sorted(done.out.splitlines())) == (0, ["main-0 │ 2", "main-1 │ 2"])
+
+
 def test_one_that_waits_says_why_and_when_it_runs(server: Up) -> None:
     holder = server.runrig("run", "-d", "-g", "2", "--name", "holder", *shell("sleep 600")).out.strip()
     with running_later(server) as child:

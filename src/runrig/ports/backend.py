@@ -35,11 +35,12 @@ def no_pulls(_user: str) -> Mapping[str, str]:
 class Launch:
     """One attempt to run, with everything a backend needs.
 
-    *gang*: its id. *spec*: name of the task as written. *flavor*: of the node, as granted. *uuid*: of the task.
-    *workflow_uuid* identifies the workflow even if the database was lost and its id was used again. *command* includes
-    the args. *command*, *environment* and the contents of *files* can contain the tokens of ``domain.tokens``.
-    *inputs*: (name of the task as written, attempts whose output folders hold it), in the order of the file. *hosts*:
-    pods of the gang → node. *grace_s*: seconds between SIGTERM and SIGKILL. *credentials*: of *user*, for `Opens`.
+    *gang*: its id. *gang_attempt*: grows each time that it is queued again. *spec*: name of the task as written.
+    *flavor*: of the node, as granted. *uuid*: of the task. *workflow_uuid* identifies the workflow even if the database was
+    lost and its id was used again. *command* includes the args. *command*, *environment* and the contents of *files* can
+    contain the tokens of ``domain.tokens``. *inputs*: (name of the task as written, attempts whose output folders hold it),
+    in the order of the file. *hosts*: pods of the gang → node. *grace_s*: seconds between SIGTERM and SIGKILL.
+    *credentials*: of *user*, for `Opens`.
     """
 
     key: TaskKey
@@ -62,6 +63,7 @@ class Launch:
     duration_s: float | None = None
     credentials: tuple[CredentialUse, ...] = ()
     user: str = ""
+    gang_attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,12 @@ def test_a_placed_pod_is_exactly_this() -> None:
         "metadata": {
             "name": "worker-1-95557e37e9fd50a7",
             "namespace": "jobs",
-            "annotations": {"pod-group-name": UUID, "runrig/key": "wf-1/Worker-1/4", **ANNOTATIONS},
+            "annotations": {
+                "pod-group-name": UUID,
+                "runrig/key": "wf-1/Worker-1/4",
+                **ANNOTATIONS,
+                "runrig/hosts": "".join(f"{host(name)} slots=8\n" for name in HOSTS),
+            },
             "labels": {
                 "team": "a",
                 **LABELS,
@@ -89,7 +94,15 @@ def test_a_placed_pod_is_exactly_this() -> None:
                 }
             },
             "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}],
-            "volumes": [{"name": "output", "emptyDir": {}}],
+            "volumes": [
+                {"name": "output", "emptyDir": {}},
+                {
+                    "name": "launcher",
+                    "downwardAPI": {
+                        "items": [{"path": "hosts", "fieldRef": {"fieldPath": "metadata.annotations['runrig/hosts']"}}]
+                    },
+                },
+            ],
             "containers": [
                 {
                     "name": "main",
@@ -97,6 +110,7 @@ def test_a_placed_pod_is_exactly_this() -> None:
                     "command": ["run"],
                     "args": ["--rank=1", "$$(X)"],
                     "env": [
+                        *({"name": name, "value": value} for name, value in launcher(1, 3, 8, host(HOSTS[0])).items()),
                         {"name": "DIR", "value": "/runrig/output"},
                         {"name": "RUNRIG_COUNT", "value": "3"},
                         {"name": "RUNRIG_WORKFLOW_ID", "value": "wf-1"},
@@ -107,11 +121,55 @@ def test_a_placed_pod_is_exactly_this() -> None:
                         {"name": "RUNRIG_HOSTS", "value": ",".join(host(name) for name in HOSTS)},
                     ],
                     "resources": {"limits": amounts, "requests": amounts},
-                    "volumeMounts": [{"name": "output", "mountPath": "/runrig/output"}],
+                    "volumeMounts": [
+                        {"name": "output", "mountPath": "/runrig/output"},
+                        {"name": "launcher", "mountPath": "/runrig/launcher", "readOnly": True},
+                    ],
                 }
             ],
         },
     }
+
+
+def launcher(rank: int, nodes: int, gpus: int, first: str) -> dict[str, str]:
+    """What launchers find in a pod."""
+    return {
+        "PYTHONUNBUFFERED": "1",
+        "PET_NNODES": str(nodes),
+        "PET_NODE_RANK": str(rank),
+        "PET_NPROC_PER_NODE": str(gpus),
+        "PET_MASTER_ADDR": first,
+        "PET_MASTER_PORT": "29500",
+        "MASTER_ADDR": first,
+        "MASTER_PORT": "29500",
+        "RUNRIG_NODES": str(nodes),
+        "RUNRIG_NODE_RANK": str(rank),
+        "RUNRIG_GPUS": str(gpus),
+        "RUNRIG_HOSTFILE": "/runrig/launcher/hosts",
+        "OMPI_MCA_orte_default_hostfile": "/runrig/launcher/hosts",
+        "PRTE_MCA_prte_default_hostfile": "/runrig/launcher/hosts",
+    }
+
+
+def test_a_task_that_shares_its_group_has_no_nodes_of_its_own_to_launch_on() -> None:
+    pod = placed(pods(task("head"), task("worker", count=2)), "worker-1")
+    assert [name for name in variables(pod) if name.startswith(("PET", "MASTER", "RUNRIG_NODE"))] == []
+    assert variables(pod)["PYTHONUNBUFFERED"] == "1"
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["output"]
+
+
+def test_what_a_task_sets_for_its_launcher_wins() -> None:
+    pod = placed(pods(task(environment={"MASTER_PORT": "1234", "PYTHONUNBUFFERED": "0"})), "t")
+    assert [variables(pod)[name] for name in ("MASTER_PORT", "PET_MASTER_PORT", "PYTHONUNBUFFERED")] == [
+        *("1234", "29500", "0")
+    ]
+
+
+def test_a_host_file_for_very_many_nodes_is_left_out() -> None:
+    pod = placed(pods(task(count=1_000)), "t-0")
+    assert "runrig/hosts" not in pod["metadata"]["annotations"]
+    assert "RUNRIG_HOSTFILE" not in variables(pod)
+    assert variables(pod)["PET_NNODES"] == "1000"
 
 
 def test_a_gang_of_several_has_a_service_and_its_pods_are_called_by_it() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from runrig.backends.launcher import port_of
 from runrig.backends.local import LocalBackend
 from runrig.domain.errors import ServerFault
 from runrig.domain.nodes import Node
@@ -135,7 +136,9 @@ def test_the_environment_is_clean_and_ours_wins(tmp_path: Path, monkeypatch: pyt
         index=1,
         count=2,
         max_count=4,
-        environment={"EPOCHS": "3", "LANG": "C", "RUNRIG_INDEX": "9", "CUDA_VISIBLE_DEVICES": "0,1,2,3"},
+        hosts={"train-0": "n", "train-1": "n"},
+        gang_attempt=3,
+        environment={"EPOCHS": "3", "LANG": "C", "RUNRIG_INDEX": "9", "CUDA_VISIBLE_DEVICES": "0", "PET_NNODES": "8"},
     )
     with local(tmp_path) as backend:
         assert run_to_end(backend, task) == ended(0)
@@ -160,7 +163,21 @@ def test_the_environment_is_clean_and_ours_wins(tmp_path: Path, monkeypatch: pyt
         "RUNRIG_MAX_COUNT": "4",
         "RUNRIG_HOSTS": "127.0.0.1,127.0.0.1",
         "RUNRIG_TASK_KEY": str(folder),
+        "PET_NNODES": "8",
+        "PET_NODE_RANK": "1",
+        "PET_NPROC_PER_NODE": "2",
+        "PET_MASTER_ADDR": "127.0.0.1",
+        "PET_MASTER_PORT": str(port_of("w-1/g", 3)),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port_of("w-1/g", 3)),
+        "RUNRIG_NODES": "2",
+        "RUNRIG_NODE_RANK": "1",
+        "RUNRIG_GPUS": "2",
+        "RUNRIG_HOSTFILE": f"{folder}/hosts",
+        "OMPI_MCA_orte_default_hostfile": f"{folder}/hosts",
+        "PRTE_MCA_prte_default_hostfile": f"{folder}/hosts",
     }
+    assert (folder / "hosts").read_text() == "127.0.0.1 slots=2\n" * 2
 
 
 def test_real_gpus_go_by_uuid_and_a_task_without_gpus_sees_none(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ SUBGROUP = "kai.scheduler/subgroup-name"
 NODE_POOL = "kai.scheduler/node-pool"
 """Marks nodes of another KAI scheduler; runrig's uses nodes without this label."""
 
-KEY, GANG_ID, USER = "runrig/key", "runrig/gang-id", "runrig/user"
+KEY, GANG_ID, USER, HOSTS = "runrig/key", "runrig/gang-id", "runrig/user", "runrig/hosts"
 """Annotations for values that do not fit in a label."""
 POD_GROUP = "pod-group-name"
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from runrig.backends import launcher
 from runrig.backends.kubernetes import names
 from runrig.backends.kubernetes.files import OUTPUT, WORK, GangFiles, Mount, files_of
 from runrig.backends.kubernetes.names import MANAGED, Object, label_value
@@ -28,6 +29,10 @@ WHOLE = ""
 """The leaf with all pods of a gang without subgroups."""
 
 _ALONE = "127.0.0.1"
+_LAUNCHER = "/runrig/launcher"
+"""Folder of a pod with the host file."""
+_LONGEST_HOSTFILE = 32 * 1024
+"""Characters, for about 400 nodes."""
 _CREDENTIAL_MODE = 0o444
 """As files: an image may run its task as any user."""
 _RESOURCE_NAMES = {GPU: "nvidia.com/gpu", STORAGE: "ephemeral-storage"}
@@ -184,7 +189,12 @@ class GangPods:
         metadata: Object = {
             "name": names.pod_name(self.gang.uuid, attempt.name, attempt.retry_id),
             "namespace": self.settings.namespace,
-            "annotations": {names.POD_GROUP: self.gang.uuid, names.KEY: str(key), **self.annotations},
+            "annotations": {
+                names.POD_GROUP: self.gang.uuid,
+                names.KEY: str(key),
+                **self.annotations,
+                **self._hosts_note,
+            },
             "labels": self._pod_labels(attempt),
         }
         if attempt.node is not None:
@@ -230,6 +240,9 @@ class GangPods:
             items = [{"key": key, "path": key, "mode": mode} for key, mode in mode_by_key.items()]
             secret = {"secretName": names.secret_name(self.gang.uuid, number), "items": items}
             volumes.append({"name": f"files-{number}", "secret": secret})
+        if self._hostfile:
+            item = {"path": "hosts", "fieldRef": {"fieldPath": f"metadata.annotations['{names.HOSTS}']"}}
+            volumes.append({"name": "launcher", "downwardAPI": {"items": [item]}})
         for number, use in enumerate(task.credentials):
             if use.path:
                 whole = {"secretName": self.credentials[use.name], "defaultMode": _CREDENTIAL_MODE}
@@ -247,7 +260,8 @@ class GangPods:
             container["args"] = [_literal(word, values) for word in task.args]
         if any(not file.path.startswith("/") for file in task.files):
             container["workingDir"] = WORK
-        environment = {key: _literal(value, values) for key, value in task.environment.items()}
+        environment = self._for_launchers(attempt)
+        environment |= {key: _literal(value, values) for key, value in task.environment.items()}
         environment |= self._own_environment(attempt)
         container["env"] = [{"name": key, "value": value} for key, value in environment.items()]
         container["env"] += [
@@ -268,9 +282,41 @@ class GangPods:
             for number, use in enumerate(task.credentials)
             if use.path
         ]
+        if self._hostfile:
+            container["volumeMounts"].append({"name": "launcher", "mountPath": _LAUNCHER, "readOnly": True})
         if "privileged" in task.allow:
             container["securityContext"] = {"privileged": True}
         return container
+
+    def _for_launchers(self, attempt: _Attempt) -> dict[str, str]:
+        """Only PYTHONUNBUFFERED for a task that shares its group, where its nodes are not the whole gang."""
+        output = {"PYTHONUNBUFFERED": "1"}  # Otherwise Python prints its output after a final traceback.
+        task = attempt.task
+        if len(self.gang.group.tasks) > 1:
+            return output
+        return output | launcher.variables(
+            nodes=task.pods,
+            rank=attempt.index,
+            gpus=dict(task.requests).get(GPU, 0),
+            address=self._host(task, 0),
+            port=launcher.KUBERNETES_PORT,
+            hostfile=f"{_LAUNCHER}/hosts" if self._hostfile else None,
+        )
+
+    @property
+    def _hosts_note(self) -> dict[str, str]:
+        """The host file as an annotation, which the pod sees as a file: its Secrets could not change later."""
+        return {names.HOSTS: self._hostfile} if self._hostfile else {}
+
+    @cached_property
+    def _hostfile(self) -> str:
+        """Returns the host file of a group of one task; "" for others, and if it is too long for every pod to have it."""
+        task, *others = self.gang.group.tasks
+        hosts = self._hosts[task.name]
+        if others or hosts is None:
+            return ""
+        text = launcher.hostfile_of(hosts.split(","), dict(task.requests).get(GPU, 0))
+        return text if len(text) <= _LONGEST_HOSTFILE else ""
 
     def _own_environment(self, attempt: _Attempt) -> dict[str, str]:
         hosts = self._hosts[attempt.task.name]

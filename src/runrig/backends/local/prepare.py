@@ -7,6 +7,7 @@ inputs/    {{input:NAME}} for a task with a count: inputs/NAME/POD links to the 
 tmp/       TMPDIR
 credentials/
            credentials as files; removed when the task ends
+hosts      for launchers: the nodes of the task
 secrets    credentials as variables; removed when the task starts
 launch     for the supervisor; written last, so without it nothing was ever started
 """
@@ -20,6 +21,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from runrig.backends.launcher import hostfile_of, port_of, variables
 from runrig.backends.local import supervisor
 from runrig.backends.local.attempt import Attempt
 from runrig.backends.local.credentials import hand_over
@@ -47,15 +49,16 @@ def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, .
     values = _token_values(attempt, tasks, launch)
     for file in launch.files:
         _write_file(attempt.folder / "work", file, values)
-    handed, variables = hand_over(attempt.folder, launch, opens)
+    handed, secrets = hand_over(attempt.folder, launch, opens)
     relocate = _relocation(attempt.folder / "work", launch.files, handed)
     command = tuple(expand(relocate(word), values) for word in launch.command)
     if not command:
         raise ValueError(f"{launch.key} has no command")
     asked = {name: expand(relocate(value), values) for name, value in launch.environment.items()}
-    environment = _base_environment(attempt) | asked | _own_environment(attempt, launch, visible)
-    if variables:
-        data = supervisor.encode_launch(0.0, (), variables)
+    launcher = _for_launchers(attempt, launch)
+    environment = _base_environment(attempt) | launcher | asked | _own_environment(attempt, launch, visible)
+    if secrets:
+        data = supervisor.encode_launch(0.0, (), secrets)
         supervisor.write(str(attempt.folder / supervisor.SECRETS), data, durable=False)
     data = supervisor.encode_launch(launch.grace_s, command, environment)
     supervisor.write(str(attempt.folder / "launch"), data, durable=False)
@@ -76,6 +79,17 @@ def _base_environment(attempt: Attempt) -> dict[str, str]:
         "LOGNAME": user,
         "PYTHONUNBUFFERED": "1",  # Otherwise Python prints its output after a final traceback.
     }
+
+
+def _for_launchers(attempt: Attempt, launch: Launch) -> dict[str, str]:
+    """Writes the host file. Returns nothing for a task that shares its group, where its nodes are not the whole gang."""
+    if len(launch.hosts) != launch.count:
+        return {}
+    file = attempt.folder / "hosts"
+    gpus = len(launch.gpus)
+    file.write_text(hostfile_of([ADDRESS] * launch.count, gpus), encoding="ascii")
+    port = port_of(launch.gang, launch.gang_attempt)
+    return variables(nodes=launch.count, rank=launch.index, gpus=gpus, address=ADDRESS, port=port, hostfile=str(file))
 
 
 def _own_environment(attempt: Attempt, launch: Launch, visible: tuple[str, ...]) -> dict[str, str]:

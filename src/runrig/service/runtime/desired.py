@@ -121,6 +121,7 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
         duration_s=spec.duration_s,
         credentials=spec.credentials,
         user=workflow.submitted_by if spec.credentials else "",
+        gang_attempt=entry.gang.attempt,
     )
 
 
