@@ -1,4 +1,4 @@
-"""What failed, by what a program wrote last."""
+"""The cause of a failure, from the last output of a program."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def ranked(rank: int, lines: list[str]) -> list[str]:
 
 
 def mixed(*several: list[str]) -> list[str]:
-    """Line by line, as many processes write."""
+    """Lines interleaved as if many processes wrote them."""
     longest = max(map(len, several))
     return [lines[at] for at in range(longest) for lines in several if at < len(lines)]
 
@@ -93,7 +93,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_the_cause_is_what_the_program_failed_of(name: str) -> None:
+def test_the_cause_is_found(name: str) -> None:
     lines, sentence = ENDINGS[name]
     found = cause_of(lines)
     assert found.sentence == sentence
@@ -102,19 +102,19 @@ def test_the_cause_is_what_the_program_failed_of(name: str) -> None:
         assert 0 <= found.first <= found.last
 
 
-def test_the_cause_has_the_lines_of_its_traceback_with_what_it_is_chained_to() -> None:
+def test_the_cause_has_the_lines_of_its_traceback_and_of_those_chained_to_it() -> None:
     lines, _ = ENDINGS["while another was handled"]
     assert cause_of(lines)[1:3] == (len(WORK), len(lines) - 1)
     lines, _ = ENDINGS["a plain traceback"]
     assert cause_of(lines)[1:3] == (len(WORK), len(lines) - 1)
 
 
-def test_a_program_that_only_saw_another_die_says_so() -> None:
+def test_a_program_that_only_reacted_to_another_failure_is_marked() -> None:
     assert cause_of(ranked(0, NCCL)).follows
     assert not cause_of(traceback("KeyError: 1")).follows
 
 
-def test_a_sentence_has_an_end() -> None:
+def test_sentences_have_a_maximum_length() -> None:
     assert cause_of(["Error: " + "x" * 1_000]) == Cause(("Error: " + "x" * 1_000)[:LONGEST], 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a quota or limit below which more is held than it allows, because it was cut: by how much, never a negative rest."""
+"""Reasons if usage exceeds a quota or limit that was cut: they name the excess, never a negative remainder."""
 
 import re
 
@@ -16,7 +16,7 @@ LOW, NORMAL = Priority.LOW, Priority.NORMAL
 
 
 def over(world: World) -> list[tuple[str, str]]:
-    """(sentence, headline) of each reason of `w`, without who holds what."""
+    """(sentence, headline) of each reason of `w`, without the pools that use the quota."""
     world.submit("w", "a", LOW if world.state.workflows["held-1"].priority is LOW else NORMAL, 2)
     world.cycle()
     (group,) = why(world.state, "w-1").groups
@@ -30,7 +30,7 @@ def held(world: World, priority: Priority, gpus: int) -> World:
     return world
 
 
-def test_a_pool_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
+def test_a_pool_above_its_borrowing_limit_names_the_excess() -> None:
     world = held(World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 8}), LOW, 4)
     world.do(PutPool(Pool("a", gpu_quota(1, borrowing=1))))
     assert over(world) == [
@@ -41,7 +41,7 @@ def test_a_pool_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
     ]
 
 
-def test_a_cohort_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
+def test_a_cohort_above_its_borrowing_limit_names_the_excess() -> None:
     cohort = Cohort("k", None, gpu_quota(0, borrowing=3))
     world = held(World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 8}, (cohort,)), LOW, 4)
     world.do(PutCohort(Cohort("k", None, gpu_quota(0, borrowing=1))))
@@ -53,7 +53,7 @@ def test_a_cohort_beyond_its_borrowing_limit_is_told_by_how_much() -> None:
     ]
 
 
-def test_a_pool_beyond_its_quota_is_told_by_how_much() -> None:
+def test_a_pool_above_its_quota_names_the_excess() -> None:
     world = held(World({"a": 4, "b": 4}, {"n0": 8}), NORMAL, 4)
     world.do(PutPool(Pool("a", gpu_quota(3))))
     sentence = "needs 2 GPUs, but pool a is 1 GPU over its quota"
@@ -68,8 +68,8 @@ def test_a_pool_beyond_its_quota_is_told_by_how_much() -> None:
     [("h/gpu", -3, "3 GPUs"), ("h/memory", -(2**30), "1Gi memory"), ("h/cpu", -500, "0.5 CPU cores")],
 )
 @pytest.mark.parametrize("shared", [{}, {"k": 2}])
-def test_no_rest_is_ever_negative(code: Code, resource: str, have: int, shown: str, shared: dict[str, int]) -> None:
-    """In the unit of any resource, and where cohorts share what is over."""
+def test_no_remainder_is_negative(code: Code, resource: str, have: int, shown: str, shared: dict[str, int]) -> None:
+    """In the unit of any resource, also if cohorts share the excess."""
     reason = Reason(code, "Q3", "pool a", resource, have, 1, shared=Amounts(shared))
     for said in (str(reason), reason.headline):
         assert re.search(r"-\d", said) is None

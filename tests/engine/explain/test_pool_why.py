@@ -1,4 +1,4 @@
-"""Everything that waits in one pool, by what it waits for."""
+"""The waiting gangs of one pool, by blocker."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def told(world: World, pool: str) -> list[tuple[Code, int, int, tuple[str, ...]]
     return [(each.reason.code, each.gangs, each.gpus, each.first) for each in found.held]
 
 
-def test_gangs_are_grouped_by_their_first_blocker_most_first() -> None:
+def test_gangs_are_grouped_by_their_first_blocker_largest_group_first() -> None:
     world = World({"a": 2, "b": 2}, {"n0": 2, "n1": 2})
     world.submit("n1", "a", NORMAL, 2)
     world.submit("n2", "b", NORMAL, 2)
@@ -32,7 +32,7 @@ def test_gangs_are_grouped_by_their_first_blocker_most_first() -> None:
     ]
 
 
-def test_in_a_strict_pool_all_but_the_head_wait_for_the_head() -> None:
+def test_in_a_strict_pool_all_others_wait_for_the_head() -> None:
     """P4."""
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     world.submit("runs", "a", NORMAL, 1)
@@ -46,7 +46,7 @@ def test_in_a_strict_pool_all_but_the_head_wait_for_the_head() -> None:
     ]
 
 
-def test_who_has_a_place_waits_for_what_stops() -> None:
+def test_a_nominated_gang_waits_for_its_targets() -> None:
     """R4."""
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
@@ -57,7 +57,7 @@ def test_who_has_a_place_waits_for_what_stops() -> None:
     assert told(world, "b") == []
 
 
-def test_of_too_many_kinds_the_last_are_counted_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excess_kinds_of_gangs_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World({"a": 2}, {"n0": 2})
     world.submit("n", "a", NORMAL, 2)
     world.cycle()

@@ -1,4 +1,4 @@
-"""Who holds a quota, and who keeps what is idle: the same as a walk over the whole tree finds, without one."""
+"""Which pools use a quota, and which withhold idle quota: compared with a walk over the whole tree."""
 
 from collections.abc import Iterator
 from random import Random
@@ -26,7 +26,7 @@ def quotas(mix: Random) -> Quotas:
 
 
 def world(seed: int) -> Ledger:
-    """Cohorts with and without quota of their own, one of them called as a pool is; subpools; gangs that come and go."""
+    """Cohorts with and without quota, one of them named like a pool; subpools; gangs that start and end."""
     mix, ledger = Random(seed), Ledger(place=False)
     ledger.set_flavors([Flavor(DEFAULT_FLAVOR)])
     for name, parent in (("top", None), ("left", "top"), ("p1", "top")):
@@ -49,7 +49,7 @@ def world(seed: int) -> Ledger:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_holders_and_keepers_are_those_that_a_walk_over_the_tree_finds(seed: int) -> None:
+def test_users_and_withholders_match_a_walk_over_the_tree(seed: int) -> None:
     ledger = world(seed)
     index = ledger.tree.index_of[KEY]
     for leaf in (*ledger.tree.firm.values(), *ledger.tree.low.values()):
@@ -95,7 +95,7 @@ def walked_gangs(ledger: Ledger, pool: QuotaNode, index: int) -> tuple[str, ...]
 
 
 def draws_beside(leaf: QuotaLeaf, pool: QuotaNode, index: int) -> bool:
-    """Both have the same cohort above them, which shares quota, and *leaf* holds some of that."""
+    """Both are below the same cohort, which shares quota, and *leaf* uses some of that."""
     if leaf.twin is None or pool.guarantee is None or not leaf.drawn(index, CHARGED):
         return False
     both = set(leaf.twin.path) & set(pool.guarantee.path)

@@ -1,4 +1,4 @@
-"""The survey of domains: what it says of a cluster drawn by hand, and that it counts as brute force does (laws T1, T5)."""
+"""The topology report: for a cluster written by hand, and compared with brute force (rules T1, T5)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,14 +51,14 @@ def ledger_of(*nodes: Node, flavors: Sequence[Flavor] = (Flavor("default"),)) ->
 
 
 def node(name: str, rack: str, gpus: int = 8, **more: Any) -> Node:
-    """In zone z of its rack's first letter."""
+    """In the zone named by the first letter of its rack."""
     return Node(name, {GPU: gpus}, labels={"z": f"z{rack[0]}", "r": rack[1:]}, **more)
 
 
 def run(
     ledger: Ledger, name: str, priority: Priority, on: dict[str, int], gpus: int = 1, flavor: str = "default"
 ) -> None:
-    """Admitted with so many pods on each node, of *gpus* each."""
+    """Admitted with this many pods on each node, each with *gpus* GPUs."""
     gang = Gang(name, "p", priority, 1.0, (PodSet("a", sum(on.values()), requests_of({GPU: gpus})),))
     ledger.apply(Queue(gang), 0.0)
     ledger.apply(Admit(name, placed(gang, on, flavor)), 1.0)
@@ -70,7 +70,7 @@ def placed(gang: Gang, on: dict[str, int], flavor: str = "default") -> tuple[Ass
 
 
 def rows(view: DomainReport) -> Iterator[DomainReport]:
-    """All domains of a tree, from the top."""
+    """All domains of a tree, top down."""
     yield view
     for each in view.domains:
         yield from rows(each)
@@ -84,7 +84,7 @@ def gpus_of(found: TopologyMap) -> dict[tuple[str, ...], DomainGpus]:
 
 
 def drawn() -> Ledger:
-    """Rack 0 of two zones, which are two racks; one node is cordoned, one repels, one has no rack."""
+    """Rack 0 exists in two zones, as two racks; one node is cordoned, one is tainted, one has no rack."""
     ledger = ledger_of(
         node("n0", "a0"),
         node("n1", "a0"),
@@ -119,7 +119,7 @@ def test_every_gpu_of_a_domain_is_counted_once() -> None:
     ]
 
 
-def test_who_holds_a_domain_the_largest_first_and_the_rest_as_a_number() -> None:
+def test_the_largest_gangs_of_a_domain_are_named_and_the_others_counted() -> None:
     ledger = drawn()
     holders = {each.path: (each.holders, each.others) for each in rows(topology_report(ledger, KEYS, ["default"]).all)}
     firm = Holder("firm-1/g", "p", "NORMAL", GangState.ADMITTED, 4, 4)
@@ -133,7 +133,7 @@ def test_who_holds_a_domain_the_largest_first_and_the_rest_as_a_number() -> None
     assert (none.all.holders, none.all.others) == ((), Others(3, 19))
 
 
-def test_a_node_that_lacks_a_label_stands_apart_with_what_it_lacks() -> None:
+def test_a_node_without_a_label_is_listed_with_the_missing_label() -> None:
     found = topology_report(drawn(), KEYS, ["default"])
     (apart,) = found.apart
     assert (apart.lacks, apart.node.path, apart.node.gpus, apart.node.state) == (
@@ -146,7 +146,7 @@ def test_a_node_that_lacks_a_label_stands_apart_with_what_it_lacks() -> None:
     assert [each.lacks for each in topology_report(drawn(), (ZONE, RACK, host), ["default"]).apart] == [("r",)]
 
 
-def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
+def test_nodes_are_shown_on_request_and_always_without_keys() -> None:
     states = {"n0": "Ready", "n1": "Ready", "n2": "NotReady", "n3": "Ready", "n4": "Tainted"}
     below = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(nodes=True))
     assert {each.path[-1]: each.state for each in rows(below.all) if each.state} == states
@@ -167,7 +167,7 @@ def test_nodes_are_shown_when_asked_for_and_always_without_keys() -> None:
     )
 
 
-def test_levels_below_the_one_that_is_asked_for_are_not_shown_but_summed() -> None:
+def test_levels_below_the_requested_one_are_only_summed() -> None:
     found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(GangSize(8, 1), depth=1))
     assert [each.path for each in rows(found.all)] == [(), ("za",), ("zb",)]
     assert found.levels == (
@@ -176,8 +176,8 @@ def test_levels_below_the_one_that_is_asked_for_are_not_shown_but_summed() -> No
     )
 
 
-def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -> None:
-    """Twice five free are two racks for a gang of four, none for one of six, and one zone for one of ten."""
+def test_a_gang_fits_only_completely_inside_one_domain() -> None:
+    """Two racks with five free each: both hold a gang of four, none holds one of six, and the zone holds one of ten."""
     ledger = ledger_of(node("n0", "a0", 5), node("n1", "a1", 5))
 
     def fit(pods: int, gpus: int = 1) -> list[int]:
@@ -189,8 +189,8 @@ def test_a_gang_is_whole_in_one_domain_and_never_on_what_is_left_over_in_two() -
     assert (fit(1, 3), fit(2, 3), fit(1, 6)) == ([2, 2, 2], [1, 1, 0], [0, 0, 0]), "a pod is whole on one node"
 
 
-def test_now_after_low_and_ever() -> None:
-    """n2 is not ready and n4 repels: neither now, nor after LOW; n2 comes back some day, and n4 not by itself."""
+def test_gangs_that_fit_now_after_low_and_ever() -> None:
+    """n2 is not ready and n4 is tainted, so neither counts now or after LOW. Only n2 counts for ever."""
     found = topology_report(drawn(), KEYS, ["default"], TopologyQuestion(GangSize(4, 1)))
     assert {each.path: each.gangs for each in rows(found.all)} == {
         (): GangsThatFit(2, 6, 9),
@@ -202,7 +202,7 @@ def test_now_after_low_and_ever() -> None:
     }
 
 
-def test_a_gang_takes_one_flavor_and_gpus_are_told_by_flavor() -> None:
+def test_a_gang_uses_one_flavor_and_gpus_are_listed_by_flavor() -> None:
     flavors = (Flavor("h100"), Flavor("b200"), Flavor("other"))
     nodes = (
         node("n0", "a0", 6, flavor="h100"),
@@ -232,8 +232,10 @@ def test_a_gang_takes_one_flavor_and_gpus_are_told_by_flavor() -> None:
     assert topology_report(ledger, KEYS, ["h100"]).all.flavors == {}
 
 
-def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
-    """All of n0 is held by LOW that stops for a gang that is nominated to half of it: the other half is free later (law R4)."""
+def test_reserved_gpus_are_counted_once_and_only_for_their_gang() -> None:
+    """All of n0 is used by LOW that stops for a gang nominated to half of it; the other half becomes free later (rule
+    R4).
+    """
     ledger = ledger_of(node("n0", "a0"), node("n1", "a0"))
     run(ledger, "low-1/g", LOW, {"n0": 8})
     run(ledger, "low-2/g", LOW, {"n1": 4})
@@ -257,7 +259,7 @@ def test_what_is_promised_is_counted_once_and_goes_to_nobody_else() -> None:
     ]
 
 
-def test_what_stops_for_nobody_is_room_after_low() -> None:
+def test_gangs_that_stop_for_another_reason_are_room_after_low() -> None:
     ledger = ledger_of(node("n0", "a0"))
     run(ledger, "firm-1/g", NORMAL, {"n0": 6})
     ledger.apply(Stop("firm-1/g", Status.FAILED), 2.0)
@@ -274,10 +276,10 @@ def test_what_stops_for_nobody_is_room_after_low() -> None:
         (0, 8, None, DomainGpus(0, 0, 0, 8, 0, 0), GangsThatFit(0, 0, 0)),
     ],
 )
-def test_a_node_that_has_fewer_gpus_than_it_holds(
+def test_a_node_with_fewer_gpus_than_in_use(
     firm: int, low: int, left: int | None, gpus: DomainGpus, fit: GangsThatFit
 ) -> None:
-    """*left* None: it does not list GPUs any more."""
+    """*left* None: it no longer lists GPUs."""
     ledger = ledger_of(node("n0", "a0"))
     run(ledger, "firm-1/g", NORMAL, {"n0": firm})
     run(ledger, "low-1/g", LOW, {"n0": low})
@@ -287,7 +289,7 @@ def test_a_node_that_has_fewer_gpus_than_it_holds(
     assert (found.all.gpus, found.all.gangs) == (gpus, fit)
 
 
-def test_holders_of_as_many_gpus_stand_by_pods_and_then_by_name() -> None:
+def test_holders_with_equal_gpus_are_sorted_by_pods_and_then_by_name() -> None:
     ledger = ledger_of(node("n0", "a0", 16))
     for name, pods, gpus in (("a-1/g", 1, 4), ("b-1/g", 2, 2), ("d-1/g", 4, 1), ("c-1/g", 4, 1)):
         run(ledger, name, NORMAL, {"n0": pods}, gpus=gpus)
@@ -295,7 +297,7 @@ def test_holders_of_as_many_gpus_stand_by_pods_and_then_by_name() -> None:
     assert [each.gang for each in found.all.holders] == ["c-1/g", "d-1/g", "b-1/g", "a-1/g"]
 
 
-def test_without_nodes_or_without_those_of_the_flavors_nothing_is_there() -> None:
+def test_without_nodes_or_nodes_of_the_flavors_the_report_is_empty() -> None:
     for ledger in (ledger_of(), ledger_of(node("n0", "a0"))):
         found = topology_report(ledger, KEYS, ["b200"], TopologyQuestion(GangSize(1, 1), nodes=True))
         assert found.all == DomainReport(
@@ -305,7 +307,7 @@ def test_without_nodes_or_without_those_of_the_flavors_nothing_is_there() -> Non
         assert found.apart == ()
 
 
-def test_a_survey_changes_nothing() -> None:
+def test_a_report_changes_nothing() -> None:
     world = World({"p": 8}, {"n0": 8, "n1": 8})
     for name, priority in (("a", NORMAL), ("b", LOW), ("c", NORMAL)):
         world.submit(name, "p", priority, gpus=4)
@@ -320,7 +322,7 @@ def test_a_survey_changes_nothing() -> None:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Ledger:
-    """Up to 8 nodes, of two flavors, some cordoned, tainted or without a label; gangs of both kinds in all states on them."""
+    """Up to 8 nodes of two flavors, some cordoned, tainted or unlabelled, with gangs of both kinds in all states."""
     flavors = (Flavor("one"), Flavor("two", taints=(Taint("t"),)))
     nodes = []
     for at in range(draw(st.integers(0, 8))):
@@ -347,7 +349,7 @@ def clusters(draw: st.DrawFn) -> Ledger:
 
 
 def run_somewhere(draw: st.DrawFn, ledger: Ledger, at: int) -> None:
-    """A gang of one flavor on whatever is free."""
+    """A gang of one flavor on any free nodes."""
     gpus, flavor = draw(st.integers(1, 3)), draw(st.sampled_from(["one", "two"]))
     on = {}
     for name, room in ledger.nodes.by_name.items():
@@ -359,7 +361,7 @@ def run_somewhere(draw: st.DrawFn, ledger: Ledger, at: int) -> None:
 
 
 def packed(bins: Sequence[int], size: GangSize) -> int:
-    """How many gangs go into nodes with so many free GPUs, pod by pod until one does not fit."""
+    """How many gangs fit on nodes with these free GPUs, placed pod by pod until one does not fit."""
     free, gangs = list(bins), 0
     while True:
         for _ in range(size.pods):
@@ -393,7 +395,7 @@ def brute(ledger: Ledger, nodes: Sequence[Node], size: GangSize) -> GangsThatFit
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.builds(GangSize, st.integers(1, 6), st.integers(1, 3)))
-def test_gangs_are_as_many_as_brute_force_puts_down(ledger: Ledger, size: GangSize) -> None:
+def test_the_number_of_gangs_that_fit_matches_brute_force(ledger: Ledger, size: GangSize) -> None:
     found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
     nodes = [room.node for room in ledger.nodes.by_name.values()]
     labelled = [each for each in nodes if {"z", "r"} <= set(each.labels)]
@@ -437,8 +439,8 @@ def test_every_gpu_is_in_one_part_of_every_domain_and_every_holder_counts(ledger
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.builds(GangSize, st.integers(1, 6), st.integers(1, 3)))
-def test_a_gang_fits_where_the_engine_finds_a_place_for_one(ledger: Ledger, size: GangSize) -> None:
-    """Now without anybody stopping; after LOW with targets, as here all LOW is of the gang's own pool (law R1)."""
+def test_a_gang_fits_exactly_where_the_engine_can_place_one(ledger: Ledger, size: GangSize) -> None:
+    """Now without preemption; after LOW with targets, since all LOW belongs to the gang's own pool here (rule R1)."""
     found = topology_report(ledger, KEYS, ["one", "two"], TopologyQuestion(size))
     for key, fits in (("", found.all.gangs), *((each.key, each.gangs) for each in found.levels)):
         near = (Requirement(key),) if key else ()

@@ -1,4 +1,4 @@
-"""Why a workflow waits: the law, where, its numbers and its sentence."""
+"""Why a workflow is waiting: the rule, the place, the numbers and the sentence."""
 
 from dataclasses import replace
 
@@ -20,19 +20,19 @@ from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, tas
 
 
 def reasons(world: World, name: str) -> tuple[Reason, ...]:
-    """Without the pools that are concerned."""
+    """The reasons without the pools involved."""
     return tuple(replace(each, concerned=()) for each in why(world.state, f"{name}-1").groups[0].reasons)
 
 
 def blocked(world: World, name: str) -> list[tuple[str, str, str, int, int]]:
-    """Tier, code, where, have and need of all that blocks it."""
+    """Tier, code, where, have and need of all blockers."""
     found = why(world.state, f"{name}-1").groups[0].blockers
     told = [(each.tier.value, each.reason) for each in found]
     return [(tier, reason.code.value, reason.where, reason.have, reason.need) for tier, reason in told]
 
 
 def concerned(world: World, name: str) -> list[list[tuple[str, str | None, int]]]:
-    """Per blocker, the pools that have to do with it."""
+    """The pools involved, per blocker."""
     found = why(world.state, f"{name}-1").groups[0].blockers
     return [[(each.part.value, each.name, each.amount) for each in blocker.reason.concerned] for blocker in found]
 
@@ -41,7 +41,7 @@ def said(world: World, name: str) -> list[str]:
     return [str(each) for each in reasons(world, name)]
 
 
-def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
+def test_a_full_quota_names_what_is_left_and_its_users() -> None:
     """P2."""
     world = World({"a": 4}, {"n0": 8})
     world.submit("big", "a", NORMAL, 2)
@@ -56,7 +56,7 @@ def test_a_full_quota_is_named_with_what_is_left_and_who_holds_it() -> None:
     ]
 
 
-def test_a_gang_that_may_shrink_is_told_what_its_smallest_size_lacks() -> None:
+def test_a_gang_that_can_shrink_lacks_quota_for_its_minimum_size() -> None:
     """A1: 8 are more than the pool can ever have, and it starts as soon as there are 3."""
     world = World({"a": 5}, {"n0": 5})
     world.submit("big", "a", NORMAL, 3)
@@ -70,7 +70,7 @@ def test_a_gang_that_may_shrink_is_told_what_its_smallest_size_lacks() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smallest_size() -> None:
+def test_a_gang_that_can_shrink_lacks_nodes_even_for_its_minimum_size() -> None:
     """A1, T1."""
     world = World({"a": 9}, {"n0": 1, "n1": 4})
     world.submit("big", "a", LOW, 4)
@@ -80,8 +80,8 @@ def test_a_gang_that_may_shrink_is_told_that_nodes_lack_room_even_for_its_smalle
     assert said(world, "w") == ["not enough free nodes: 1 of its minimum of 2 pods fits"]
 
 
-def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
-    """Q3: the number is that of the limit that is named, also where something above has even less."""
+def test_a_borrowing_limit_names_what_it_leaves() -> None:
+    """Q3: the number is that of the named limit, even if a node above has less."""
     world = World({"a": Pool("a", gpu_quota(1, borrowing=3)), "b": 4}, {"n0": 5})
     for name, pool, gpus in (("l1", "a", 1), ("n1", "b", 3)):
         world.submit(name, pool, LOW if pool == "a" else NORMAL, gpus)
@@ -92,7 +92,7 @@ def test_a_borrowing_limit_is_named_with_what_it_leaves() -> None:
     assert said(world, "w") == ["needs 4 GPUs, but pool a is only 3 GPUs below its borrowing limit"]
 
 
-def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
+def test_a_limit_of_a_cohort_is_attributed_to_the_cohort() -> None:
     cohort = Cohort("k", None, gpu_quota(0, borrowing=1))
     world = World({"a": Pool("a", gpu_quota(1), cohort="k"), "b": 4}, {"n0": 5}, (cohort,))
     world.submit("l1", "a", LOW, 1)
@@ -102,7 +102,7 @@ def test_a_limit_of_a_cohort_is_named_as_the_cohorts() -> None:
     assert reasons(world, "w") == (Reason(Code.BORROWING_LIMIT, "Q3", "cohort k", "default/gpu", 1, 2),)
 
 
-def test_where_nothing_is_idle_the_cluster_is_named() -> None:
+def test_without_idle_quota_the_cluster_is_named() -> None:
     """Q3."""
     world = World({"a": 2, "b": 2}, {"n0": 4})
     world.submit("n1", "b", NORMAL, 2)
@@ -114,7 +114,7 @@ def test_where_nothing_is_idle_the_cluster_is_named() -> None:
     assert said(world, "w") == ["needs 2 GPUs, but the cluster has only 1 GPU of idle quota"]
 
 
-def test_parents_in_a_circle_are_named() -> None:
+def test_a_cycle_of_cohorts_is_named() -> None:
     """Q5."""
     world = World({"a": Pool("a", gpu_quota(2), cohort="x")}, {"n0": 4})
     world.do(PutCohort(Cohort("x", "y")), PutCohort(Cohort("y", "x")))
@@ -124,7 +124,7 @@ def test_parents_in_a_circle_are_named() -> None:
     assert said(world, "w")[0].startswith("the cohorts above pool a form a cycle")
 
 
-def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_counted() -> None:
+def test_if_only_nodes_are_missing_the_pods_that_fit_are_counted() -> None:
     """T1."""
     world = World({"a": 8}, {"n0": 4, "n1": 4})
     world.submit("n1", "a", NORMAL, spec=workflow("n1", task("t", 3, count=2)))
@@ -135,7 +135,7 @@ def test_where_the_quota_is_there_and_nodes_are_not_the_pods_that_would_fit_are_
     assert said(world, "w") == ["no node has room for its pod"]
 
 
-def test_a_search_that_came_to_its_budget_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_reached_its_limit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """T1."""
     world = World({"a": 8}, {"n0": Node("n0", {GPU: 4, CPU: 2}), "n1": Node("n1", {GPU: 3, CPU: 4})})
     two_shapes = replace(
@@ -170,7 +170,7 @@ def test_behind_the_head_of_a_strict_pool_the_head_is_named() -> None:
     assert said(world, "w") == ["behind head-1/t-group, the head of a STRICT_FIFO queue"]
 
 
-def test_behind_a_head_that_has_its_place_already_the_head_is_named_too() -> None:
+def test_behind_a_nominated_head_the_head_is_named_too() -> None:
     """P4, R4."""
     world = World({"a": Pool("a", gpu_quota(4), queueing=STRICT), "b": 0}, {"n0": 4})
     world.submit("low", "b", LOW, 4)
@@ -200,7 +200,7 @@ def test_a_nominated_workflow_names_its_targets() -> None:
 
 
 def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
-    """R4: what stops still holds its GPUs."""
+    """R4: the stopping gang still uses its GPUs."""
     world = World({"a": 2, "b": 0}, {"n0": 4})
     world.submit("wide", "b", LOW, 4)
     world.cycle()
@@ -210,7 +210,7 @@ def test_low_that_waits_for_the_rest_of_a_wide_target_names_it() -> None:
     assert said(world, "w") == ["wide-1/t-group must stop first"]
 
 
-def test_a_group_behind_others_names_those_that_are_not_done() -> None:
+def test_a_group_names_the_unfinished_groups_before_it() -> None:
     """W1."""
     world = World({"a": 4}, {"n0": 4})
     spec = workflow("w", task("x"), task("y"), task("z"), upstream={"z": ("x", "y")})
@@ -225,7 +225,7 @@ def verdict(world: World, name: str) -> Verdict | None:
     return why(world.state, f"{name}-1").groups[0].verdict
 
 
-def test_before_its_first_cycle_the_first_of_the_queue_is_told_that_it_starts() -> None:
+def test_before_its_first_cycle_the_first_of_the_queue_is_shown_as_starting() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
     assert (verdict(world, "w"), said(world, "w")) == (Verdict.STARTS, [])
@@ -233,15 +233,15 @@ def test_before_its_first_cycle_the_first_of_the_queue_is_told_that_it_starts() 
     assert why(world.state, "w-1").groups == (GroupWhy("t-group", Status.INITIALIZING),)
 
 
-def test_behind_somebody_who_starts_it_has_not_been_looked_at() -> None:
-    """P5: what is left for it, the next cycle finds out."""
+def test_behind_a_gang_that_starts_it_has_not_been_evaluated() -> None:
+    """P5: the next cycle determines what is left for it."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("first", "a", NORMAL, 4)
     world.submit("w", "a", NORMAL)
     assert (verdict(world, "w"), said(world, "w")) == (None, ["queued; not evaluated yet"])
 
 
-def test_what_takes_back_quota_in_the_next_cycle_is_not_told_to_wait() -> None:
+def test_a_gang_that_reclaims_quota_in_the_next_cycle_is_not_shown_as_waiting() -> None:
     """R2: LOW fills the cluster, then a NORMAL gang arrives."""
     world = World({"a": 2, "b": 2}, {"n0": 4})
     world.submit("low", "b", LOW, 4)
@@ -254,7 +254,7 @@ def test_what_takes_back_quota_in_the_next_cycle_is_not_told_to_wait() -> None:
     world.cycle()
 
 
-def test_each_flavor_has_a_reason_of_its_own() -> None:
+def test_each_flavor_has_its_own_reason() -> None:
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     quota = {FlavorResource("h100", GPU): Quota(1), FlavorResource("b200", GPU): Quota(2)}
     nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
@@ -271,7 +271,7 @@ def test_each_flavor_has_a_reason_of_its_own() -> None:
     ]
 
 
-def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained() -> None:
+def test_for_a_gang_that_can_shrink_the_minimum_size_is_explained() -> None:
     """A1."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("n1", "a", NORMAL, 3)
@@ -281,7 +281,7 @@ def test_of_a_gang_that_may_shrink_the_smallest_size_is_explained() -> None:
     assert [(each.have, each.need) for each in reasons(world, "w")] == [(1, 2)]
 
 
-def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_zero() -> None:
+def test_queue_positions_count_the_own_pool_from_one_and_all_pools_from_zero() -> None:
     """P4."""
     world = World({"a": 1, "b": 1}, {"n0": 2})
     for name, pool, priority in (("x", "a", NORMAL), ("y", "b", NORMAL)):
@@ -300,13 +300,13 @@ def test_the_place_in_the_queue_counts_the_own_pool_from_one_and_all_pools_from_
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_code_prints_as_a_sentence_without_holes(code: Code) -> None:
+def test_every_code_prints_as_a_complete_sentence(code: Code) -> None:
     text = str(Reason(code, "P4", "pool a", "default/gpu", 1, 2))
     assert text
     assert "{" not in text
 
 
-def test_asking_why_changes_nothing() -> None:
+def test_why_changes_nothing() -> None:
     world = World({"a": 2, "b": 2}, {"n0": 4})
     world.submit("low", "b", LOW, 4)
     world.cycle()
@@ -324,8 +324,8 @@ def test_asking_why_changes_nothing() -> None:
 # ---------------------------------------------------------------- everything that blocks
 
 
-def test_low_is_told_each_limit_on_the_way_up_and_the_nodes() -> None:
-    """Q3, T1: the pool's own limit, the cohort's, the cluster, and no node."""
+def test_low_sees_each_limit_up_to_the_root_and_the_nodes() -> None:
+    """Q3, T1: the limits of the pool, the cohort and the cluster, and no node."""
     cohort = Cohort("k", None, gpu_quota(0, borrowing=2))
     world = World(
         {"a": Pool("a", gpu_quota(1, borrowing=2), cohort="k"), "b": Pool("b", gpu_quota(6, lending=2))},
@@ -346,8 +346,8 @@ def test_low_is_told_each_limit_on_the_way_up_and_the_nodes() -> None:
     assert concerned(world, "w")[2] == [("holds", "b", 3), ("holds", "a", 1), ("keeps", "b", 1)]
 
 
-def test_firm_work_within_its_promise_is_told_whom_it_may_not_stop() -> None:
-    """R2: b is within its quota, so what it holds is safe."""
+def test_within_its_guarantee_it_sees_which_low_work_is_safe() -> None:
+    """R2: b is within its quota, so the work that it runs is safe."""
     world = World({"a": 4, "b": 4}, {"n0": 4, "n1": 4})
     for name in ("l1", "l2"):
         world.submit(name, "b", LOW, 2)
@@ -363,8 +363,8 @@ def test_firm_work_within_its_promise_is_told_whom_it_may_not_stop() -> None:
     assert concerned(world, "w")[1] == [("safe", "b", 4)]
 
 
-def test_beyond_its_promise_nobody_would_be_stopped_for_it_anyway() -> None:
-    """P2: quota and nodes, and no word of preemption."""
+def test_beyond_its_guarantee_preemption_is_not_mentioned() -> None:
+    """P2: only quota and nodes."""
     world = World({"a": 2}, {"n0": 2})
     world.submit("n1", "a", NORMAL, 1)
     world.cycle()
@@ -377,7 +377,7 @@ def test_beyond_its_promise_nobody_would_be_stopped_for_it_anyway() -> None:
     ]
 
 
-def test_behind_a_head_it_is_told_what_else_it_lacks() -> None:
+def test_behind_a_head_it_also_sees_its_other_blockers() -> None:
     """P4."""
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     world.submit("runs", "a", NORMAL, 1)
@@ -388,7 +388,7 @@ def test_behind_a_head_it_is_told_what_else_it_lacks() -> None:
     assert [each[:2] for each in blocked(world, "w")][:2] == [("order", "BehindHeadOfQueue"), ("quota", "QuotaFull")]
 
 
-def test_of_many_flavors_the_three_with_the_fewest_blockers_are_told() -> None:
+def test_of_many_flavors_the_three_with_the_fewest_blockers_are_shown() -> None:
     kinds = ("k0", "k1", "k2", "k3")
     flavors = tuple(Flavor(kind, {"gpu": kind}, position=at) for at, kind in enumerate(kinds))
     quota = {FlavorResource(kind, GPU): Quota(2) for kind in kinds}
@@ -405,8 +405,8 @@ def test_of_many_flavors_the_three_with_the_fewest_blockers_are_told() -> None:
     assert [each.reason.code for each in found if each.flavors == ("k3",)] == [Code.QUOTA_FULL]
 
 
-def test_nodes_that_could_never_hold_it_are_told_as_that() -> None:
-    """P3: a node went after the gate had let it in."""
+def test_nodes_that_can_never_hold_it_are_reported_as_such() -> None:
+    """P3: a node was removed after the gate had accepted it."""
     world = World({"a": 8}, {"n0": 4, "n1": 8})
     world.submit("w", "a", NORMAL, 6)
     world.do(PutNode(Node("n1", {GPU: 2})))
@@ -418,7 +418,7 @@ def test_nodes_that_could_never_hold_it_are_told_as_that() -> None:
     ]
 
 
-def test_a_gang_that_may_shrink_is_told_what_all_of_its_pods_lack_too() -> None:
+def test_a_gang_that_can_shrink_also_sees_what_all_of_its_pods_lack() -> None:
     """A1."""
     world = World({"a": 5}, {"n0": 5})
     world.submit("big", "a", NORMAL, 3)
@@ -438,8 +438,8 @@ def test_a_gang_that_may_shrink_is_told_what_all_of_its_pods_lack_too() -> None:
     assert rigid.in_full == ()
 
 
-def test_where_no_quota_is_in_the_way_it_is_told_what_they_leave() -> None:
-    """P2, Q3: of the promise of the own pool, and above it where the least is left; LOW has no promise."""
+def test_if_quota_is_no_blocker_the_remaining_quotas_are_shown() -> None:
+    """P2, Q3: the pool's own guarantee, and the least amount left above it; LOW has no guarantee."""
     world = World(
         {"a": Pool("a", gpu_quota(6), cohort="c"), "b": Pool("b", gpu_quota(2), cohort="c")},
         {"n0": 2} | {f"n{at}": 1 for at in range(1, 7)},
@@ -455,8 +455,8 @@ def test_where_no_quota_is_in_the_way_it_is_told_what_they_leave() -> None:
     assert left == [(QuotaLeft("pool a", "default/gpu", 4, 6), cluster), (cluster,)]
 
 
-def test_room_that_is_held_for_others_that_start_there_is_told_with_what_may_be_stopped() -> None:
-    """R4, T1: a nominated gang has the rack that comes closest; its targets count as gone."""
+def test_reserved_room_is_shown_with_what_could_be_preempted() -> None:
+    """R4, T1: a nominated gang has the closest rack; its targets count as stopped."""
     racks = [TopologyKey("rack", "rack")]
     nodes = {"n0": 4, "n1": 2}
     world = World({"a": Pool("a", gpu_quota(6), topology_keys=tuple(racks))}, {})

@@ -1,4 +1,4 @@
-"""What an edit would do, on worlds small enough to tell it in one's head."""
+"""Effects of edits, on worlds small enough to work out by hand."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def drain(world: World, *names: str) -> Edit:
     return Edit(tuple(cordoned), lost=frozenset(names))
 
 
-def test_a_plan_without_an_edit_is_empty_even_where_much_is_about_to_happen() -> None:
+def test_a_plan_without_an_edit_is_empty_even_if_much_is_about_to_happen() -> None:
     world = World({"a": 2, "b": 2}, {"n": 4})
     world.submit("low", "a", LOW, 4)
     world.cycle()
@@ -56,7 +56,7 @@ def test_a_plan_without_an_edit_is_empty_even_where_much_is_about_to_happen() ->
     assert is_empty(plan(world, Edit()))
 
 
-def test_a_larger_quota_starts_what_waits_for_it() -> None:
+def test_a_larger_quota_starts_waiting_gangs() -> None:
     world = World({"a": 2, "b": 6}, {"n": 8})
     world.submit("one", "a", gpus=2)
     world.submit("two", "a", gpus=2)
@@ -71,7 +71,7 @@ def test_a_larger_quota_starts_what_waits_for_it() -> None:
     assert is_empty(replace(found, starts=(), pools=()))
 
 
-def test_what_takes_its_quota_back_preempts_and_says_by_whom_and_why() -> None:
+def test_a_reclaim_is_listed_with_preemptor_and_rule() -> None:
     world = World({"a": 2, "b": 2}, {"n": 4})
     world.submit("low", "a", LOW, 4)
     world.cycle()
@@ -89,7 +89,7 @@ def test_what_takes_its_quota_back_preempts_and_says_by_whom_and_why() -> None:
     assert [each.gang for each in found.starts] == ["big-1/t-group"]
 
 
-def test_a_smaller_quota_exposes_low_work_and_dooms_what_is_larger_than_it() -> None:
+def test_a_smaller_quota_exposes_low_work_and_dooms_larger_gangs() -> None:
     world = World({"a": 4, "b": 4}, {"n": 4, "m": 4})
     world.submit("low", "a", LOW, 3)
     world.submit("firm", "b", gpus=4)
@@ -105,7 +105,7 @@ def test_a_smaller_quota_exposes_low_work_and_dooms_what_is_larger_than_it() -> 
     assert "pool a has a quota of 2 GPUs" in never.why
 
 
-def test_low_work_loses_its_protection_where_the_quota_falls_below_what_is_held() -> None:
+def test_low_work_loses_its_protection_if_the_quota_falls_below_the_usage() -> None:
     world = World({"a": 4, "b": 4}, {"n": 8})
     world.submit("low", "a", LOW, 3)
     world.submit("safe", "b", LOW, 3)
@@ -115,7 +115,7 @@ def test_low_work_loses_its_protection_where_the_quota_falls_below_what_is_held(
     assert [each.gang for each in found.gangs] == ["low-1/t-group"]
 
 
-def test_a_deleted_pool_drains_until_the_limit_of_its_last_work_and_cancels_what_waits() -> None:
+def test_a_deleted_pool_drains_by_its_last_time_limit_and_cancels_waiting_work() -> None:
     world = World({"a": 2, "b": 2}, {"n": 4})
     limited = replace(workflow("runs", task("t", 2)), exec_timeout_s=50.0)
     world.submit("runs", "a", spec=limited)
@@ -130,14 +130,14 @@ def test_a_deleted_pool_drains_until_the_limit_of_its_last_work_and_cancels_what
     assert (found.pools[0].after.state, found.waits, found.loses) == (PoolState.DELETING, (), ())
 
 
-def test_without_a_limit_nobody_knows_how_long_a_pool_drains() -> None:
+def test_without_a_time_limit_the_end_of_a_drain_is_unknown() -> None:
     world = World({"a": 2}, {"n": 4})
     world.submit("runs", "a", gpus=2)
     world.cycle()
     assert plan(world, Edit(pools.delete_pool(world.state, "a").actions)).drains == (PlanDrain("a", 1, 2, None),)
 
 
-def test_work_on_a_drained_node_goes_on_elsewhere_waits_again_or_fails_as_its_rules_say() -> None:
+def test_work_on_a_drained_node_moves_is_requeued_or_fails_by_its_rules() -> None:
     again = (ExitRule(ExitAction.RESCHEDULE, ExitCode.BACKEND_ERROR, ExitCode.BACKEND_ERROR),)
     world = World({"a": 8}, {"n": 4, "m": 2})
     world.submit("moves", "a", spec=workflow("moves", task("t", 2, exit_rules=again)))
@@ -154,7 +154,7 @@ def test_work_on_a_drained_node_goes_on_elsewhere_waits_again_or_fails_as_its_ru
     assert told == {gang: how for gang, how in expected.items() if on[gang.partition("/")[0]] == "n"}
 
 
-def test_a_pod_of_a_drained_node_moves_where_there_is_room() -> None:
+def test_a_pod_of_a_drained_node_moves_to_free_capacity() -> None:
     again = (ExitRule(ExitAction.RESCHEDULE, ExitCode.BACKEND_ERROR, ExitCode.BACKEND_ERROR),)
     world = World({"a": 8}, {"n": 2, "m": 2})
     world.submit("moves", "a", spec=workflow("moves", task("t", 2, exit_rules=again)))
@@ -167,7 +167,7 @@ def test_a_pod_of_a_drained_node_moves_where_there_is_room() -> None:
     assert is_empty(replace(found, moves=(), pools=()))
 
 
-def test_what_no_node_could_hold_any_more_can_never_run() -> None:
+def test_gangs_that_no_longer_fit_on_any_node_can_never_start() -> None:
     world = World({"a": 8, "b": 8}, {"n": Node("n", {"gpu": 8}), "m": Node("m", {"gpu": 4})})
     world.submit("first", "a", gpus=8)
     world.cycle()
@@ -178,7 +178,7 @@ def test_what_no_node_could_hold_any_more_can_never_run() -> None:
     assert "even on empty nodes" in found.never[0].why
 
 
-def test_what_would_start_next_and_no_longer_does_is_told() -> None:
+def test_gangs_that_no_longer_start_next_are_listed() -> None:
     world = World({"a": 2}, {"n": 4})
     world.submit("next", "a", gpus=2)
     found = plan(world, quota(world, "a", 1))
@@ -186,7 +186,7 @@ def test_what_would_start_next_and_no_longer_does_is_told() -> None:
     assert found.starts == ()
 
 
-def test_a_budget_that_ends_is_said() -> None:
+def test_reaching_the_limit_is_reported() -> None:
     world = World({"a": 1}, {"n": 8})
     for at in range(8):
         world.submit(f"w{at}", "a")

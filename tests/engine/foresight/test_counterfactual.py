@@ -1,6 +1,5 @@
-"""Would it start if: every answer is what a ledger that is loaded from rows and edited decides, and no smaller value does.
-
-The brute force knows nothing of trials, looks and refutation: it loads the rows anew for each value, edits them and runs a cycle.
+"""Would it start if: every answer matches a ledger that is loaded from rows and edited, and no smaller value works. The
+brute force uses no what-if runs or refutation: it loads the rows for each value, edits them and runs a cycle.
 """
 
 import random
@@ -41,7 +40,7 @@ PASSED_BY = 53
 
 
 def next_cycle(ledger: Ledger, gang: str, changes: Sequence[Change]) -> list[Decision]:
-    """What the next cycle decides on a ledger that is loaded from rows and edited."""
+    """The decisions of the next cycle on a ledger that is loaded from rows and edited."""
     twin = loaded(ledger)
     for edit in edits_of(twin, twin.entries[gang].gang, changes):
         match edit:
@@ -59,7 +58,7 @@ def next_cycle(ledger: Ledger, gang: str, changes: Sequence[Change]) -> list[Dec
 
 
 def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdict, tuple[int, ...], tuple[str, ...]]:
-    """What the next cycle does with *gang* after *changes*: verdict, counts, and who is preempted for it."""
+    """The decision of the next cycle on *gang* after *changes*: verdict, counts and targets."""
     verdict, counts, stops = Verdict.WAITS, tuple[int, ...](), []
     for action in next_cycle(ledger, gang, changes):
         if isinstance(action, Admit | Nominate) and action.gang == gang:
@@ -71,7 +70,7 @@ def decided(ledger: Ledger, gang: str, changes: Sequence[Change]) -> tuple[Verdi
 
 
 def instead(ledger: Ledger, gang: str, told: Counterfactual) -> dict[str, Fate]:
-    """What becomes of others because of the changes: of those who stop for it, of itself and of what has ended nothing is told."""
+    """The effects of the changes on other gangs, without its targets, itself and ended gangs."""
     before, after = (_fates(next_cycle(ledger, gang, changes)) for changes in ((), told.changes))
     gone = {name for change in told.changes if isinstance(change, Ended) for name in change.workflows}
     others = [name for name in {**before, **after} if name not in (gang, *told.stops) and name not in gone]
@@ -91,7 +90,7 @@ def _fates(decisions: Sequence[Decision]) -> dict[str, Fate]:
 
 
 def first_answer(ledger: Ledger, gang: str, dial: Dial, reach: Reach) -> tuple[Verdict, Change | None]:
-    """Finds by brute force the first value that starts it, else the first that starts it after stops."""
+    """By brute force, the first value that starts it, otherwise the first that starts it after stops."""
     second: Change | None = None
     for number in range(dial.size):
         change = dial.at(number)
@@ -181,7 +180,7 @@ def test_each_dial_ends_with_the_first_value_that_starts_it(seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 3000))
-def test_each_dial_of_two_thousand_worlds_ends_so(seed: int) -> None:
+def test_each_dial_of_two_thousand_worlds_does_too(seed: int) -> None:
     ledger = world(seed)
     for entry in waiting(ledger, 2):
         check(ledger, entry)

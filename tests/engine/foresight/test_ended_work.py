@@ -1,4 +1,4 @@
-"""The arithmetic on work that ends never refutes what the engine would start: compared with a cycle on a ledger loaded from rows."""
+"""The arithmetic on ending workflows never refutes a start: compared with a cycle on a ledger loaded from rows."""
 
 import random
 
@@ -23,7 +23,7 @@ SETS = 6
 
 
 def compared(seed: int) -> tuple[int, int]:
-    """(how many sets of workflows were refuted, how many start it)."""
+    """(number of sets of workflows that were refuted, number that start it)."""
     ledger, mix = world(seed), random.Random(seed)
     refuted = started = 0
     for entry in waiting(ledger, 4):
@@ -48,11 +48,11 @@ def compared(seed: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("seed", range(tries(30)))
-def test_what_is_refuted_does_not_start(seed: int) -> None:
+def test_refuted_sets_do_not_start_it(seed: int) -> None:
     compared(seed)
 
 
-def test_much_is_refuted_and_some_starts() -> None:
+def test_many_sets_are_refuted_and_some_start_it() -> None:
     refuted, started = map(sum, zip(*(compared(seed) for seed in range(20)), strict=True))
     assert refuted > 100
     assert started > 10
@@ -64,7 +64,7 @@ RACK = (Requirement("rack"),)
 
 
 def full(flavors: str = "aaaa") -> Ledger:
-    """Four nodes of 8 GPUs, of these *flavors*, in racks of two; h0 to h3 hold one each, LOW."""
+    """Four nodes of 8 GPUs with these *flavors*, in racks of two; h0 to h3 use one each, as LOW."""
     ledger = Ledger()
     names = sorted(set(flavors))
     ledger.set_flavors(Flavor(name, position=at) for at, name in enumerate(names))
@@ -93,7 +93,7 @@ def queue(
 
 
 def sets_for(ledger: Ledger, gang: str = "mine/g") -> dict[str, bool]:
-    """Which sets of h0 to h3 may start *gang*; all that do by a cycle are among them."""
+    """The sets of h0 to h3 that may start *gang*; they include all that do in a cycle."""
     numbers = holders(ledger, ledger.entries[gang], Reach())
     names = [ledger.holdings.names[number] for number in numbers]
     work = EndedWork(ledger, ledger.entries[gang], numbers)
@@ -107,14 +107,14 @@ def sets_for(ledger: Ledger, gang: str = "mine/g") -> dict[str, bool]:
     return found
 
 
-def test_those_of_its_kind_before_it_take_their_part() -> None:
+def test_gangs_of_its_kind_ahead_take_their_part() -> None:
     ledger = full()
     queue(ledger, "first/g", 1, 8)
     queue(ledger, "mine/g", 1, 8, at=21.0)
     assert [ended for ended, may in sets_for(ledger).items() if not may] == ["h0", "h1", "h2", "h3"]
 
 
-def test_those_before_it_that_fit_wherever_it_does_take_their_part() -> None:
+def test_gangs_ahead_that_fit_wherever_it_does_take_their_part() -> None:
     ledger = full()
     queue(ledger, "first/g", 1, 8, near=RACK)
     queue(ledger, "mine/g", 2, 8, at=21.0, near=RACK)
@@ -127,7 +127,7 @@ def test_those_before_it_that_fit_wherever_it_does_take_their_part() -> None:
     ]
 
 
-def test_a_gang_before_it_that_ends_too_takes_nothing() -> None:
+def test_a_gang_ahead_that_also_ends_takes_nothing() -> None:
     ledger = full()
     queue(ledger, "h0/second", 1, 8)
     queue(ledger, "mine/g", 1, 8, at=21.0)
@@ -143,7 +143,7 @@ def test_a_gang_before_it_that_ends_too_takes_nothing() -> None:
     ],
     ids=["larger pods", "more pods", "nearer pods"],
 )
-def test_who_is_harder_to_place_may_let_it_pass(
+def test_a_gang_that_is_harder_to_place_may_not_take_its_room(
     pods: int, gpus: int, near: tuple[Requirement, ...], mine: tuple[int, int], ended: str
 ) -> None:
     ledger = full()
@@ -153,7 +153,7 @@ def test_who_is_harder_to_place_may_let_it_pass(
     assert decided(ledger, "mine/g", (Ended(tuple(ended.split())),))[0].starts
 
 
-def test_who_may_take_another_flavor_leaves_it_this_one() -> None:
+def test_a_gang_that_can_use_another_flavor_may_leave_this_one() -> None:
     ledger = full("aabb")
     queue(ledger, "first/g", 1, 8)
     queue(ledger, "mine/g", 1, 8, at=21.0)

@@ -1,4 +1,4 @@
-"""What `why` says of a gang behind somebody who starts: the next cycle, run on trial."""
+"""`why` for a gang behind one that starts: the next cycle in a what-if run."""
 
 from runrig.domain.blockers import Verdict
 from runrig.domain.shown.why import GroupWhy
@@ -15,8 +15,8 @@ def told(world: World, name: str, most_looks: int = 500) -> tuple[Verdict | None
     return group.verdict, [str(each) for each in group.reasons], group
 
 
-def test_behind_somebody_who_starts_it_is_told_what_is_left_for_it() -> None:
-    """P5: nothing blocks it as things stand."""
+def test_behind_a_gang_that_starts_it_sees_what_is_left_for_it() -> None:
+    """P5: nothing blocks it in the current state."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("first", "a", NORMAL, 3)
     world.submit("w", "a", NORMAL, 2)
@@ -29,7 +29,7 @@ def test_behind_somebody_who_starts_it_is_told_what_is_left_for_it() -> None:
     assert sorted(world.cycle()) == ["admit first", "admit small"]
 
 
-def test_behind_somebody_who_starts_it_may_start_after_others_have_stopped() -> None:
+def test_behind_a_gang_that_starts_it_may_start_after_stops() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("low", "b", LOW, 7)
     world.cycle()
@@ -40,7 +40,7 @@ def test_behind_somebody_who_starts_it_may_start_after_others_have_stopped() -> 
     assert world.cycle() == ["admit first", "nominate w", "preempt low for w (RECLAIM)"]
 
 
-def test_behind_more_than_are_looked_at_it_is_not_known() -> None:
+def test_behind_too_many_gangs_the_verdict_is_unknown() -> None:
     world = World({"a": 4}, {"n0": 4})
     for gpus in (1, 2):
         world.submit(f"first{gpus}", "a", NORMAL, gpus)

@@ -1,4 +1,4 @@
-"""A trial leaves no trace: ledger, tree, nodes and sleepers are afterwards what they were, whatever was tried, and when it broke."""
+"""What-if runs leave no trace: ledger, tree, nodes and sleepers are restored, whatever was tried, even after an error."""
 
 import random
 from dataclasses import replace
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.explored
 
 
 def drawn_step(mix: random.Random, history: History) -> Decision | TrialEdit | None:
-    """Something that is possible now; None: nothing of the kind that was drawn."""
+    """A possible next step; None if there is none of the kind that was drawn."""
     ledger = history.ledger
     kind = mix.choice(("end", "end", "again", "stop", "pool", "pool", "cohort", "node", "queueing", "drop", "drain"))
     match kind:
@@ -66,7 +66,7 @@ def whole(ledger: Ledger) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(tries(16)))
-def test_a_trial_leaves_no_trace(seed: int) -> None:
+def test_a_what_if_run_leaves_no_trace(seed: int) -> None:
     history, mix = History(seed), random.Random(seed)
     for at in range(12):
         history.something_happens()
@@ -88,7 +88,7 @@ def test_a_trial_leaves_no_trace(seed: int) -> None:
 
 
 def check_no_trace(ledger: Ledger, before: dict[str, object], *, same_nodes: bool) -> None:
-    """Where nodes of the tree were made anew, everybody is looked at again; else nobody whom nothing concerns."""
+    """If nodes of the tree were created, all gangs are evaluated again; otherwise only those affected."""
     after = whole(ledger)
     if same_nodes:
         assert after == before
@@ -101,7 +101,7 @@ class Broken(Exception):
     pass
 
 
-def test_a_trial_that_breaks_half_way_leaves_no_trace() -> None:
+def test_a_what_if_run_that_fails_leaves_no_trace() -> None:
     history = History(32)
     for _ in range(20):
         history.something_happens()
@@ -120,7 +120,7 @@ def test_a_trial_that_breaks_half_way_leaves_no_trace() -> None:
     assert whole(history.ledger) == before
 
 
-def test_what_a_trial_admits_is_what_the_next_cycle_would_after_the_edit() -> None:
+def test_gangs_admitted_in_a_what_if_run_are_those_of_the_next_cycle_after_the_edit() -> None:
     for seed in range(30):
         history = History(seed)
         for at in range(25):
@@ -138,7 +138,7 @@ def test_what_a_trial_admits_is_what_the_next_cycle_would_after_the_edit() -> No
 
 
 def shares_quota(mix: random.Random, ledger: Ledger) -> PutCohort:
-    """Some cohort has other quota and limits, often its first."""
+    """Another quota and other limits for some cohort, often its first."""
     cohort = ledger.cohorts[mix.choice(sorted(ledger.cohorts))]
     return PutCohort(
         replace(
@@ -151,8 +151,8 @@ def shares_quota(mix: random.Random, ledger: Ledger) -> PutCohort:
     )
 
 
-def test_whom_a_trial_does_not_look_at_would_not_have_started() -> None:
-    """Each cycle of it decides as a ledger does that is loaded from rows, in which everybody is awake."""
+def test_gangs_skipped_in_a_what_if_run_would_not_have_started() -> None:
+    """Each of its cycles decides like a ledger loaded from rows, in which no bucket sleeps."""
     looked_at = slept_on = 0
     for seed in range(tries(12)):
         history, mix = History(seed), random.Random(seed)
@@ -180,7 +180,7 @@ KEY = FlavorResource("a", GPU)
 
 
 def queued(ledger: Ledger, *gangs: tuple[str, str, int]) -> None:
-    """(id, pool, GPUs) of each; they start at once if they can."""
+    """(id, pool, GPUs) of each; they start immediately if possible."""
     for at, (name, pool, gpus) in enumerate(gangs):
         pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: gpus})))
         ledger.apply(Queue(Gang(name, pool, Priority.NORMAL, float(at), (pod_set,))), 0.0)
@@ -188,7 +188,7 @@ def queued(ledger: Ledger, *gangs: tuple[str, str, int]) -> None:
 
 
 def small_ledger(pools: dict[str, int], *, node: int | None = None, shared: int = 0) -> Ledger:
-    """*pools*: their quota, all in one cohort; *node*: GPUs of the only one, None: quota alone decides."""
+    """*pools*: their quota, all in one cohort. *node*: GPUs of the only node; None: quota alone decides."""
     ledger = Ledger(place=node is not None)
     ledger.set_flavors([Flavor("a")])
     ledger.put_cohort(Cohort("c", None, {KEY: Quota(shared)}))
@@ -199,7 +199,7 @@ def small_ledger(pools: dict[str, int], *, node: int | None = None, shared: int 
     return ledger
 
 
-def test_a_first_quota_on_trial_wakes_only_those_for_whom_it_is_enough() -> None:
+def test_a_tried_first_quota_wakes_only_gangs_for_which_it_is_enough() -> None:
     ledger = small_ledger({"few": 4, "more": 4})
     queued(ledger, ("runs in few", "few", 4), ("runs in more", "more", 2))
     queued(ledger, ("of few", "few", 4), ("of more", "more", 4))
@@ -210,8 +210,8 @@ def test_a_first_quota_on_trial_wakes_only_those_for_whom_it_is_enough() -> None
         assert ledger.entries["of few"].bucket.before is slept
 
 
-def test_work_that_stops_gives_others_their_promise_back_in_a_cycle_on_trial() -> None:
-    """Once it is claimed, what it drew of the cohort is there for somebody who had nothing left when the cycle began."""
+def test_stopping_work_returns_its_guarantee_in_the_cycle_of_a_what_if_run() -> None:
+    """Once it is claimed, its shared quota is available to a gang that had none left at the start of the cycle."""
     ledger = small_ledger({"claims": 4, "draws": 4, "waits": 0}, node=8, shared=4)
     queued(ledger, ("drew", "draws", 8))
     ledger.put_cohort(Cohort("c"))
@@ -225,7 +225,7 @@ def test_work_that_stops_gives_others_their_promise_back_in_a_cycle_on_trial() -
     assert [each.gang for each in decided if isinstance(each, Nominate)] == ["first", "second"]
 
 
-def test_a_trial_makes_no_pools() -> None:
+def test_a_what_if_run_creates_no_pools() -> None:
     history = History(0)
     with OnTrial(history.ledger, 0.0) as trial, pytest.raises(AssertionError, match="makes none"):
         trial.apply(PutPool(Pool("new")))

@@ -1,8 +1,7 @@
-"""The rest lemma: where the next cycle does nothing, a look at a gang with a change of its owner's tells what a whole cycle does.
-
-A gang that waits holds nothing, so whoever is looked at before it fails as before.  The look is one at the live ledger, with the
-gang queued anew; the cycle runs on a ledger that is loaded from rows.  The exception is the head of a STRICT_FIFO pool: where it
-moves itself back, those behind it are seen for the first time, and may take what it wants.
+"""The rest lemma: in a settled state, evaluating a gang after a change by its owner gives the result of a complete
+cycle. Waiting gangs use nothing, so gangs ahead fail as before. The evaluation runs on the live ledger with the gang
+queued again; the cycle runs on a ledger loaded from rows. The exception is the head of a STRICT_FIFO pool: if it moves
+back, gangs behind it are evaluated for the first time and may take what it needs.
 """
 
 import random
@@ -46,7 +45,7 @@ def at_rest(seed: int) -> Ledger:
 
 
 def looked(ledger: Ledger, gang: str, change: Change) -> Found:
-    """A look at *gang* after *change*, on the live ledger; who stands behind the head of a STRICT_FIFO pool is not looked at."""
+    """Evaluates *gang* after *change* on the live ledger; gangs behind the head of a STRICT_FIFO pool are skipped."""
     with OnTrial(ledger, NOW) as trial:
         changed = changed_gang(ledger.entries[gang].gang, change)
         trial.apply(Release(gang))
@@ -61,7 +60,7 @@ def looked(ledger: Ledger, gang: str, change: Change) -> Found:
 
 
 def leads_and_moves(ledger: Ledger, gang: str, change: Change) -> bool:
-    """The exception: the head of a STRICT_FIFO pool goes behind others of it, or away."""
+    """The exception: the head of a STRICT_FIFO pool moves behind others of the pool, or to another pool."""
     entry = ledger.entries[gang]
     return isinstance(change, MoveToPool | Reprioritise) and strict_head(ledger, entry.gang.pool) is entry
 
@@ -77,7 +76,7 @@ def waiting(ledger: Ledger) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(tries(50)))
-def test_a_look_tells_what_a_whole_cycle_does(seed: int) -> None:
+def test_an_evaluation_gives_the_result_of_a_complete_cycle(seed: int) -> None:
     ledger = at_rest(seed)
     for gang in waiting(ledger)[:4]:
         assert decided(ledger, gang, ()) == (Verdict.WAITS, (), ())
@@ -86,7 +85,7 @@ def test_a_look_tells_what_a_whole_cycle_does(seed: int) -> None:
                 assert looked(ledger, gang, change) == decided(ledger, gang, (change,)), (gang, change)
 
 
-def test_the_worlds_have_looks_of_all_kinds() -> None:
+def test_the_worlds_have_results_of_all_kinds() -> None:
     found = {
         (type(change).__name__, looked(ledger, gang, change)[0])
         for ledger in map(at_rest, range(300))
@@ -102,9 +101,8 @@ def test_the_worlds_have_looks_of_all_kinds() -> None:
 
 
 def led(*gangs: tuple[str, Priority, int]) -> Ledger:
-    """A STRICT_FIFO pool with a quota of 4, of which 2 are held, and as much that nobody was promised.
-
-    *gangs* wait in it, by name, priority and GPUs.
+    """A STRICT_FIFO pool with a quota of 4, of which 2 are in use, and 4 GPUs without guarantee. *gangs* wait in it, by
+    name, priority and GPUs.
     """
     ledger = Ledger()
     ledger.set_flavors([Flavor(DEFAULT_FLAVOR)])
@@ -121,8 +119,10 @@ HEAD, BEHIND = ("head", Priority.NORMAL, 3), ("behind", Priority.NORMAL, 1)
 BACK = Reprioritise(Priority.LOW)
 
 
-def test_a_head_that_moves_itself_back_is_passed_by_who_stood_behind_it() -> None:
-    """A look says that it could borrow what is idle; the cycle looks first at who stood behind it, who takes some of that."""
+def test_a_head_that_moves_back_is_passed_by_gangs_behind_it() -> None:
+    """Evaluated alone, it could borrow idle quota. The cycle first evaluates the gang that was behind it, which takes
+    some of that.
+    """
     ledger = led(HEAD, BEHIND)
     assert waiting(ledger) == ["behind", "head"]
     assert leads_and_moves(ledger, "head", BACK)
@@ -137,7 +137,7 @@ def test_a_head_that_moves_itself_back_is_passed_by_who_stood_behind_it() -> Non
     assert ("priority", Verdict.WAITS) in [(each.dial, each.verdict) for each in found.tried]
 
 
-def test_where_nobody_stands_behind_it_the_same_change_starts_it() -> None:
+def test_without_gangs_behind_it_the_same_change_starts_it() -> None:
     ledger = led(HEAD)
     assert decided(ledger, "head", (BACK,))[0] is Verdict.STARTS
     found, _ = search(ledger, ledger.entries["head"])

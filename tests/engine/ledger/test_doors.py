@@ -1,4 +1,4 @@
-"""The ledger has two doors: `apply` for what is decided, `restore` for what was kept."""
+"""The ledger has two ways in: `apply` for decisions, `restore` for stored rows."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ ENGINE = Path(runrig.engine.__file__).parent
 
 
 def writes_to_entries(source: str) -> Iterator[str]:
-    """``attribute, line`` of each assignment to something called as an attribute of `Entry`, but for an object's own."""
+    """``attribute, line`` of each assignment to a name that is an attribute of `Entry`, except an object's own."""
     names = set(Entry.__slots__)
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store) or node.attr not in names:
@@ -20,7 +20,7 @@ def writes_to_entries(source: str) -> Iterator[str]:
             yield f"{node.attr}, line {node.lineno}"
 
 
-def test_nobody_but_the_ledger_writes_to_its_entries() -> None:
+def test_only_the_ledger_writes_to_its_entries() -> None:
     found = {
         str(path.relative_to(ENGINE)): list(writes_to_entries(path.read_text(encoding="utf-8")))
         for room in ("state", "preemption", "scheduling", "explain", "lifecycle", "placement")

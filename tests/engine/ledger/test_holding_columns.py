@@ -1,4 +1,4 @@
-"""The columns of what gangs hold, which are kept, against the gangs themselves, after random histories and trials."""
+"""The columns of usage compared with the gangs themselves, after random histories and what-if runs."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def end(entry: Entry) -> tuple[float, float, str]:
 
 
 def compared(ledger: Ledger) -> int:
-    """How many gangs hold something."""
+    """The number of gangs that use something."""
     columns, topology = ledger.holdings, ledger.nodes.topology(("rack",))
     columns.refresh(most_s)
     gangs = [columns.entries[slot] for slot in columns.order]
@@ -58,7 +58,7 @@ def compared(ledger: Ledger) -> int:
 
 
 @pytest.mark.parametrize("first", range(0, tries(20), 5))
-def test_columns_are_what_gangs_hold(first: int) -> None:
+def test_columns_match_the_usage_of_gangs(first: int) -> None:
     held = 0
     for seed in range(first, first + 5):
         history = History(seed)
@@ -72,8 +72,8 @@ def test_columns_are_what_gangs_hold(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(tries(10)))
-def test_what_a_trial_ended_has_its_slot_again(seed: int) -> None:
-    """A fork in which all gangs were taken in anew would copy what it shares with the mirror."""
+def test_a_gang_ended_in_a_what_if_run_keeps_its_slot(seed: int) -> None:
+    """If all gangs were added again in a fork, it would copy the memory that it shares with the mirror."""
     history = History(seed)
     ledger = history.ledger
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Which flavor a gang takes where a pool has several: the next one before anybody has to stop (laws T1, R3, A1)."""
+"""The flavor that a gang uses in a pool with several: the next flavor is preferred to preemption (rules T1, R3, A1)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ def node(name: str, flavor: str, gpus: int, **resources: int) -> Node:
 
 
 def kinds(pools: Mapping[str, Quotas], *nodes: Node) -> World:
-    """Pools that use a100 before h100."""
+    """Pools that prefer a100 to h100."""
     declared = {name: Pool(name, quotas) for name, quotas in pools.items()}
     return World(declared, {each.name: each for each in nodes}, flavors=FLAVORS)
 
@@ -37,7 +37,7 @@ def taken(world: World, name: str) -> dict[str, tuple[str, int]]:
 
 
 def gang(name: str, *tasks: TaskSpec) -> WorkflowSpec:
-    """All *tasks* in one group, the first one its lead."""
+    """A gang of all *tasks* in one group; the first is its lead."""
     mates = (replace(each, lead=each is tasks[0]) for each in tasks)
     return WorkflowSpec(name, (GroupSpec("g", tuple(mates)),))
 
@@ -45,14 +45,14 @@ def gang(name: str, *tasks: TaskSpec) -> WorkflowSpec:
 # ---------------------------------------------------------------- one pod set
 
 
-def test_a_flavor_whose_quota_is_free_and_whose_nodes_are_too_small_is_passed_over_in_the_same_cycle() -> None:
+def test_a_flavor_with_quota_but_too_small_nodes_is_skipped_in_the_same_cycle() -> None:
     world = kinds({"p": quota(4, 4)}, node("a0", "a100", 2), node("a1", "a100", 2), node("h0", "h100", 4))
     world.submit("w", "p", NORMAL, 3)
     assert world.cycle() == ["admit w"]
     assert taken(world, "w") == {"t": ("h100", 1)}
 
 
-def test_so_is_one_whose_nodes_lack_another_resource() -> None:
+def test_a_flavor_whose_nodes_lack_another_resource_is_skipped() -> None:
     world = kinds({"p": quota(4, 4)}, node("a0", "a100", 4, cpu=1000), node("h0", "h100", 4, cpu=8000))
     spec = workflow("w", task("t", 1, requests=requests_of({GPU: 1, CPU: 2000})))
     world.submit("w", "p", NORMAL, spec=spec)
@@ -60,7 +60,7 @@ def test_so_is_one_whose_nodes_lack_another_resource() -> None:
     assert taken(world, "w") == {"t": ("h100", 1)}
 
 
-def test_so_is_one_whose_nodes_take_no_new_pods() -> None:
+def test_a_flavor_whose_nodes_accept_no_new_pods_is_skipped() -> None:
     world = kinds({"p": quota(4, 4)}, node("a0", "a100", 4), node("h0", "h100", 4))
     world.do(PutNode(Node("a0", {GPU: 4}, "a100", {"gpu": "a100"}, ready=False)))
     world.submit("w", "p", LOW, 1)
@@ -68,8 +68,8 @@ def test_so_is_one_whose_nodes_take_no_new_pods() -> None:
     assert taken(world, "w") == {"t": ("h100", 1)}
 
 
-def test_nobody_stops_in_one_flavor_while_another_is_free() -> None:
-    """The first flavor could be taken back from a borrower; the second is idle."""
+def test_nothing_is_preempted_in_one_flavor_while_another_is_free() -> None:
+    """The first flavor could be reclaimed from a borrower; the second is idle."""
     world = kinds({"p": quota(2, 2), "q": quota(0, 0)}, node("a0", "a100", 2), node("h0", "h100", 2))
     world.submit("low", "q", LOW, 2)
     assert (world.cycle(), taken(world, "low")) == (["admit low"], {"t": ("a100", 1)})
@@ -77,7 +77,7 @@ def test_nobody_stops_in_one_flavor_while_another_is_free() -> None:
     assert (world.cycle(), taken(world, "firm")) == (["admit firm"], {"t": ("h100", 1)})
 
 
-def test_where_no_flavor_is_free_somebody_stops_in_the_first_in_which_that_helps() -> None:
+def test_if_no_flavor_is_free_the_first_one_where_preemption_helps_is_used() -> None:
     world = kinds({"p": quota(2, 2), "q": quota(0, 0)}, node("a0", "a100", 2), node("h0", "h100", 2))
     for name in ("low1", "low2"):
         world.submit(name, "q", LOW, 2)
@@ -86,8 +86,8 @@ def test_where_no_flavor_is_free_somebody_stops_in_the_first_in_which_that_helps
     assert world.cycle() == ["nominate firm", "preempt low1 for firm (RECLAIM)"]
 
 
-def test_nobody_stops_in_one_flavor_while_somebody_stops_already_in_another() -> None:
-    """R3: whoever stops already comes first, over all flavors."""
+def test_nothing_is_preempted_in_one_flavor_while_a_gang_stops_in_another() -> None:
+    """R3: gangs that are already stopping come first, over all flavors."""
     world = kinds({"p": quota(2, 2), "q": quota(0, 0)}, node("a0", "a100", 2), node("h0", "h100", 2))
     for name in ("low1", "low2"):
         world.submit(name, "q", LOW, 2)
@@ -102,7 +102,7 @@ def test_nobody_stops_in_one_flavor_while_somebody_stops_already_in_another() ->
     assert world.cycle() == ["admit firm"]
 
 
-def test_the_platform_of_a_task_leaves_it_one_flavor_even_if_another_is_free() -> None:
+def test_the_platform_of_a_task_allows_one_flavor_even_if_another_is_free() -> None:
     world = kinds({"p": quota(2, 2)}, node("a0", "a100", 2), node("h0", "h100", 2))
     world.submit("full", "p", NORMAL, 2)
     world.cycle()
@@ -110,7 +110,7 @@ def test_the_platform_of_a_task_leaves_it_one_flavor_even_if_another_is_free() -
     assert world.cycle() == []
 
 
-def test_the_full_gang_in_the_last_flavor_comes_before_a_smaller_one_in_the_first() -> None:
+def test_the_full_gang_in_the_last_flavor_is_preferred_to_a_smaller_one_in_the_first() -> None:
     """A1."""
     world = kinds({"p": quota(2, 4)}, node("a0", "a100", 4), node("h0", "h100", 4))
     world.submit("w", "p", NORMAL, spec=workflow("w", task("t", 1, count=4, minimum=1)))
@@ -118,7 +118,7 @@ def test_the_full_gang_in_the_last_flavor_comes_before_a_smaller_one_in_the_firs
     assert taken(world, "w") == {"t": ("h100", 4)}
 
 
-def test_a_smaller_gang_takes_the_first_flavor_that_has_room_for_that_size() -> None:
+def test_a_smaller_gang_uses_the_first_flavor_with_room_for_that_size() -> None:
     """A1: 3 pods would fit in the second flavor, 2 in both."""
     world = kinds({"p": quota(2, 3)}, node("a0", "a100", 2), node("h0", "h100", 3))
     world.submit("w", "p", NORMAL, spec=workflow("w", task("t", 1, count=4, minimum=1)))
@@ -130,21 +130,21 @@ def test_a_smaller_gang_takes_the_first_flavor_that_has_room_for_that_size() -> 
 # ---------------------------------------------------------------- several pod sets
 
 
-def test_pod_sets_that_differ_may_take_different_flavors() -> None:
+def test_different_pod_sets_may_use_different_flavors() -> None:
     world = kinds({"p": quota(4, 4)}, node("a0", "a100", 1), node("a1", "a100", 1), node("h0", "h100", 4))
     world.submit("w", "p", NORMAL, spec=gang("w", task("small", 1, count=2), task("wide", 3)))
     assert world.cycle() == ["admit w"]
     assert taken(world, "w") == {"small": ("a100", 2), "wide": ("h100", 1)}
 
 
-def test_pod_sets_that_are_alike_take_one_flavor_together() -> None:
+def test_equal_pod_sets_use_the_same_flavor() -> None:
     world = kinds({"p": quota(4, 4)}, node("a0", "a100", 3), node("h0", "h100", 4))
     world.submit("w", "p", NORMAL, spec=gang("w", task("x", 1, count=2), task("y", 1, count=2)))
     assert world.cycle() == ["admit w"]
     assert taken(world, "w") == {"x": ("h100", 2), "y": ("h100", 2)}
 
 
-def test_nobody_stops_for_one_pod_set_while_another_mix_of_flavors_is_free() -> None:
+def test_nothing_is_preempted_while_another_mix_of_flavors_is_free() -> None:
     world = kinds({"p": quota(3, 5), "q": quota(0, 0)}, node("a0", "a100", 3), node("h0", "h100", 5))
     world.submit("low", "q", LOW, 2)
     world.cycle()
@@ -153,7 +153,7 @@ def test_nobody_stops_for_one_pod_set_while_another_mix_of_flavors_is_free() -> 
     assert taken(world, "w") == {"small": ("a100", 1), "wide": ("h100", 1)}
 
 
-def test_the_quota_of_each_flavor_is_asked_for_its_own_pod_sets() -> None:
+def test_each_flavor_needs_quota_only_for_its_own_pod_sets() -> None:
     world = kinds({"p": quota(2, 3)}, node("a0", "a100", 8), node("h0", "h100", 8))
     world.submit("w", "p", NORMAL, spec=gang("w", task("small", 1, count=2), task("wide", 3)))
     world.submit("v", "p", NORMAL, spec=gang("v", task("small", 1), task("wide", 3)))

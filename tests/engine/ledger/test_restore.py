@@ -1,4 +1,4 @@
-"""A ledger that takes its gangs all at once is the one that took them one by one, whatever the order of the rows."""
+"""A ledger that restores its gangs together equals one that got them one by one, in any order of rows."""
 
 import random
 from collections import Counter
@@ -50,7 +50,7 @@ def pending(gangs: Sequence[Gang]) -> list[GangRow]:
 
 
 def told(ledger: Ledger) -> object:
-    """All that a ledger says of who waits: every bucket and queue, in order, and each gang's place."""
+    """The ledger's view of waiting gangs: every bucket and queue, in order, and each gang's position."""
     buckets = {key: [each.gang.id for each in bucket.waiting] for key, bucket in ledger.pending.items()}
     queues = {
         (number, pool): (list(queue.times), queue.gpus, Counter(bucket.key for bucket in queue.buckets))
@@ -75,7 +75,9 @@ def told(ledger: Ledger) -> object:
 
 
 @given(waiting, st.randoms(use_true_random=False), st.booleans())
-def test_all_at_once_is_one_by_one_in_any_order(gangs: list[Gang], chance: random.Random, asked: bool) -> None:
+def test_restoring_together_equals_adding_one_by_one_in_any_order(
+    gangs: list[Gang], chance: random.Random, asked: bool
+) -> None:
     one_by_one, at_once = empty(), empty()
     there = chance.randint(0, len(gangs))  # so many wait before the others come
     for each in gangs:
@@ -95,13 +97,13 @@ def ahead(ledger: Ledger, gang: Gang) -> int:
 
 
 def before(one: Gang, other: Gang) -> bool:
-    """Counted from law P4, within a pool and a priority."""
+    """By rule P4, within a pool and a priority."""
     alike = (one.pool, one.priority) == (other.pool, other.priority)
     return alike and (one.submitted_at, one.id) < (other.submitted_at, other.id)
 
 
 @given(waiting, st.randoms(use_true_random=False))
-def test_who_holds_and_who_is_promised_something_stands_as_it_stood(gangs: list[Gang], chance: random.Random) -> None:
+def test_usage_and_reservations_are_restored(gangs: list[Gang], chance: random.Random) -> None:
     def place(node: str) -> tuple[Assignment, ...]:
         return (Assignment("main", DEFAULT_FLAVOR, 1, (NodeShare(node, 1, (0,)),)),)
 

@@ -1,4 +1,4 @@
-"""Pools that are closed to submissions (law S7)."""
+"""Pools that are closed to submissions (rule S7)."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ SUB = Pool("lab--a", gpu_quota(2), parent="lab", subpool_name="a")
 
 
 def lab(closed: str = "lab") -> World:
-    """Pool lab with a subpool a, and a pool free; *closed* is closed, and w waits there from before."""
+    """Pool lab with a subpool a, and a pool free. *closed* is closed, and w was submitted to it before."""
     world = World({"lab": PARENT, "free": 2}, {"n0": 6})
     world.do(*pools.put_pool(world.state, SUB, create=True).actions)
     world.submit("w", closed)
@@ -26,7 +26,7 @@ def lab(closed: str = "lab") -> World:
 
 
 @pytest.mark.parametrize("pool", ["lab", "lab--a"])
-def test_a_submission_is_refused_with_who_closed_it_and_the_way_out(pool: str) -> None:
+def test_a_rejected_submission_names_who_closed_the_pool_and_the_way_out(pool: str) -> None:
     world = lab()
     with pytest.raises(Refused) as caught:
         world.submit("late", pool)
@@ -37,7 +37,7 @@ def test_a_submission_is_refused_with_who_closed_it_and_the_way_out(pool: str) -
     assert caught.value.details == {"law": "S7", "pool": "lab", "closed_by": "ann", "closed_since": AT}
 
 
-def test_a_subpool_is_closed_alone() -> None:
+def test_a_subpool_can_be_closed_alone() -> None:
     world = lab("lab--a")
     with pytest.raises(Refused, match="pool lab--a was closed"):
         world.submit("late", "lab--a")
@@ -45,7 +45,7 @@ def test_a_subpool_is_closed_alone() -> None:
     assert sorted(world.cycle()) == ["admit other", "admit w"]
 
 
-def test_what_waits_still_starts_and_may_be_reprioritised_and_leave_but_nothing_moves_there() -> None:
+def test_queued_work_still_starts_and_may_leave_but_nothing_moves_there() -> None:
     world = lab()
     other = world.submit("other", "free")
     with pytest.raises(Refused, match="pool lab was closed"):
@@ -54,7 +54,7 @@ def test_what_waits_still_starts_and_may_be_reprioritised_and_leave_but_nothing_
     assert sorted(world.cycle()) == ["admit other", "admit w"]
 
 
-def test_it_takes_submissions_once_it_is_open() -> None:
+def test_a_reopened_pool_accepts_submissions() -> None:
     world = lab()
     world.do(*closing.open_again(world.state, "lab").actions)
     assert world.state.pools["lab"] == PARENT
@@ -62,7 +62,7 @@ def test_it_takes_submissions_once_it_is_open() -> None:
 
 
 @pytest.mark.parametrize("closed", ["lab", "lab--a"])
-def test_neither_an_edit_nor_a_file_opens_or_closes_it(closed: str) -> None:
+def test_edits_and_files_do_not_open_or_close_a_pool(closed: str) -> None:
     """S5, S7."""
     world = lab(closed)
     marks = {name: pool.closed_by for name, pool in world.state.pools.items()}
@@ -76,7 +76,7 @@ def test_neither_an_edit_nor_a_file_opens_or_closes_it(closed: str) -> None:
     assert not pools.declare(world.state, file).actions
 
 
-def test_one_that_is_deleted_and_created_again_is_open() -> None:
+def test_a_pool_that_is_deleted_and_created_again_is_open() -> None:
     world = World({"lab": PARENT})
     world.do(*closing.close(world.state, "lab", user="ann", now=AT).actions)
     world.do(*pools.delete_pool(world.state, "lab").actions)
@@ -84,7 +84,7 @@ def test_one_that_is_deleted_and_created_again_is_open() -> None:
     assert world.state.pools["lab"] == PARENT
 
 
-def test_what_cannot_be_closed_or_opened_is_told_apart() -> None:
+def test_pools_that_cannot_be_closed_or_opened_give_different_errors() -> None:
     world = lab()
     with pytest.raises(Conflict, match="pool lab is closed already, by ann"):
         closing.close(world.state, "lab", user="bob", now=AT)

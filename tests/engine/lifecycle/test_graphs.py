@@ -1,4 +1,6 @@
-"""A group fails in a graph of several: what is behind it ends, once, by whichever way it is reached; nobody else notices (law W1)."""
+"""A group fails in a graph of several: all groups downstream end, once, over whichever path; other workflows are
+unaffected (rule W1).
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -39,7 +41,7 @@ def graph(shape: Graph, *, x: Mapping[str, Any] | None = None, **timeouts: Any) 
 
 
 def running(spec: WorkflowSpec, priority: Priority = NORMAL, *, busy: bool = False) -> World:
-    """w-1 has begun on n0 and fills it, unless that is *busy*; other-1, a graph too, has begun on n1."""
+    """w-1 has started on n0 and fills it, unless it is *busy*; other-1, also a graph, has started on n1."""
     world = World({"a": 8}, {"n0": sum(group.tasks[0].pods for group in spec.groups if not group.upstream)})
     if busy:
         world.submit("busy", "a")
@@ -117,7 +119,7 @@ FAILS_IF_PREEMPTED = {"exit_rules": (ExitRule(ExitAction.FAIL, 3006, 3006),)}
 
 
 def upstream(shape: Graph, first: str, end: str, *, also: tuple[str, ...] = ()) -> dict[str, str]:
-    """All behind x are FAILED_UPSTREAM; x, and *also*, are *first*; the workflow is *end*."""
+    """All groups behind x are FAILED_UPSTREAM; x and *also* are *first*; the workflow is *end*."""
     own = {name: first if name == "x" or name in also else "FAILED_UPSTREAM" for name in shape}
     return {**own, "w": end}
 
@@ -192,26 +194,26 @@ def upstream(shape: Graph, first: str, end: str, *, also: tuple[str, ...] = ()) 
         ),
     ],
 )
-def test_all_behind_a_group_that_fails_end_once_and_others_go_on(
+def test_groups_behind_a_failed_one_end_once_and_others_continue(
     spec: WorkflowSpec, act: Callable[[World], None], expected: Mapping[str, str]
 ) -> None:
     _check(running(spec), act, expected)
 
 
-def test_a_graph_whose_first_group_waits_too_long_ends_and_others_go_on() -> None:
+def test_a_graph_whose_first_group_waits_too_long_ends_and_others_continue() -> None:
     world = running(graph(TRIANGLE, queue_timeout_s=50), busy=True)
     expected = upstream(TRIANGLE, "FAILED_QUEUE_TIMEOUT", "FAILED_QUEUE_TIMEOUT")
     _check(world, waits, expected)
 
 
-def test_a_graph_whose_first_group_is_preempted_for_good_ends_and_others_go_on() -> None:
+def test_a_graph_whose_first_group_is_preempted_too_often_ends_and_others_continue() -> None:
     world = running(graph(TRIANGLE, x=FAILS_IF_PREEMPTED), LOW)
     expected = upstream(TRIANGLE, "FAILED_PREEMPTED", "FAILED_PREEMPTED")
     _check(world, is_preempted, expected)
 
 
 def _check(world: World, act: Callable[[World], None], expected: Mapping[str, str]) -> None:
-    """After *act* the graph ends as *expected*, and a restart finds the same; the other one is as it was, and goes on."""
+    """After *act* the graph ends as *expected*, also after a restart; the other workflow is unchanged and continues."""
     others = _rows(world.state, "other-1")
     act(world)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Workflows on hold (law W3)."""
+"""Workflows on hold (rule W3)."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def release(world: World, id: str) -> None:
     world.do(*holds.end_hold(world.state, id).actions)
 
 
-def test_what_is_held_starts_once_it_is_released_before_those_submitted_later() -> None:
+def test_a_released_workflow_starts_before_those_submitted_later() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("first", "a")
     hold(world, "first-1")
@@ -35,7 +35,7 @@ def test_what_is_held_starts_once_it_is_released_before_those_submitted_later() 
     assert world.cycle() == ["admit first"]
 
 
-def test_a_hold_takes_the_gang_out_of_the_queue_and_a_release_queues_it_as_it_was() -> None:
+def test_a_hold_removes_the_gang_from_the_queue_and_a_release_requeues_it() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
     gang = world.state.ledger.entries["w-1/t-group"].gang
@@ -46,7 +46,7 @@ def test_a_hold_takes_the_gang_out_of_the_queue_and_a_release_queues_it_as_it_wa
     assert holds.end_hold(world.state, "w-1").actions == (EndHold("w-1"), Queue(gang))
 
 
-def test_a_held_gang_preempts_nobody_and_gives_its_nomination_back() -> None:
+def test_a_gang_on_hold_preempts_nothing_and_loses_its_nomination() -> None:
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
     world.cycle()
@@ -60,7 +60,7 @@ def test_a_held_gang_preempts_nobody_and_gives_its_nomination_back() -> None:
     assert world.cycle() == ["admit low"]
 
 
-def test_a_held_head_of_a_strict_pool_lets_those_behind_it_pass() -> None:
+def test_gangs_behind_the_head_of_a_strict_pool_pass_it_while_it_is_on_hold() -> None:
     """P4."""
     world = World({"a": Pool("a", gpu_quota(2), queueing=STRICT)}, {"n0": 2})
     world.submit("runs", "a")
@@ -72,7 +72,7 @@ def test_a_held_head_of_a_strict_pool_lets_those_behind_it_pass() -> None:
     assert world.cycle() == ["admit next"]
 
 
-def test_groups_behind_one_that_runs_wait_until_the_release() -> None:
+def test_downstream_groups_of_a_running_one_wait_for_the_release() -> None:
     """W1."""
     world = World({"a": 2}, {"n0": 2})
     world.submit("w", "a", spec=workflow("w", task("x"), task("y"), upstream={"y": ("x",)}))
@@ -85,7 +85,7 @@ def test_groups_behind_one_that_runs_wait_until_the_release() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_held_work_that_is_preempted_does_not_start_again_before_the_release() -> None:
+def test_preempted_work_on_hold_does_not_restart_before_the_release() -> None:
     world = World({"a": 2, "b": 0}, {"n0": 2})
     spec = workflow("low", task("x"), task("y"), upstream={"y": ("x",)})
     world.submit("low", "b", LOW, spec=spec)
@@ -102,7 +102,7 @@ def test_held_work_that_is_preempted_does_not_start_again_before_the_release() -
     assert world.state.groups["low-1", "x-group"].attempt == 1
 
 
-def test_time_on_hold_does_not_count_as_time_in_the_queue() -> None:
+def test_time_on_hold_does_not_count_as_queue_time() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a", spec=replace(workflow("w", task("t", 1)), queue_timeout_s=10.0))
     hold(world, "w-1")
@@ -112,7 +112,7 @@ def test_time_on_hold_does_not_count_as_time_in_the_queue() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_what_is_not_possible_is_said_and_changes_nothing() -> None:
+def test_impossible_holds_are_rejected_and_change_nothing() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
     with pytest.raises(Conflict, match="w-1 is not held: there is nothing to release"):
@@ -128,7 +128,7 @@ def test_what_is_not_possible_is_said_and_changes_nothing() -> None:
         holds.put_on_hold(world.state, "x-1", user="alice")
 
 
-def test_a_cancelled_workflow_is_no_longer_held() -> None:
+def test_a_cancelled_workflow_is_no_longer_on_hold() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
     hold(world, "w-1")
@@ -136,7 +136,7 @@ def test_a_cancelled_workflow_is_no_longer_held() -> None:
     assert (world.state.on_hold, world.state.workflows["w-1"].held_by) == (set(), None)
 
 
-def test_why_says_who_holds_it_and_since_when() -> None:
+def test_why_shows_who_put_it_on_hold_and_when() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
     hold(world, "w-1")
@@ -146,7 +146,7 @@ def test_why_says_who_holds_it_and_since_when() -> None:
     assert (reason.headline, reason.law) == ("on hold (alice)", "W3")
 
 
-def test_what_is_held_is_said_of_a_pool_and_not_counted_as_waiting() -> None:
+def test_a_pool_lists_work_on_hold_separately_from_waiting_work() -> None:
     world = World({"a": 8}, {"n0": 8})
     world.submit("w", "a", spec=workflow("w", task("x", 2, count=2), task("y"), upstream={"y": ("x",)}))
     world.submit("v", "a", NORMAL, 3)

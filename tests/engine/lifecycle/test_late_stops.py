@@ -1,4 +1,4 @@
-"""Stops that come too late: what had ended by itself before it was asked to stop counts as what it was (R6, N2)."""
+"""Stops that come too late: a task that ended before it was asked to stop keeps its result (R6, N2)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,7 +49,9 @@ QUEUED_AGAIN = ("preempted", "drained")
 
 
 def running(*tasks: TaskSpec, ignore: bool = True, looks: int = 2, **more: Any) -> World:
-    """w-1 of LOW, whose first task leads, runs on the one node; after only one look it has been admitted."""
+    """The LOW workflow w-1, whose first task leads, runs on the only node; after a single observation it has been
+    admitted.
+    """
     world = World({"a": Pool("a", gpu_quota(8))}, {"n0": 8})
     mates = tuple(replace(each, lead=at == 0) for at, each in enumerate(tasks))
     spec = WorkflowSpec("w", (GroupSpec("g", mates, ignore_nonlead_status=ignore),), exec_timeout_s=500, **more)
@@ -60,7 +62,7 @@ def running(*tasks: TaskSpec, ignore: bool = True, looks: int = 2, **more: Any) 
 
 
 def see(world: World, **facts: TaskFact) -> None:
-    """A cycle in which the first attempts of w-1 turn out as *facts* say; all else runs."""
+    """Runs a cycle that observes *facts* for the first attempts of w-1; everything else is running."""
     tasks = {key: TaskFact(Phase.RUNNING) for key in world.state.active}
     found = {key: fact for name, fact in facts.items() if (key := TaskKey("w-1", name, 0)) in tasks}
     world.now += 1
@@ -87,7 +89,7 @@ def ended(world: World) -> tuple[str, str]:
 
 @each_way
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED"), (143, "FAILED")])
-def test_a_task_that_had_ended_keeps_its_end_and_does_not_run_again(how: str, code: int, status: str) -> None:
+def test_a_task_that_had_ended_keeps_its_result_and_does_not_run_again(how: str, code: int, status: str) -> None:
     world = running(task("t"))
     HOW[how](world)
     see(world, t=by_itself(code))
@@ -98,7 +100,7 @@ def test_a_task_that_had_ended_keeps_its_end_and_does_not_run_again(how: str, co
 
 
 @each_way
-def test_a_task_that_was_stopped_is_told_as_ever(how: str) -> None:
+def test_a_stopped_task_is_recorded_as_stopped(how: str) -> None:
     world = running(task("t"))
     HOW[how](world)
     see(world, t=BY_SIGTERM)
@@ -112,7 +114,7 @@ each_order = pytest.mark.parametrize("order", [TOGETHER, LEAD_FIRST, MATE_FIRST]
 
 
 def see_in_turn(world: World, order: str, lead: TaskFact, mate: TaskFact) -> None:
-    """How both ended is seen in one cycle, or in one after the other."""
+    """Both ends are observed in one cycle, or in one cycle each."""
     if order == LEAD_FIRST:
         see(world, lead=lead)
     if order == MATE_FIRST:
@@ -122,7 +124,7 @@ def see_in_turn(world: World, order: str, lead: TaskFact, mate: TaskFact) -> Non
 
 @each_way
 @each_order
-def test_a_gang_of_which_all_had_ended_ends_as_its_tasks_did(how: str, order: str) -> None:
+def test_a_gang_whose_tasks_had_all_ended_ends_like_them(how: str, order: str) -> None:
     world = running(task("lead"), task("mate"))
     HOW[how](world)
     see_in_turn(world, order, by_itself(0), by_itself(3))
@@ -138,10 +140,8 @@ def test_a_gang_of_which_all_had_ended_ends_as_its_tasks_did(how: str, order: st
 @each_order
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED")])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_gang_whose_lead_was_stopped_goes_the_way_of_the_stop(
-    how: str, order: str, code: int, status: str, ignore: bool
-) -> None:
-    """Whether the mate did its part, or failed, maybe because it lost the lead: the gang starts whole again, or has ended (W1)."""
+def test_a_gang_whose_lead_was_stopped_is_stopped(how: str, order: str, code: int, status: str, ignore: bool) -> None:
+    """The mate may have completed, or failed because it lost the lead: the whole gang is requeued or has ended (W1)."""
     world = running(task("lead"), task("mate"), ignore=ignore)
     HOW[how](world)
     see_in_turn(world, order, BY_SIGTERM, by_itself(code))
@@ -156,8 +156,8 @@ def test_a_gang_whose_lead_was_stopped_goes_the_way_of_the_stop(
 @pytest.mark.parametrize("how", ["drained", "cancelled"])
 @pytest.mark.parametrize("code", [0, 143])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_stop_stands_where_a_mate_is_first_seen_running_when_it_has_ended(how: str, code: int, ignore: bool) -> None:
-    """The mate ran and ended between two looks, and the stop came in between."""
+def test_a_stop_counts_if_a_mate_is_first_seen_running_after_its_end(how: str, code: int, ignore: bool) -> None:
+    """The mate ran and ended between two observations, and the stop came in between."""
     world = running(task("lead"), task("mate"), ignore=ignore, looks=1)
     assert world.status("w-1")[0].value == "INITIALIZING"
     HOW[how](world)
@@ -183,8 +183,8 @@ def test_a_gang_whose_lead_had_completed_is_complete(how: str, order: str, ignor
     assert len(world.state.attempts("w-1", "mate")) == 1
 
 
-def test_an_end_by_itself_that_means_another_try_is_one_with_the_stop() -> None:
-    """The gang is queued again anyway; the try does not count against the limit of retries."""
+def test_an_end_that_would_retry_counts_as_the_stop() -> None:
+    """The gang is requeued anyway; the retry does not count towards the limit."""
     world = running(task("t", exit_rules=(ExitRule(ExitAction.RESCHEDULE, 75, 75),)))
     drain(world)
     see(world, t=by_itself(75))
@@ -192,7 +192,7 @@ def test_an_end_by_itself_that_means_another_try_is_one_with_the_stop() -> None:
     assert len(world.state.attempts("w-1", "t")) == 2
 
 
-def test_a_task_that_had_ended_before_it_was_seen_to_run_has_run_all_the_same() -> None:
+def test_a_task_that_ended_before_it_was_seen_running_has_still_run() -> None:
     world = World({"a": 8}, {"n0": 8})
     world.submit("w", "a", LOW)
     world.cycle()
@@ -203,7 +203,7 @@ def test_a_task_that_had_ended_before_it_was_seen_to_run_has_run_all_the_same() 
 
 
 @each_way
-def test_what_waits_for_a_group_that_had_ended_starts_unless_it_was_cancelled(how: str) -> None:
+def test_downstream_groups_start_unless_the_workflow_was_cancelled(how: str) -> None:
     world = World({"a": Pool("a", gpu_quota(8))}, {"n0": 8})
     spec = WorkflowSpec(
         "w", (GroupSpec("g", (task("t"),)), GroupSpec("next", (task("n"),), upstream=("g",))), exec_timeout_s=500

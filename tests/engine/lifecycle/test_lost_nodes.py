@@ -1,4 +1,6 @@
-"""A lost node: its pods end with 3001; with RESCHEDULE they go on elsewhere in their domain, or the whole gang is queued again once."""
+"""A lost node: its pods end with 3001. With RESCHEDULE they restart elsewhere in their domain, or the whole gang is
+requeued once.
+"""
 
 from dataclasses import replace
 
@@ -24,7 +26,7 @@ RELABELLED = {"zone": "a", "rack": "r9"}
 # ---------------------------------------------------------------- in the same domain
 
 
-def test_the_pods_of_a_lost_node_go_on_elsewhere_in_their_rack_and_the_others_keep_nodes_and_gpus() -> None:
+def test_pods_of_a_lost_node_move_inside_their_rack_and_the_others_keep_nodes_and_gpus() -> None:
     """T1."""
     world = running("a/r0: 2 2 2 2 2 | a/r1: 2 2 2", pods("t", 8, 1, "rack"))
     assert one_by_one(world, "w") == {"t": ["n0", "n0", "n1", "n1", "n2", "n2", "n3", "n3"]}
@@ -38,7 +40,7 @@ def test_the_pods_of_a_lost_node_go_on_elsewhere_in_their_rack_and_the_others_ke
     assert world.state.tasks[TaskKey("w-1", "t-2", 0)].node == "n1"
 
 
-def test_a_lead_that_moves_takes_its_siblings_with_it_but_they_stay_where_they_are() -> None:
+def test_a_lead_that_moves_restarts_its_siblings_in_place() -> None:
     world = running("a/r0: 1 1 1", pods("t", 1, 1, "rack"), pods("u", 1, 1, "rack"))
     assert one_by_one(world, "w") == {"t": ["n0"], "u": ["n1"]}
     turn(world, "n0")
@@ -48,7 +50,7 @@ def test_a_lead_that_moves_takes_its_siblings_with_it_but_they_stay_where_they_a
 
 
 def test_pods_of_several_lost_nodes_are_placed_together() -> None:
-    """One by one they would go where one of them finds no place any more: the larger one has to have n4."""
+    """One by one, the last would not fit: the larger pod needs n4."""
     world = city("a/r0: 2 1 4 2 2 | b/r1: 9", team=PLENTY)
     submit(world, "w", pods("s", 1, 1, "rack"), pods("l", 1, 2, "rack"), pods("k", 1, 4, "rack"))
     stand(world, "w", {"s": {"n1": 1}, "l": {"n0": 1}, "k": {"n2": 1}})
@@ -58,7 +60,7 @@ def test_pods_of_several_lost_nodes_are_placed_together() -> None:
     assert one_by_one(world, "w") == {"s": ["n3"], "l": ["n4"], "k": ["n2"]}
 
 
-def test_a_group_that_lost_all_its_pods_may_go_elsewhere_inside_the_domain_of_its_parent() -> None:
+def test_a_group_that_lost_all_pods_may_move_inside_the_domain_of_its_parent() -> None:
     """T1."""
     world = running(
         "a/r0: 4 | a/r1: 4 | a/r2: 4 | b/r0: 4",
@@ -70,13 +72,13 @@ def test_a_group_that_lost_all_its_pods_may_go_elsewhere_inside_the_domain_of_it
     assert one_by_one(world, "w") == {"t": ["n0", "n0"], "u": ["n2", "n2"]}
 
 
-def test_a_gang_that_lost_all_its_pods_may_go_anywhere() -> None:
+def test_a_gang_that_lost_all_pods_may_move_anywhere() -> None:
     world = running("a/r0: 4 | b/r0: 8", pods("t", 4, 1, "rack"))
     assert told(world, turn(world, "n0")) == ["replace w"]
     assert one_by_one(world, "w") == {"t": ["n1"] * 4}
 
 
-def test_each_slice_stays_in_the_domain_of_its_own_pods() -> None:
+def test_each_slice_stays_in_its_domain() -> None:
     world = city("a/r0: 1 1 1 | a/r1: 1 1 1", team=PLENTY)
     submit(world, "w", pods("t", 4, 1, "zone", "rack*2"))
     stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 1, "n4": 1}})
@@ -85,7 +87,7 @@ def test_each_slice_stays_in_the_domain_of_its_own_pods() -> None:
     assert one_by_one(world, "w") == {"t": ["n0", "n2", "n5", "n4"]}
 
 
-def test_what_is_left_of_a_slice_holds_the_rest_of_it() -> None:
+def test_the_remaining_pods_of_a_slice_determine_its_domain() -> None:
     world = city("a/r0: 1 1 1 | a/r1: 4", team=PLENTY)
     submit(world, "w", pods("t", 4, 1, "rack*2"))
     stand(world, "w", {"t": {"n0": 1, "n1": 1, "n3": 2}})
@@ -102,7 +104,7 @@ def test_what_is_left_of_a_slice_holds_the_rest_of_it() -> None:
         ("a/r0: 1 1 | b/r0: 9", "n2"),  # anywhere
     ],
 )
-def test_a_preference_is_tried_near_the_pods_that_stay_first(drawn: str, then: str) -> None:
+def test_a_preference_is_first_tried_near_the_remaining_pods(drawn: str, then: str) -> None:
     """T2."""
     world = city(drawn, team=PLENTY)
     submit(world, "w", pods("t", 2, 1, "zone?", "rack?"))
@@ -112,7 +114,7 @@ def test_a_preference_is_tried_near_the_pods_that_stay_first(drawn: str, then: s
     assert one_by_one(world, "w") == {"t": [then, "n1"]}
 
 
-def test_a_preference_is_tried_first_where_most_pods_stay() -> None:
+def test_a_preference_is_first_tried_where_most_pods_remain() -> None:
     """T2."""
     world = city("a/r0: 1 1 | a/r1: 2 1 | a/r2: 1", team=PLENTY)
     submit(world, "w", pods("t", 4, 1, "zone", "rack?"))
@@ -122,7 +124,7 @@ def test_a_preference_is_tried_first_where_most_pods_stay() -> None:
     assert one_by_one(world, "w") == {"t": ["n0", "n2", "n2", "n3"]}
 
 
-def test_groups_that_lost_all_are_placed_where_all_of_them_fit_not_each_in_the_tightest() -> None:
+def test_groups_that_lost_all_pods_are_placed_so_that_all_of_them_fit() -> None:
     """T1."""
     world = city("a/r0: 2 2 1 | a/r1: 2 2 | a/r2: 4 | a/r3: 5 | a/r4: 1", team=PLENTY)
     tasks = pods("s", 1, 1, "zone"), pods("x", 2, 2, "zone", "rack/x"), pods("y", 5, 1, "zone", "rack/y")
@@ -133,7 +135,7 @@ def test_groups_that_lost_all_are_placed_where_all_of_them_fit_not_each_in_the_t
     assert one_by_one(world, "w") == {"s": ["n7"], "x": ["n3", "n4"], "y": ["n0", "n0", "n1", "n1", "n2"]}
 
 
-def test_pods_of_unlike_tasks_that_come_to_one_node_get_gpus_of_their_own() -> None:
+def test_pods_of_different_tasks_on_one_node_get_different_gpus() -> None:
     world = city("a/r0: 3 1 | a/r1: 4", team=PLENTY)
     submit(world, "w", pods("t", 1, 1, "rack"), pods("u", 2, 1, "rack"))
     stand(world, "w", {"t": {"n0": 1}, "u": {"n0": 2}})
@@ -142,15 +144,15 @@ def test_pods_of_unlike_tasks_that_come_to_one_node_get_gpus_of_their_own() -> N
     assert standing(world) == {"t-0": (1, "n2", (0,)), "u-0": (1, "n2", (1,)), "u-1": (1, "n2", (2,))}
 
 
-def test_a_group_that_a_new_label_has_torn_is_queued_again() -> None:
-    """T1: nowhere is the same domain as that of all its pods."""
+def test_a_group_split_by_a_new_label_is_requeued() -> None:
+    """T1: no domain contains all its pods."""
     world = running("a/r0: 1 1 1 1", pods("t", 3, 1, "rack"))
     where = one_by_one(world, "w")["t"]
     change(world, where[0], labels=RELABELLED)
     assert told(world, turn(world, where[1])) == ["stop w"]
 
 
-def test_pods_without_requirements_go_near_the_others_and_leave_free_racks_whole() -> None:
+def test_pods_without_requirements_stay_near_the_others_and_keep_free_racks_whole() -> None:
     """T2."""
     world = city("a/r0: 2 | a/r1: 4 4 | a/r2: 4 4", team=PLENTY)
     submit(world, "w", pods("t", 2, 2))
@@ -169,7 +171,7 @@ def test_a_smaller_gang_keeps_its_size() -> None:
     assert one_by_one(world, "w") == {"t": ["n3", "n1", "n2"]}
 
 
-def test_pods_that_have_ended_keep_nobody_in_their_domain() -> None:
+def test_ended_pods_do_not_bind_the_others_to_their_domain() -> None:
     world = city("a/r0: 1 1 | a/r1: 2", team=PLENTY)
     submit(world, "w", pods("lead", 1, 0, "zone"), pods("t", 2, 1, "rack"))
     stand(world, "w", {"lead": {"n2": 1}, "t": {"n0": 1, "n1": 1}})
@@ -182,7 +184,7 @@ def test_pods_that_have_ended_keep_nobody_in_their_domain() -> None:
 # ---------------------------------------------------------------- which nodes are lost
 
 
-def test_a_pod_that_the_backend_lost_on_a_node_that_takes_no_new_pods_goes_elsewhere() -> None:
+def test_a_pod_lost_on_a_node_that_accepts_no_new_pods_moves() -> None:
     world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
     change(world, "n0", ready=False)
     turn(world)
@@ -192,14 +194,14 @@ def test_a_pod_that_the_backend_lost_on_a_node_that_takes_no_new_pods_goes_elsew
     assert world.state.ledger.nodes.by_name["n0"].gpus == [0]
 
 
-def test_a_pod_that_the_backend_lost_on_a_ready_node_starts_again_in_place() -> None:
+def test_a_pod_lost_on_a_ready_node_restarts_in_place() -> None:
     world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
     turn(world, facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 3001, "lost")})
     assert standing(world)["t-0"] == (1, "n0", (0,))
 
 
-def test_a_node_that_is_back_before_the_next_look_has_lost_its_pods_only() -> None:
-    """It is replaced, with a smaller one: what runs elsewhere stays, and its own pods start again in place."""
+def test_a_node_replaced_between_observations_has_lost_only_its_pods() -> None:
+    """Its replacement is smaller: pods elsewhere keep running, and its own restart in place."""
     world = running("a/r0: 2 1 2", pods("t", 3, 1, "rack"))
     where = one_by_one(world, "w")
     key = TaskKey("w-1", "t-0", 0)
@@ -210,7 +212,7 @@ def test_a_node_that_is_back_before_the_next_look_has_lost_its_pods_only() -> No
     assert standing(world)["t-0"][:2] == (1, where["t"][0])
 
 
-def test_a_node_that_comes_back_later_is_free() -> None:
+def test_a_node_that_returns_later_is_free() -> None:
     world = running("a/r0: 1 1", pods("t", 1, 1, "rack"))
     node = world.state.nodes["n0"]
     turn(world, "n0")
@@ -220,14 +222,14 @@ def test_a_node_that_comes_back_later_is_free() -> None:
     assert portrait(world.state) == portrait(State.load(world.state.rows()))
 
 
-def test_a_pod_whose_node_is_gone_is_lost_even_if_the_backend_still_shows_it() -> None:
+def test_a_pod_on_a_removed_node_is_lost_even_if_the_backend_still_reports_it() -> None:
     world = running("a/r0: 1", pods("t", 1, 1), rules=())
     turn(world, "n0", facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.RUNNING)})
     assert world.state.workflows["w-1"].failure_message == "lost: n0 is gone"
     assert world.state.tasks[TaskKey("w-1", "t-0", 0)].exit_code == 3001
 
 
-def test_an_exit_code_that_came_with_the_loss_of_the_node_counts() -> None:
+def test_an_exit_code_reported_with_the_loss_counts() -> None:
     world = running("a/r0: 1 1", pods("t", 1, 1), rules=(ExitRule(ExitAction.RESCHEDULE, 3001, 3001),))
     turn(world, "n0", facts={TaskKey("w-1", "t-0", 0): TaskFact(Phase.ENDED, 0)})
     assert ends(world) == {"t-0": ("COMPLETED", 0, "")}
@@ -236,7 +238,7 @@ def test_an_exit_code_that_came_with_the_loss_of_the_node_counts() -> None:
 # ---------------------------------------------------------------- no place there
 
 
-def test_without_room_in_the_rack_the_whole_gang_is_queued_again_and_starts_in_another() -> None:
+def test_without_room_in_the_rack_the_whole_gang_is_requeued_and_starts_in_another() -> None:
     world = running("a/r0: 2 2 | a/r1: 3 3", pods("t", 4, 1, "rack"))
     queued = world.state.ledger.entries["w-1/g"].order
     assert told(world, turn(world, "n0")) == ["stop w"]
@@ -254,7 +256,7 @@ def test_without_room_in_the_rack_the_whole_gang_is_queued_again_and_starts_in_a
     assert (world.status("w-1"), world.state.workflows["w-1"].failure_message) == ([Status.COMPLETED], "")
 
 
-def test_a_gang_whose_last_pods_are_lost_is_queued_again_at_once() -> None:
+def test_a_gang_whose_last_pods_are_lost_is_requeued_immediately() -> None:
     world = running("a/r0: 2 | a/r1: 1", pods("t", 2, 1, "rack"))
     assert told(world, turn(world, "n0")) == ["stop w", "release w", "queue w"]
     assert world.state.workflows["w-1"].status.value == "PENDING"
@@ -263,7 +265,7 @@ def test_a_gang_whose_last_pods_are_lost_is_queued_again_at_once() -> None:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_the_second_time_it_ends(restarted: bool) -> None:
-    """Also for a server that was started anew in between."""
+    """Also after a restart of the server in between."""
     world = running("a/r0: 2 | a/r1: 2 | a/r2: 1", pods("t", 2, 1, "rack"))
     hold(world, "low", n1=1)
     turn(world, "n0")
@@ -282,7 +284,7 @@ def test_the_second_time_it_ends(restarted: bool) -> None:
     assert "w-1/g" not in world.state.ledger.entries
 
 
-def test_being_preempted_before_does_not_use_up_the_one_time() -> None:
+def test_an_earlier_preemption_does_not_count_as_the_one_time() -> None:
     """R6."""
     world = running("a/r0: 2 | a/r1: 2 | a/r2: 1 | a/r3: 1", pods("t", 2, 1, "rack"), priority=LOW)
     submit(world, "high", pods("t", 2, 1, "rack"), priority=HIGH)
@@ -299,7 +301,7 @@ def test_being_preempted_before_does_not_use_up_the_one_time() -> None:
     assert (group.attempt, group.preemptions, group.status) == (2, 1, Status.SCHEDULING)
 
 
-def test_without_reschedule_it_ends_as_ever() -> None:
+def test_without_reschedule_it_ends() -> None:
     world = running("a/r0: 2 2 2", pods("t", 2, 2, "rack"), rules=())
     assert told(world, turn(world, "n0")) == ["stop w"]
     assert ends(world)["t-0"] == ("FAILED_BACKEND_ERROR", 3001, "lost: n0 is gone")
@@ -322,14 +324,14 @@ def test_moves_count_as_retries() -> None:
     assert ends(world) == {"t-0": ("FAILED_BACKEND_ERROR", 3001, limit)}
 
 
-def test_a_gang_that_stops_is_not_placed_again() -> None:
+def test_a_stopping_gang_is_not_placed_again() -> None:
     world = running("a/r0: 1 1 1", pods("t", 2, 1, "rack"))
     world.cancel("w-1")
     assert told(world, turn(world, "n0")) == ["release w"]
     assert world.status("w-1") == [Status.FAILED_CANCELED]
 
 
-def test_a_gang_that_stops_for_want_of_a_place_can_be_cancelled_and_is_not_queued_again() -> None:
+def test_a_gang_that_stops_for_lack_of_room_can_be_cancelled_and_is_not_requeued() -> None:
     world = running("a/r0: 1 1", pods("t", 2, 1, "rack"))
     turn(world, "n0")
     world.cancel("w-1")
@@ -363,7 +365,7 @@ LINGERS = {TaskKey("low-1", "on-n0-0", 0): TaskFact(Phase.RUNNING)}
         ("a/r0: 2 1", 2, 1),  # what it leaves of its target's is not free yet
     ],
 )
-def test_room_that_is_held_for_a_nominated_gang_or_not_left_yet_is_not_taken(drawn: str, low: int, wanted: int) -> None:
+def test_reserved_or_occupied_room_is_not_taken(drawn: str, low: int, wanted: int) -> None:
     """R4."""
     world = city(drawn, team=PLENTY)
     submit(world, "w", pods("t", 1, 1, "rack"))
@@ -376,7 +378,7 @@ def test_room_that_is_held_for_a_nominated_gang_or_not_left_yet_is_not_taken(dra
     assert world.state.ledger.entries["high-1/g"].state is GangState.NOMINATED
 
 
-def test_nobody_is_preempted_before_the_gang_is_back_in_the_queue() -> None:
+def test_nothing_is_preempted_before_the_gang_is_requeued() -> None:
     """R1."""
     world = city("a/r0: 1 1", team=PLENTY)
     submit(world, "w", pods("t", 1, 1, "rack"), priority=HIGH)

@@ -1,4 +1,4 @@
-"""Nodes that people close and empty (laws N1, N2)."""
+"""Cordoning and draining of nodes (rules N1, N2)."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def nodes_of(it: World, id: str) -> set[str | None]:
     return {it.state.tasks[key].node for key in it.state.active if key.workflow == id}
 
 
-def test_a_cordoned_node_keeps_its_work_and_takes_no_more_until_it_is_opened() -> None:
+def test_a_cordoned_node_keeps_its_work_and_accepts_no_more_until_uncordoned() -> None:
     """N1."""
     it = world(n0=2)
     first = it.submit("first", "p")
@@ -43,8 +43,8 @@ def test_a_cordoned_node_keeps_its_work_and_takes_no_more_until_it_is_opened() -
     assert it.cycle() == ["admit second"]
 
 
-def test_the_mark_outlives_whatever_the_cluster_says_of_the_node() -> None:
-    """N1: the backend knows nothing of it; a node that has left the cluster comes back as a new one."""
+def test_a_cordon_stays_whatever_the_cluster_reports() -> None:
+    """N1: the backend does not report it. A node that left the cluster returns without it."""
     it = world(n0=2)
     it.do(*cordon(it.state, ["n0"], cordoned=True).actions)
     larger = Node("n0", {GPU: 4}, labels={"rack": "r1"})
@@ -57,7 +57,7 @@ def test_the_mark_outlives_whatever_the_cluster_says_of_the_node() -> None:
     assert it.state.nodes["n0"] == larger
 
 
-def test_what_is_so_already_is_no_change_and_an_unknown_node_refuses_all() -> None:
+def test_repeated_cordons_change_nothing_and_an_unknown_node_rejects_all() -> None:
     it = world()
     assert cordon(it.state, ["n0"], cordoned=False) == Plan()
     with pytest.raises(NotFound, match="node ghost not found"):
@@ -66,7 +66,7 @@ def test_what_is_so_already_is_no_change_and_an_unknown_node_refuses_all() -> No
         drain(it.state, ["n0", "ghost"], user="ann")
 
 
-def test_a_drain_stops_low_work_and_leaves_the_rest_to_end() -> None:
+def test_a_drain_stops_low_work_and_lets_the_rest_finish() -> None:
     """N2."""
     it = world(n0=3, n1=1)
     low, normal, high = (it.submit(name, "p", each) for name, each in (("l", LOW), ("n", NORMAL), ("h", HIGH)))
@@ -86,8 +86,8 @@ def test_a_drain_stops_low_work_and_leaves_the_rest_to_end() -> None:
     assert drain(it.state, ["n0"], user="ann").plan == Plan()
 
 
-def test_a_forced_drain_stops_everybody_and_all_wait_again_at_their_old_place() -> None:
-    """N2: an exit rule that would end them has no say, and the budget of preemptions is not touched (R6)."""
+def test_a_forced_drain_stops_everything_and_keeps_queue_positions() -> None:
+    """N2: exit rules do not apply, and the preemption budget is not used (R6)."""
     it = world(n0=2)
     rules = (ExitRule(ExitAction.FAIL, 3004, 3006),)
     first = it.submit("first", "p", HIGH, spec=workflow("first", task("t", exit_rules=rules)))
@@ -106,7 +106,7 @@ def test_a_forced_drain_stops_everybody_and_all_wait_again_at_their_old_place() 
     assert it.cycle() == ["admit first", "admit later"]
 
 
-def test_a_gang_stops_whole_and_only_once() -> None:
+def test_a_gang_stops_as_a_whole_and_only_once() -> None:
     it = world()
     it.submit("wide", "p", LOW, spec=workflow("wide", task("t", 2, count=2)))
     it.cycle()
@@ -121,8 +121,8 @@ def test_a_gang_stops_whole_and_only_once() -> None:
     assert not it.state.ledger.entries
 
 
-def test_a_drained_gang_may_still_lose_its_node_once() -> None:
-    """T1: a gang is queued again for a lost node once; that it was drained before does not count."""
+def test_a_drained_gang_may_still_lose_a_node_once() -> None:
+    """T1: a gang is requeued once for a lost node; an earlier drain does not count."""
     rules = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)
     it = world(n0=1, n1=1, n2=1)
     id = it.submit("w", "p", LOW, spec=workflow("w", task("t", exit_rules=rules)))
@@ -138,8 +138,8 @@ def test_a_drained_gang_may_still_lose_its_node_once() -> None:
     assert it.status(id) == [Status.SCHEDULING]
 
 
-def test_who_was_nominated_on_a_node_gives_the_place_up() -> None:
-    """R4: the place is no longer there once the node is closed."""
+def test_a_gang_nominated_on_a_drained_node_loses_its_reservation() -> None:
+    """R4: the reserved node accepts no pods."""
     it = World(pools={"p": 4}, nodes={"n0": 2})
     it.submit("low", "p", LOW, gpus=2)
     it.cycle()

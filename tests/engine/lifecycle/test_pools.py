@@ -1,4 +1,6 @@
-"""The life of pools and cohorts: legal and illegal changes, and what becomes of the work in them (subpools.md; Q5-Q7, R7, S1-S6)."""
+"""The life of pools and cohorts: allowed and forbidden changes, and their effects on work (subpools.md; Q5-Q7, R7,
+S1-S6).
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +34,7 @@ def team(gpus: int = 10, **subpools: int) -> World:
 def refused(
     world: World, kind: type[RunrigError], plan_of: Callable[..., Plan], *args: object, **options: object
 ) -> str:
-    """The message; nothing has changed."""
+    """The message of the error; nothing has changed."""
     before = world.state.rows()
     with pytest.raises(kind) as caught:
         plan_of(world.state, *args, **options)
@@ -45,7 +47,7 @@ def refused(
 
 @pytest.mark.parametrize("event", PoolEvent)
 @pytest.mark.parametrize("state", PoolState)
-def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state: PoolState, event: PoolEvent) -> None:
+def test_every_state_accepts_exactly_the_events_of_the_table(state: PoolState, event: PoolEvent) -> None:
     legal = {
         (ACTIVE, PoolEvent.RESIZE): ACTIVE,
         (ACTIVE, PoolEvent.DELETE_IDLE): ARCHIVED,
@@ -57,7 +59,7 @@ def test_every_state_takes_the_events_of_the_table_and_refuses_all_others(state:
 
 
 def attempts(world: World, name: str) -> dict[str, str]:
-    """What comes of creating, resizing and deleting the pool: its next state or the kind of refusal."""
+    """The results of creating, resizing and deleting the pool: its next state or the kind of error."""
     pool = world.state.pools[name]
     commands: dict[str, Callable[[], Plan]] = {
         "create": lambda: pools.put_pool(world.state, pool, create=True),
@@ -89,7 +91,7 @@ def test_commands_on_pools_in_each_state(name: str, state: PoolState, outcomes: 
     assert attempts(world, name) == outcomes
 
 
-def test_a_plan_says_what_was_before() -> None:
+def test_a_plan_contains_the_previous_values() -> None:
     """S6."""
     world = team(a=4)
     before = world.state.pools["team--a"]
@@ -102,14 +104,14 @@ def test_a_plan_says_what_was_before() -> None:
 # ---------------------------------------------------------------- deleting
 
 
-def test_an_idle_subpool_is_archived_at_once_and_its_quota_goes_back() -> None:
+def test_an_idle_subpool_is_archived_immediately_and_returns_its_quota() -> None:
     world = team(a=4)
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     assert world.state.pools["team--a"].state is ARCHIVED
     assert pool_balance(world.state, "team").unallocated == 10
 
 
-def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its_work_ends() -> None:
+def test_a_busy_subpool_keeps_its_quota_until_its_last_work_ends() -> None:
     """S3."""
     world = team(a=4)
     world.submit("w", "team--a", NORMAL, spec=workflow("w", task("x", 2), task("y", 2), upstream={"y": ("x",)}))
@@ -127,7 +129,7 @@ def test_a_busy_subpool_keeps_its_quota_until_the_cycle_in_which_the_last_of_its
     assert pool_balance(world.state, "team").unallocated == 10
 
 
-def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there() -> None:
+def test_a_preempted_workflow_of_a_deleting_pool_is_requeued_there() -> None:
     """S3."""
     world = World({"a": 2, "b": 1}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
@@ -144,7 +146,7 @@ def test_a_preempted_workflow_of_a_deleting_pool_is_queued_again_there() -> None
     assert world.state.pools["b"].state is ARCHIVED
 
 
-def test_deleting_cancels_what_never_started_and_tells_its_owner() -> None:
+def test_deleting_cancels_work_that_never_started_and_informs_its_owner() -> None:
     """S3."""
     world = team(a=4)
     for name in ("runs", "waits", "later"):
@@ -160,7 +162,7 @@ def test_deleting_cancels_what_never_started_and_tells_its_owner() -> None:
     assert world.running() == {"runs-1"}
 
 
-def test_a_nominated_workflow_never_started() -> None:
+def test_a_nominated_workflow_has_not_started() -> None:
     world = World({"a": 1, "b": 1}, {"n0": 2})
     world.submit("low", "b", LOW, 2)
     world.cycle()
@@ -172,7 +174,7 @@ def test_a_nominated_workflow_never_started() -> None:
     assert world.cycle() == ["admit low"]
 
 
-def test_a_pool_with_subpools_is_not_deleted_before_them() -> None:
+def test_a_pool_cannot_be_deleted_before_its_subpools() -> None:
     world = team(a=4, b=4)
     assert (
         refused(world, Conflict, pools.delete_pool, "team")
@@ -184,7 +186,7 @@ def test_a_pool_with_subpools_is_not_deleted_before_them() -> None:
     assert world.state.pools["team"].state is ARCHIVED
 
 
-def test_an_archived_name_comes_back_with_what_is_asked_now() -> None:
+def test_an_archived_name_is_reused_with_the_new_settings() -> None:
     world = team(a=4)
     world.do(*pools.delete_pool(world.state, "team--a").actions)
     world.do(*pools.put_pool(world.state, slice_of("team", "a", 7), create=True).actions)
@@ -194,7 +196,7 @@ def test_an_archived_name_comes_back_with_what_is_asked_now() -> None:
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_parent_on_its_way_out_takes_no_subpools(state: PoolState) -> None:
+def test_a_parent_that_is_being_deleted_accepts_no_subpools(state: PoolState) -> None:
     world = team()
     world.do(PutPool(replace(world.state.pools["team"], state=state), world.state.pools["team"]))
     message = refused(world, Conflict, pools.put_pool, slice_of("team", "a", 1), create=True)
@@ -204,7 +206,7 @@ def test_a_parent_on_its_way_out_takes_no_subpools(state: PoolState) -> None:
 # ---------------------------------------------------------------- promises
 
 
-def test_subpools_together_have_no_more_than_their_parent() -> None:
+def test_subpools_together_have_at_most_their_parents_quota() -> None:
     """S1."""
     world = team(a=4, b=4)
     refused(world, Refused, pools.put_pool, slice_of("team", "c", 3), create=True)
@@ -214,7 +216,7 @@ def test_subpools_together_have_no_more_than_their_parent() -> None:
     pools.put_pool(world.state, Pool("team", gpu_quota(8)), create=False)
 
 
-def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else() -> None:
+def test_quota_in_use_by_a_deleting_subpool_is_not_given_away() -> None:
     """S1."""
     world = team(a=8)
     world.submit("w", "team--a", NORMAL, 1)
@@ -227,7 +229,7 @@ def test_what_a_deleting_subpool_still_holds_is_promised_to_nobody_else() -> Non
 
 
 def test_no_change_of_a_pool_stops_running_work() -> None:
-    """R7, S2: available goes negative until it has drained."""
+    """R7, S2: available is negative until it has drained."""
     world = team()
     world.submit("w", "team", NORMAL, 8)
     world.cycle()
@@ -258,7 +260,7 @@ def test_no_change_of_a_pool_stops_running_work() -> None:
         (Pool("a", topology_keys=(TopologyKey("rack", "x"), TopologyKey("rack", "y"))), "must be unique"),
     ],
 )
-def test_a_pool_that_cannot_be_is_refused_with_what_is_wrong(pool: Pool, problem: str) -> None:
+def test_an_invalid_pool_is_rejected_with_the_problem(pool: Pool, problem: str) -> None:
     assert problem in refused(team(), InvalidInput, pools.put_pool, pool, create=True)
 
 
@@ -271,15 +273,15 @@ def test_topology_keys_need_a_backend_with_topology() -> None:
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1_000_001])
-def test_a_weight_that_no_share_can_be_divided_by_is_refused(weight: int) -> None:
-    """Q2: of pools and cohorts alike."""
+def test_an_invalid_weight_is_rejected(weight: int) -> None:
+    """Q2: for pools and cohorts."""
     problem = f"weight {weight} is out of range: use a whole number from 1 to 1000000"
     world = World({"a": 1}, {"n0": 1}, (Cohort("c"),))
     assert problem in refused(world, InvalidInput, pools.put_pool, Pool("a", gpu_quota(1), weight=weight), create=False)
     assert problem in refused(world, InvalidInput, pools.put_cohort, Cohort("c", weight=weight), create=False)
 
 
-def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
+def test_updates_of_unknown_pools_and_subpools_of_unknown_parents_are_not_found() -> None:
     world = team()
     assert "no pool 'x'" in refused(world, NotFound, pools.put_pool, Pool("x"), create=False)
     assert "no pool 'x'" in refused(world, NotFound, pools.delete_pool, "x")
@@ -291,7 +293,7 @@ def test_an_update_of_nothing_and_a_subpool_of_nothing_are_not_found() -> None:
 # ---------------------------------------------------------------- cohorts
 
 
-def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them() -> None:
+def test_cohorts_are_created_changed_and_deleted_if_they_have_no_children() -> None:
     world = World({"p": Pool("p", gpu_quota(1), cohort="k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
     assert "already exists" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
@@ -304,14 +306,14 @@ def test_cohorts_are_created_changed_and_deleted_when_nothing_hangs_under_them()
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 
 
-def test_parents_in_a_circle_are_refused() -> None:
+def test_edits_that_create_cycles_are_rejected() -> None:
     """Q5, Q7."""
     world = World({}, {}, (Cohort("x", "y"), Cohort("y", "z")))
     refused(world, Refused, pools.put_cohort, Cohort("z", "x"), create=True)
     refused(world, Refused, pools.put_cohort, Cohort("w", "w"), create=True)
 
 
-def test_a_circle_that_is_there_all_the_same_stops_new_admissions_in_that_tree_only() -> None:
+def test_an_existing_cycle_blocks_admissions_in_its_tree_only() -> None:
     """Q5."""
     world = World(
         {"p": Pool("p", gpu_quota(2), cohort="x"), "q": Pool("q", gpu_quota(2), cohort="z")}, {"n0": 8}, (Cohort("x"),)
@@ -337,7 +339,7 @@ def declared(world: World, cluster: ClusterSpec, *prune: str) -> Plan:
     return plan
 
 
-def test_a_file_is_declared_once_and_the_second_time_changes_nothing() -> None:
+def test_applying_a_file_twice_changes_nothing_the_second_time() -> None:
     world = World({}, {"n0": 4})
     cluster = ClusterSpec(
         cohorts=(Cohort("k"),), pools=(Pool("team", gpu_quota(4), cohort="k"), slice_of("team", "a", 2))
@@ -352,7 +354,7 @@ def test_a_file_is_declared_once_and_the_second_time_changes_nothing() -> None:
     assert declared(world, cluster) == Plan()
 
 
-def test_what_a_file_does_not_name_is_left_alone_unless_it_is_pruned() -> None:
+def test_objects_that_are_not_in_the_file_stay_unless_pruned() -> None:
     world = team(a=4)
     world.do(PutCohort(Cohort("k")))
     assert declared(world, ClusterSpec()) == Plan()
@@ -372,7 +374,7 @@ def test_a_parent_is_not_pruned_while_one_of_its_subpools_drains() -> None:
     assert message == "pool team has subpools (team--a): delete them first"
 
 
-def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it() -> None:
+def test_a_pruned_idle_subpool_makes_room_for_its_replacement() -> None:
     """S1."""
     world = team(a=8)
     cluster = ClusterSpec(pools=(Pool("team", gpu_quota(10)), slice_of("team", "b", 8)))
@@ -384,8 +386,8 @@ def test_an_idle_subpool_that_is_pruned_makes_room_for_the_one_that_replaces_it(
     }
 
 
-def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole() -> None:
-    """Q7, S1: growing one subpool and shrinking another at once is judged by the outcome."""
+def test_a_file_is_checked_and_rejected_as_a_whole() -> None:
+    """Q7, S1: growing one subpool and shrinking another is judged by the result."""
     world = team(a=6, b=4)
     swapped = (Pool("team", gpu_quota(10)), slice_of("team", "a", 4), slice_of("team", "b", 6))
     declared(world, ClusterSpec(pools=swapped))
@@ -397,7 +399,7 @@ def test_a_file_is_checked_as_a_whole_and_refused_as_a_whole() -> None:
     refused(world, NotFound, pools.declare, nobody)
 
 
-def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_it_asks_nothing_new() -> None:
+def test_a_file_restores_an_archived_pool_and_ignores_a_deleting_one_without_changes() -> None:
     world = team(a=4, b=4)
     world.submit("w", "team--a", NORMAL)
     world.cycle()
@@ -411,7 +413,7 @@ def test_a_file_brings_an_archived_pool_back_and_leaves_a_deleting_one_alone_if_
     assert "DELETING" in refused(world, Conflict, pools.declare, ClusterSpec(pools=resized))
 
 
-def test_new_flavors_sort_the_nodes_anew_and_one_in_use_cannot_go() -> None:
+def test_new_flavors_reassign_the_nodes_and_a_flavor_in_use_stays() -> None:
     world = World({"a": Pool("a", gpu_quota(4))}, {"n0": Node("n0", {GPU: 4}, labels={"gpu": "h100"})})
     h100 = Flavor("h100", {"gpu": "h100"})
     both = (h100, Flavor("default", position=1))
@@ -431,14 +433,14 @@ def test_a_node_that_matches_none_of_the_new_flavors_has_none() -> None:
     )
 
 
-def test_two_forms_of_a_queue_are_kept_over_a_resize() -> None:
+def test_equivalent_queue_forms_are_kept_on_a_resize() -> None:
     world = World({"a": Pool("a", gpu_quota(4), queueing=Queueing.STRICT_FIFO)}, {"n0": 4})
     plan = pools.put_pool(world.state, replace(world.state.pools["a"], quotas={GPUS: Quota(5)}), create=False)
     assert [each.queueing for each in pools_put(plan.actions)] == [Queueing.STRICT_FIFO]
 
 
-def test_who_holds_which_gpu_can_be_told_of_a_node_that_has_lost_some() -> None:
-    """A device has failed, or somebody else has taken what the task has."""
+def test_gpu_users_are_known_even_if_the_node_has_lost_gpus() -> None:
+    """A device has failed, or another program uses the task's GPU."""
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", gpus=3)
     world.cycle()

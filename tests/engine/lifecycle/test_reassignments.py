@@ -1,4 +1,4 @@
-"""Workflows that go to another pool or get another priority before they start (law P3)."""
+"""Workflows that change pool or priority before they start (rule P3)."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def crowded() -> World:
     return world
 
 
-def test_what_waits_starts_in_the_pool_that_it_was_moved_to() -> None:
+def test_a_waiting_workflow_starts_in_its_new_pool() -> None:
     world = crowded()
     plan = reassign(world.state, "w-1", pool="b")
     kinds = [type(action) for action in plan.actions]
@@ -32,7 +32,7 @@ def test_what_waits_starts_in_the_pool_that_it_was_moved_to() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_with_a_higher_priority_it_comes_before_those_submitted_earlier() -> None:
+def test_a_higher_priority_moves_it_ahead_of_earlier_submissions() -> None:
     """P4."""
     world = crowded()
     world.submit("later", "a")
@@ -50,7 +50,7 @@ def test_it_keeps_its_submit_time() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_the_gate_judges_it_anew_and_says_what_is_too_much() -> None:
+def test_the_gate_checks_it_again_and_names_the_excess() -> None:
     """P3."""
     world = World({"a": 2, "b": 1}, {"n0": 3})
     world.submit("busy", "a", NORMAL, 2)
@@ -68,7 +68,7 @@ def test_the_gate_judges_it_anew_and_says_what_is_too_much() -> None:
     assert world.state.rows() == before
 
 
-def test_what_is_held_stays_held_where_it_goes() -> None:
+def test_a_workflow_on_hold_stays_on_hold_in_its_new_pool() -> None:
     """W3."""
     world = crowded()
     world.do(*holds.put_on_hold(world.state, "w-1", user="alice").actions)
@@ -79,7 +79,7 @@ def test_what_is_held_stays_held_where_it_goes() -> None:
     assert world.cycle() == ["admit w"]
 
 
-def test_a_dry_run_says_what_would_become_of_it_and_leaves_no_trace() -> None:
+def test_a_dry_run_shows_the_effect_and_leaves_no_trace() -> None:
     world = crowded()
     before = world.state.rows()
     gangs = [each.gang for each in reassign(world.state, "w-1", pool="b").actions if isinstance(each, Queue)]

@@ -1,4 +1,4 @@
-"""Every refusal of the engine, provoked by a real request on a small cluster: the whole sentence, in the singular and the plural."""
+"""Every refusal of the engine, caused by a real request on a small cluster: the complete sentence, singular and plural."""
 
 import ast
 import sys
@@ -63,7 +63,7 @@ def near(drawn: str, *tasks: TaskSpec) -> None:
 
 
 def of_state(state: PoolState, **subpools: int) -> World:
-    """Pool team, or its subpool a if it has some, is in *state*."""
+    """Pool team, or its subpool a if it has one, in *state*."""
     world = team(10, **subpools)
     pool = world.state.pools["team--a" if subpools else "team"]
     world.do(PutPool(replace(pool, state=state), pool))
@@ -403,7 +403,7 @@ def _written() -> list[tuple[str, range]]:
     ]
 
 
-def test_every_refusal_of_the_engine_is_among_them() -> None:
+def test_every_refusal_of_the_engine_is_tested() -> None:
     seen: set[tuple[str, int]] = set()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:

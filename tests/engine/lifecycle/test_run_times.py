@@ -1,4 +1,4 @@
-"""How long work of a pool may run (law P6)."""
+"""Run time limits of pools (rule P6)."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def running(seconds: float | None) -> WorkflowSpec:
 @pytest.mark.parametrize(
     ("seconds", "wants"), [(3600.25, "sets an exec_timeout of 3600250ms"), (None, "sets no exec_timeout")]
 )
-def test_more_than_the_pool_allows_is_refused_with_both_and_a_way_out(seconds: float | None, wants: str) -> None:
+def test_exceeding_the_maximum_is_rejected_with_both_numbers_and_a_way_out(seconds: float | None, wants: str) -> None:
     world = World({"lab": LAB})
     with pytest.raises(Refused) as caught:
         world.submit("w", "lab", spec=running(seconds))
@@ -31,21 +31,21 @@ def test_more_than_the_pool_allows_is_refused_with_both_and_a_way_out(seconds: f
     assert caught.value.details == {"law": "P6", "pool": "lab", "asked": seconds, "limit": 3600.0}
 
 
-def test_just_as_much_as_the_pool_allows_is_taken() -> None:
+def test_exactly_the_maximum_is_accepted() -> None:
     world = World({"lab": LAB}, {"n0": 4})
     world.submit("w", "lab", spec=running(3600.0))
     assert world.cycle() == ["admit w"]
 
 
 @pytest.mark.parametrize("seconds", [None, 7200.0])
-def test_a_move_goes_through_it_too(seconds: float | None) -> None:
+def test_moves_are_checked_too(seconds: float | None) -> None:
     world = World({"free": 4, "lab": LAB})
     id = world.submit("w", "free", spec=running(seconds))
     with pytest.raises(Refused, match=r"w-1 .* pool lab allows at most 1h"):
         reassign(world.state, id, pool="lab")
 
 
-def test_what_was_accepted_runs_to_its_own_limit() -> None:
+def test_accepted_workflows_keep_their_limit() -> None:
     """R7."""
     world = World({"lab": 4}, {"n0": 4})
     world.submit("w", "lab", spec=running(7200.0))
@@ -79,7 +79,7 @@ def test_subpools_have_the_run_times_of_their_parent() -> None:
         (61.0, 60.0, "a default of 61s is beyond the maximum of 1m"),
     ],
 )
-def test_run_times_that_make_no_sense_are_refused(default: float | None, most: float | None, wrong: str) -> None:
+def test_invalid_run_times_are_rejected(default: float | None, most: float | None, wrong: str) -> None:
     world = World({"lab": 4})
     with pytest.raises(InvalidInput, match=wrong):
         pools.put_pool(world.state, replace(LAB, default_run_time_s=default, max_run_time_s=most), create=False)
@@ -88,7 +88,7 @@ def test_run_times_that_make_no_sense_are_refused(default: float | None, most: f
 @pytest.mark.parametrize(
     ("default", "most", "usual"), [(None, None, None), (60.0, None, 60.0), (None, 90.0, 90.0), (60.0, 90.0, 60.0)]
 )
-def test_the_usual_run_time_is_the_default_else_the_maximum(
+def test_the_usual_run_time_is_the_default_or_the_maximum(
     default: float | None, most: float | None, usual: float | None
 ) -> None:
     assert PutPool(replace(LAB, default_run_time_s=default, max_run_time_s=most)).pool.usual_run_time_s == usual

@@ -1,4 +1,6 @@
-"""The gate: what can never run is refused at once, with the number that it breaks; the rest may wait (law P3)."""
+"""The gate: submissions that can never run are rejected immediately with the number that they exceed; others may wait
+(rule P3).
+"""
 
 from dataclasses import replace
 
@@ -17,7 +19,7 @@ from tests.worlds.engine import HIGH, LOW, NORMAL, World, gpu_quota, task, workf
 
 
 def refusal(world: World, pool: str, priority: Priority, spec: WorkflowSpec) -> Refused:
-    """The refusal, after which nothing is stored."""
+    """The refusal; nothing was stored."""
     before = world.state.rows()
     with pytest.raises(Refused) as caught:
         submission_gate.submit(world.state, spec, spec_hash="h", pool=pool, priority=priority, user="u", uuid="", now=1)
@@ -34,14 +36,14 @@ def accepted(world: World, pool: str, priority: Priority, spec: WorkflowSpec) ->
     )
 
 
-def test_firm_work_beyond_the_quota_is_refused_with_both_numbers() -> None:
+def test_guaranteed_work_beyond_the_quota_is_rejected_with_both_numbers() -> None:
     world = World({"a": 4}, {"n0": 8})
     caught = refusal(world, "a", NORMAL, workflow("big", task("t", 5)))
     assert caught.details == {"law": "P3", "pool": "a", "resource": "default/gpu", "asked": 5, "limit": 4}
     assert accepted(world, "a", HIGH, workflow("fits", task("t", 4)))
 
 
-def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over() -> None:
+def test_guaranteed_work_of_a_parent_is_limited_by_what_its_subpools_leave() -> None:
     """S2."""
     world = World({"team": 10, "team--a": Pool("team--a", gpu_quota(7), parent="team", subpool_name="a")}, {"n0": 16})
     assert "pool team has 3 unallocated" in str(refusal(world, "team", NORMAL, workflow("w", task("t", 4))))
@@ -50,7 +52,7 @@ def test_firm_work_of_a_parent_is_measured_by_what_its_subpools_left_over() -> N
     assert accepted(world, "team--a", NORMAL, workflow("w", task("t", 7)))
 
 
-def test_low_is_measured_by_what_it_could_ever_borrow() -> None:
+def test_low_is_limited_by_what_it_could_ever_borrow() -> None:
     world = World({"a": Pool("a", gpu_quota(2, borrowing=1)), "b": Pool("b", gpu_quota(3, lending=0))}, {"n0": 9})
     assert "pool a can get at most 3 GPUs, even by borrowing" in str(
         refusal(world, "a", LOW, workflow("w", task("t", 4)))
@@ -59,8 +61,8 @@ def test_low_is_measured_by_what_it_could_ever_borrow() -> None:
     assert accepted(world, "b", LOW, workflow("w", task("t", 9)))
 
 
-def test_what_is_in_use_now_does_not_matter() -> None:
-    """Refused is not pending."""
+def test_current_usage_does_not_matter() -> None:
+    """Rejected is not pending."""
     world = World({"a": 2}, {"n0": 2})
     world.submit("first", "a", NORMAL, 2)
     world.cycle()
@@ -69,7 +71,7 @@ def test_what_is_in_use_now_does_not_matter() -> None:
     assert world.status("second-1") == [Status.SCHEDULING]
 
 
-def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest() -> None:
+def test_the_whole_gang_counts_or_its_minimum_size() -> None:
     world = World({"a": 4}, {"n0": 8})
     mates = GroupSpec("g", (task("x", 2), task("y", 3, lead=False)))
     refusal(world, "a", NORMAL, WorkflowSpec("w", (mates,)))
@@ -77,14 +79,14 @@ def test_the_whole_gang_counts_and_of_a_gang_that_may_shrink_the_smallest() -> N
     assert accepted(world, "a", NORMAL, workflow("w", task("t", 2, count=3, minimum=2)))
 
 
-def test_each_group_counts_by_itself() -> None:
+def test_each_group_counts_separately() -> None:
     world = World({"a": 4}, {"n0": 8})
     assert accepted(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 4)))
     refused = refusal(world, "a", NORMAL, workflow("w", task("x", 4), task("y", 5), upstream={"y": ("x",)}))
     assert str(refused).startswith("w/y-group needs 5 GPUs, but")
 
 
-def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
+def test_a_gang_that_no_empty_cluster_holds_is_rejected_by_pod_set() -> None:
     world = World({"a": 9}, {"n0": 4, "n1": 4})
     caught = refusal(world, "a", NORMAL, workflow("w", task("t", 3, count=3)))
     assert "2 of 3 pods of t (3 GPUs per pod) fit. Request less per pod, or fewer pods" in str(caught)
@@ -94,7 +96,7 @@ def test_a_gang_that_no_empty_cluster_holds_is_refused_by_pod_set() -> None:
     assert caught.details == {"law": "P3", "pool": "a", "pod_set": "t", "asked": 1, "limit": 0}
 
 
-def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked() -> None:
+def test_nodes_that_are_down_count_and_with_changing_nodes_none_are_checked() -> None:
     down = World({"a": 4}, {"n0": Node("n0", {GPU: 4}, ready=False)})
     assert accepted(down, "a", NORMAL, workflow("w", task("t", 4)))
     elastic = World({"a": 4}, {})
@@ -102,7 +104,7 @@ def test_nodes_that_are_down_count_and_where_nodes_come_and_go_none_are_asked() 
     assert accepted(elastic, "a", NORMAL, workflow("w", task("t", 4)))
 
 
-def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_in_any_case() -> None:
+def test_other_resources_count_if_the_pool_has_quota_for_them_and_always_on_nodes() -> None:
     cpu = FlavorResource("default", CPU)
     node = Node("n0", {GPU: 4, CPU: 8000})
     cores = task("t", requests=requests_of({CPU: 3000}))
@@ -114,7 +116,7 @@ def test_other_resources_count_where_the_pool_has_a_quota_of_them_and_on_nodes_i
     refusal(world, "b", NORMAL, workflow("w", task("t", requests=requests_of({CPU: 9000}))))
 
 
-def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() -> None:
+def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_rejected_by_name() -> None:
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}, allow=("privileged",)))
     quota = {FlavorResource("h100", GPU): Quota(2), FlavorResource("b200", GPU): Quota(4)}
     nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("h100", "b200")}
@@ -134,7 +136,7 @@ def test_flavors_are_tried_in_turn_and_an_unknown_platform_is_refused_by_name() 
     assert accepted(world, "a", NORMAL, workflow("w", task("t", allow=("privileged",))))
 
 
-def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -> None:
+def test_the_platform_that_forbids_a_permission_is_named() -> None:
     flavors = (Flavor("a100", {"gpu": "a100"}, allow=("privileged",)), Flavor("b200", {"gpu": "b200"}))
     pool = Pool("a", {FlavorResource(name, GPU): Quota(4) for name in ("a100", "b200")})
     nodes = {name: Node(name, {GPU: 4}, flavor=name, labels={"gpu": name}) for name in ("a100", "b200")}
@@ -147,7 +149,7 @@ def test_the_platform_that_forbids_what_a_task_asks_is_the_one_that_is_named() -
 
 
 @pytest.mark.parametrize("state", [PoolState.DELETING, PoolState.ARCHIVED])
-def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state: PoolState) -> None:
+def test_a_pool_that_is_being_deleted_accepts_no_submissions(state: PoolState) -> None:
     """S3."""
     world = World({"a": 4, "b": 1}, {"n0": 4})
     world.do(PutPool(replace(world.state.pools["a"], state=state), world.state.pools["a"]))
@@ -158,7 +160,7 @@ def test_a_pool_that_is_on_its_way_out_takes_no_submissions(state: PoolState) ->
         accepted(world, "c", NORMAL, workflow("w", task("t")))
 
 
-def test_numbers_count_up_per_name_also_over_workflows_that_are_gone() -> None:
+def test_numbers_increase_per_name_even_after_workflows_are_gone() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL)
     world.cycle()
@@ -171,7 +173,7 @@ def test_numbers_count_up_per_name_also_over_workflows_that_are_gone() -> None:
     assert State.load(world.state.rows()).numbers == {"w": 2}
 
 
-def test_what_an_edit_made_impossible_stays_and_waits() -> None:
+def test_gangs_made_impossible_by_an_edit_stay_and_wait() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("w", "a", NORMAL, 4)
     world.do(PutPool(Pool("a", gpu_quota(3)), world.state.pools["a"]))
