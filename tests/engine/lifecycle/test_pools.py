@@ -299,9 +299,9 @@ def test_cohorts_are_created_changed_and_deleted_if_they_have_no_children() -> N
     assert "already exists" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
     assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
     world.do(*pools.put_cohort(world.state, Cohort("k", "inner"), create=True).actions)
-    assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner still has k under it")
-    assert refused(world, Conflict, pools.delete_cohort, "k").startswith("cohort k still has p under it")
-    assert "no cohort 'outer'" in refused(world, NotFound, pools.delete_cohort, "outer")
+    assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner has children: k.")
+    assert refused(world, Conflict, pools.delete_cohort, "k").startswith("cohort k has children: p.")
+    assert "cohort 'outer' not found" in refused(world, NotFound, pools.delete_cohort, "outer")
     world.do(*pools.delete_pool(world.state, "p").actions)
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 

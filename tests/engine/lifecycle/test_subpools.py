@@ -1,4 +1,4 @@
-"""Subpools: what they have from their parent, what they share of it, and how they drain (subpools.md; laws R7, S1-S5)."""
+"""Subpools: settings that they inherit, their share of the parent's quota, and draining (subpools.md; rules R7, S1-S5)."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def team(quota: int | Pool = 10, **subpools: int) -> World:
 
 
 def refusal(world: World, pool: Pool, *, create: bool = True) -> RunrigError:
-    """Nothing has changed after it."""
+    """The error; nothing has changed."""
     before = world.state.rows()
     with pytest.raises(RunrigError) as caught:
         pools.put_pool(world.state, pool, create=create)
@@ -50,7 +50,7 @@ def refusal(world: World, pool: Pool, *, create: bool = True) -> RunrigError:
 # ---------------------------------------------------------------- what it has from its parent
 
 
-def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state() -> None:
+def test_a_subpool_inherits_everything_except_name_quota_and_state() -> None:
     """S5."""
     parent = Pool(
         "team",
@@ -71,7 +71,7 @@ def test_a_subpool_has_everything_from_its_parent_but_name_quota_and_state() -> 
     )
 
 
-def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state() -> None:
+def test_changes_of_the_parent_apply_to_its_subpools_in_every_live_state() -> None:
     """S5: no subpool keeps what its parent no longer has."""
     world = team(10, a=4, b=2, c=1)
     world.submit("w", "team--b", NORMAL)
@@ -92,14 +92,14 @@ def test_a_change_of_the_parent_goes_on_to_its_subpools_in_every_live_state() ->
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 4}
 
 
-def test_a_change_that_changes_nothing_is_no_event() -> None:
+def test_a_change_without_effect_is_not_an_event() -> None:
     """S6."""
     world = team(10, a=4)
     assert pools.put_pool(world.state, slice_of("team", "a", 4), create=False) == Plan()
     assert pools.put_pool(world.state, world.state.pools["team"], create=False) == Plan()
 
 
-def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following() -> None:
+def test_other_resources_follow_the_gpus_rounded_down() -> None:
     """S5."""
     parent = Pool("team", {GPUS: Quota(8), CPUS: Quota(10_000), FlavorResource("default", MEMORY): Quota(100)})
     world = team(parent, a=3)
@@ -112,7 +112,7 @@ def test_other_resources_follow_the_gpus_rounded_down_and_go_on_following() -> N
     assert world.state.pools["team--a"].quotas == {GPUS: Quota(3), CPUS: Quota(2_000)}
 
 
-def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus() -> None:
+def test_for_a_flavor_without_gpus_the_share_of_all_gpus_counts() -> None:
     """S5."""
     quotas = {FlavorResource("h100", GPU): Quota(6), FlavorResource("b200", GPU): Quota(2)}
     parent: Quotas = {**quotas, FlavorResource("cpus", CPU): Quota(8_000), FlavorResource("b200", CPU): Quota(1_000)}
@@ -125,7 +125,7 @@ def test_of_a_flavor_without_gpus_a_subpool_has_its_part_of_all_gpus() -> None:
 
 
 @given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 2**63 - 1), st.integers(0, 30))
-def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, idle: int) -> None:
+def test_derived_shares_never_exceed_the_parent(gpus: list[int], cpu: int, idle: int) -> None:
     """S1, S5."""
     parent: Quotas = {GPUS: Quota(sum(gpus) + idle), CPUS: Quota(cpu)}
     shares = [share_of(parent, {"default": each})[CPUS].nominal for each in gpus]
@@ -133,7 +133,7 @@ def test_shares_that_follow_never_exceed_the_parent(gpus: list[int], cpu: int, i
     assert all(share >= 0 for share in shares)
 
 
-def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus() -> None:
+def test_a_parent_keeps_a_flavor_in_which_a_subpool_has_gpus() -> None:
     """S1."""
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     h100, b200 = FlavorResource("h100", GPU), FlavorResource("b200", GPU)
@@ -152,14 +152,14 @@ def test_a_parent_does_not_lose_a_flavor_of_which_a_subpool_has_gpus() -> None:
 @pytest.mark.parametrize(
     "short", ["a--b", "_a", "A", "a_b", "а", "ａ", "", "-a", "a-", "1a", "a\n", "a.b", "<b>", "a'--", "x" * 300]
 )
-def test_a_name_that_cannot_be_is_refused(short: str) -> None:
+def test_invalid_names_are_rejected(short: str) -> None:
     """S4."""
     error = refusal(team(), slice_of("team", short, 1))
     assert isinstance(error, InvalidInput)
     assert str(error).startswith("subpool name")
 
 
-def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes() -> None:
+def test_a_full_name_fits_into_a_name_and_a_label_of_kubernetes() -> None:
     """S4: ``osmo-pool-NAMESPACE-team--NAME`` has at most 10 + 63 + 1 + 63 characters, of the 253 that a name may have."""
     world = team()
     make(world, slice_of("team", "a" * 57, 1))
@@ -167,7 +167,7 @@ def test_a_whole_name_fits_a_name_and_a_label_of_kubernetes() -> None:
     assert str(error).endswith("at most 63 characters, so NAME may have 57")
 
 
-def test_a_subpool_may_begin_without_gpus_and_lose_them_all_later() -> None:
+def test_a_subpool_may_start_without_gpus_and_lose_them_all_later() -> None:
     """S1."""
     world = team(a=4)
     world.do(*pools.put_pool(world.state, slice_of("team", "b", 0), create=True).actions)
@@ -178,11 +178,11 @@ def test_a_subpool_may_begin_without_gpus_and_lose_them_all_later() -> None:
 
 
 @pytest.mark.parametrize("gpus", [-1, 2**63])
-def test_a_quota_out_of_range_is_refused(gpus: int) -> None:
+def test_a_quota_out_of_range_is_rejected(gpus: int) -> None:
     assert "is out of range: amounts go from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
 
 
-def test_a_share_that_does_not_fit_is_refused_with_all_numbers() -> None:
+def test_a_share_that_does_not_fit_is_rejected_with_all_numbers() -> None:
     """S1."""
     error = refusal(team(10, a=4, b=5), slice_of("team", "c", 3))
     assert error.details == {
@@ -196,12 +196,12 @@ def test_a_share_that_does_not_fit_is_refused_with_all_numbers() -> None:
     }
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_unknown_pools_are_not_found() -> None:
     assert isinstance(refusal(team(), slice_of("nope", "a", 1)), NotFound)
     assert isinstance(refusal(team(), slice_of("team", "a", 1), create=False), NotFound)
 
 
-def test_what_a_deleting_pool_refuses_it_refuses_with_what_still_runs() -> None:
+def test_a_deleting_pool_rejects_changes_with_its_running_work() -> None:
     world = team(10, a=6)
     for name, gpus in (("w1", 2), ("w2", 3)):
         world.submit(name, "team--a", NORMAL, gpus)
@@ -230,7 +230,7 @@ def test_descriptions_are_one_printable_line_of_plain_text() -> None:
 # ---------------------------------------------------------------- admission
 
 
-def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_shows_the_ways_out() -> None:
+def test_requests_to_a_parent_are_limited_by_what_is_unallocated_with_ways_out() -> None:
     """P3, S2."""
     world = team(10, a=4, b=3, c=2)
     world.submit("w", "team--a", NORMAL, 2)
@@ -280,10 +280,8 @@ def test_the_parents_request_is_measured_by_what_is_unallocated_and_the_message_
         ("team--c", 200, "Request less"),
     ],
 )
-def test_the_advice_names_only_what_would_be_accepted_and_the_pool_that_has_room(
-    pool: str, gpus: int, ways: str
-) -> None:
-    """P3.  team--a, whose quota is as large as that of team--b, has none of it left."""
+def test_advice_names_only_accepted_alternatives_and_a_pool_with_room(pool: str, gpus: int, ways: str) -> None:
+    """P3. team--a, whose quota is as large as that of team--b, has none of it left."""
     world = team(10, a=4, b=4, c=2)
     world.submit("w", "team--a", NORMAL, 4)
     world.cycle()
@@ -294,8 +292,8 @@ def test_the_advice_names_only_what_would_be_accepted_and_the_pool_that_has_room
     assert str(caught.value).endswith(f". {ways}")
 
 
-def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() -> None:
-    """P3: AC7 of the reference."""
+def test_a_request_within_the_guarantee_waits_while_it_is_in_use() -> None:
+    """P3: AC7 of the osmo specification."""
     world = team(30, a=20)
     world.submit("uses", "team", HIGH, 8)
     world.cycle()
@@ -304,7 +302,7 @@ def test_a_request_that_the_promise_covers_waits_when_the_promise_is_in_use() ->
     assert world.state.workflows["waits-1"].status is WorkflowStatus.PENDING
 
 
-def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
+def test_a_gang_counts_with_its_minimum_of_pods() -> None:
     """P3."""
     world = team(10, a=7)
     spec = workflow("w", task("t", 1, count=8, minimum=3))
@@ -316,7 +314,7 @@ def test_a_gang_counts_with_the_pods_that_it_cannot_do_without() -> None:
 
 
 @pytest.mark.parametrize("state", [DELETING, ARCHIVED])
-def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState) -> None:
+def test_a_subpool_that_is_being_deleted_names_its_siblings(state: PoolState) -> None:
     """S3."""
     world = team(10, a=4, b=3)
     world.do(PutPool(replace(world.state.pools["team--a"], state=state), world.state.pools["team--a"]))
@@ -326,7 +324,7 @@ def test_a_subpool_that_is_on_its_way_out_names_those_beside_it(state: PoolState
     assert caught.value.details == {"law": "P3", "pool": "team--a", "state": state.value}
 
 
-def test_an_unknown_subpool_is_not_found_with_those_that_there_are() -> None:
+def test_an_unknown_subpool_is_reported_with_the_known_ones() -> None:
     with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has team--a, team--b"):
         team(10, a=4, b=3).submit("w", "team--x")
     with pytest.raises(NotFound, match="no pool 'team--x': team has no subpool 'x', it has none"):
@@ -338,7 +336,7 @@ def test_an_unknown_subpool_is_not_found_with_those_that_there_are() -> None:
 # ---------------------------------------------------------------- draining
 
 
-def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool() -> None:
+def test_a_retry_by_exit_code_continues_in_a_deleting_subpool() -> None:
     """S3."""
     world = team(10, a=4)
     retried = replace(task("t", 2), exit_rules=(ExitRule(ExitAction.RESCHEDULE, 7, 7),))
@@ -357,7 +355,7 @@ def test_a_retry_by_exit_code_goes_on_in_a_deleting_subpool() -> None:
     assert world.state.pools["team--a"].state is ARCHIVED
 
 
-def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting() -> None:
+def test_a_preempted_gang_that_waits_keeps_its_subpool_deleting() -> None:
     """S3."""
     world = World({"team": 4, "sim": 4}, {"n0": 8})
     make(world, slice_of("team", "a", 2))
@@ -373,7 +371,7 @@ def test_a_gang_that_waits_after_it_was_preempted_keeps_its_subpool_deleting() -
     assert world.state.pools["team--a"].state is ARCHIVED
 
 
-def test_who_deleted_a_pool_is_told_to_those_whose_work_never_started() -> None:
+def test_owners_of_unstarted_work_see_who_deleted_the_pool() -> None:
     """S3."""
     world = team(10, a=4)
     world.submit("runs", "team--a", NORMAL, 3)
@@ -412,7 +410,7 @@ def file(parent: Pool, **subpools: int) -> ClusterSpec:
     return ClusterSpec(pools=(parent, *made))
 
 
-def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name() -> None:
+def test_a_file_that_changes_a_parent_changes_its_unlisted_subpools() -> None:
     """S5."""
     world = team(10, a=4, b=2)
     plan = pools.declare(world.state, file(Pool("team", gpu_quota(10), grace_s=1.0), a=5))
@@ -423,14 +421,14 @@ def test_a_file_that_changes_a_parent_changes_the_subpools_that_it_does_not_name
     ]
 
 
-def test_a_file_whose_parent_is_too_small_for_what_it_does_not_name_is_refused() -> None:
+def test_a_file_whose_parent_is_too_small_for_unlisted_subpools_is_rejected() -> None:
     """S1."""
     world = team(10, a=4, b=2)
     with pytest.raises(Refused, match=r"pool team cannot have a quota of 7 GPUs: its subpools have 8 \(a 6, b 2\)"):
         pools.declare(world.state, file(Pool("team", gpu_quota(7)), a=6))
 
 
-def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> None:
+def test_a_deleting_subpool_in_a_file_only_follows_its_parent() -> None:
     """S3, S5."""
     world = team(10, a=4)
     world.submit("w", "team--a", NORMAL)
@@ -451,7 +449,7 @@ def test_a_deleting_subpool_in_a_file_follows_its_parent_and_nothing_else() -> N
 
 @pytest.mark.parametrize("before", [{}, {"a": 4}])
 def test_a_file_may_declare_a_subpool_without_gpus(before: dict[str, int]) -> None:
-    """S1: so that a cluster file can say what an update left."""
+    """S1: so that a cluster file can describe the result of an update."""
     world = team(**before)
     world.do(*pools.declare(world.state, file(Pool("team", gpu_quota(10)), a=0)).actions)
     assert gpus_of(world.state.pools["team--a"].quotas) == {"default": 0}

@@ -1,4 +1,4 @@
-"""Requirements at the gate: keys that the pool knows, and domains that could ever hold them (laws P3, T1, T6)."""
+"""Topology requirements at the gate: known keys, and domains that could ever hold the gang (rules P3, T1, T6)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ TEXT = workflow({"a": ["zone/z", "rack/r1"], "b": ["zone/z", "rack/r2"]})
         ),
     ],
 )
-def test_a_key_that_the_pool_does_not_have_is_refused_with_those_it_has(
+def test_an_unknown_key_is_rejected_with_the_known_ones(
     tmp_path: Path, keys: dict[str, str], message: str, details: dict[str, object]
 ) -> None:
     """T6."""
@@ -83,7 +83,7 @@ def test_topology_keys_of_a_pool_are_set_changed_and_shown_over_http(tmp_path: P
 # ---------------------------------------------------------------- accepted
 
 
-def test_simulate_places_what_is_required(tmp_path: Path) -> None:
+def test_simulate_places_required_groups(tmp_path: Path) -> None:
     """T1: from the files; only zone b has two racks of two nodes."""
     labels = "{{topology.kubernetes.io/zone: {}, topology.kubernetes.io/rack: {}}}"
     racks = {"n{1..2}": ("a", "r1"), "n3": ("a", "r2"), "n{4..5}": ("b", "r1"), "n{6..7}": ("b", "r2")}
@@ -106,8 +106,8 @@ def test_simulate_places_what_is_required(tmp_path: Path) -> None:
     }
 
 
-def test_a_gang_that_some_empty_domain_would_hold_is_accepted_and_waits() -> None:
-    """P3: refused is not pending."""
+def test_a_gang_that_fits_some_empty_domain_is_accepted_and_waits() -> None:
+    """P3: rejected is not pending."""
     world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
     submit(world, "one", pods("t", 2, 8, "rack"))
     submit(world, "two", pods("t", 2, 8, "rack"))
@@ -123,7 +123,7 @@ def test_nodes_that_are_down_count() -> None:
     assert world.cycle() == []
 
 
-def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted() -> None:
+def test_if_nodes_come_and_go_a_gang_that_fits_none_today_is_accepted() -> None:
     """P3."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     world.state.fixed_nodes = False
@@ -145,7 +145,7 @@ def test_where_nodes_come_and_go_what_none_of_today_holds_is_accepted() -> None:
     ],
     ids=["preferred", "a coarser level", "slices", "fewer pods", "groups"],
 )
-def test_what_two_racks_of_one_node_hold_is_accepted(tasks: list[TaskSpec]) -> None:
+def test_a_gang_that_fits_two_racks_of_one_node_is_accepted(tasks: list[TaskSpec]) -> None:
     """P3, T1."""
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     submit(world, "w", *tasks)
@@ -156,7 +156,7 @@ def test_what_two_racks_of_one_node_hold_is_accepted(tasks: list[TaskSpec]) -> N
 
 
 def refusal(world: World, *tasks: TaskSpec) -> Refused:
-    """After which nothing is stored."""
+    """The error; nothing was stored."""
     before = world.state.rows()
     with pytest.raises(Refused) as caught:
         submit(world, "w", *tasks, priority=HIGH)
@@ -174,7 +174,7 @@ def refusal(world: World, *tasks: TaskSpec) -> Refused:
     ],
     ids=["rack", "zone", "smallest size"],
 )
-def test_what_no_empty_domain_would_hold_is_refused_with_the_level_and_the_best_domain(
+def test_a_gang_that_fits_no_empty_domain_is_rejected_with_the_level_and_the_best_domain(
     drawn: str, tasks: list[TaskSpec], level: str, best: str
 ) -> None:
     """P3."""
@@ -183,8 +183,8 @@ def test_what_no_empty_domain_would_hold_is_refused_with_the_level_and_the_best_
     assert f"no {level} has room for all 4 pods; the best fits 3. Closest: {best}" in str(caught)
 
 
-def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_best_one_lacks() -> None:
-    """P3: each kind of pod alone would fit."""
+def test_different_pods_that_fit_no_empty_rack_are_rejected_with_what_the_best_one_lacks() -> None:
+    """P3: each kind of pod would fit alone."""
     tasks = (pods("x", 2, 8, "rack"), pods("y", 2, 4, "rack"))
     caught = refusal(city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY), *tasks)
     assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
@@ -192,14 +192,14 @@ def test_unlike_pods_that_no_empty_rack_would_hold_are_refused_with_what_the_bes
     assert "4 GPUs short" in str(caught)
 
 
-def test_slices_that_no_empty_racks_would_hold_are_refused() -> None:
-    """P3: five places, and only two of them in one rack."""
+def test_slices_that_fit_no_empty_racks_are_rejected() -> None:
+    """P3: five slots, but only two of them in one rack."""
     caught = refusal(city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY), pods("t", 4, 1, "rack*2"))
     assert (caught.details["law"], caught.details["topology_key"]) == ("P3", "rack")
 
 
-def test_on_nodes_without_the_labels_of_the_pool_every_requirement_is_refused(tmp_path: Path) -> None:
-    """T1, P3: the one node of this server has none; a check of the same says the same."""
+def test_without_nodes_with_the_pools_labels_every_requirement_is_rejected(tmp_path: Path) -> None:
+    """T1, P3: the only node of this server has none; a dry run gives the same answer."""
     with api(tmp_path, cluster=cluster(KEYS)) as it:
         answers = [
             it.error("POST", "/api/pool/p/workflow", {"file": TEXT}, **query)
@@ -214,13 +214,13 @@ def test_on_nodes_without_the_labels_of_the_pool_every_requirement_is_refused(tm
 
 
 def rekeyed(world: World, *levels: str) -> None:
-    """The pool has only *levels* as its keys from now on."""
+    """From now on the pool has only *levels* as keys."""
     before = world.state.pools["team"]
     world.do(PutPool(replace(before, topology_keys=keys(*levels)), before))
 
 
-def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts_when_it_is_back() -> None:
-    """P3: what a later edit made impossible is pending; what runs goes on."""
+def test_a_gang_whose_key_was_removed_waits_with_a_reason_and_starts_when_it_returns() -> None:
+    """P3: gangs made impossible by a later edit are pending; running work continues."""
     world = city("a/r0: 8 8 | a/r1: 8 8", team=PLENTY)
     submit(world, "runs", pods("t", 2, 8, "rack"))
     assert world.cycle() == ["admit runs"]
@@ -234,15 +234,15 @@ def test_a_gang_whose_key_was_taken_from_the_pool_waits_with_a_reason_and_starts
     assert list(per_domain(world, "w", "rack")) == ["a/r1"]
 
 
-def test_a_gang_without_requirements_does_not_care() -> None:
+def test_a_gang_without_requirements_is_unaffected() -> None:
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)
     submit(world, "w", pods("t", 2, 8))
     rekeyed(world)
     assert world.cycle() == ["admit w"]
 
 
-def test_a_group_behind_another_is_checked_when_it_is_submitted() -> None:
-    """P3: it would otherwise wait for ever, after all before it was done."""
+def test_a_downstream_group_is_checked_at_submission() -> None:
+    """P3: otherwise it would wait forever after all groups before it are done."""
     spec = group("w", pods("t", 1, 8))
     behind = replace(spec.groups[0], name="behind", tasks=(pods("u", 2, 8, "rack"),), upstream=("g",))
     world = city("a/r0: 8 | a/r1: 8", team=PLENTY)

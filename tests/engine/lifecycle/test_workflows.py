@@ -1,4 +1,6 @@
-"""How workflows move: exit codes, exit actions, groups of tasks, DAGs, timeouts, cancel, preemption, smaller sizes (W1, A1, A3, R6)."""
+"""How workflows change: exit codes, exit actions, groups, DAGs, timeouts, cancellation, preemption, smaller sizes (W1,
+A1, A3, R6).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +33,7 @@ def group(*tasks: TaskSpec, name: str = "g", upstream: tuple[str, ...] = (), ign
 
 
 def running(*groups: GroupSpec, pool: Pool | int = 8, **timeouts: Any) -> World:
-    """The workflow w-1 in pool a, as far as it can be running."""
+    """The workflow w-1 in pool a, as far as it can run."""
     world = World({"a": pool}, {"n0": 8})
     world.submit("w", "a", NORMAL, spec=WorkflowSpec("w", groups, **timeouts))
     world.cycle()
@@ -40,14 +42,14 @@ def running(*groups: GroupSpec, pool: Pool | int = 8, **timeouts: Any) -> World:
 
 
 def end(world: World, *codes: tuple[str, int]) -> None:
-    """The latest attempts of these pods end, and a cycle sees it."""
+    """The latest attempts of these pods end, and a cycle observes that."""
     for name, code in codes:
         world.facts[TaskKey("w-1", name, len(world.state.attempts("w-1", name)) - 1)] = TaskFact(Phase.ENDED, code)
     world.cycle()
 
 
 def statuses(world: World) -> dict[str, str]:
-    """Returns the status of each pod's latest attempt, of each group and of the workflow."""
+    """The status of each pod's latest attempt, of each group and of the workflow."""
     found: dict[str, str] = {}
     for each in world.state.groups_of("w-1"):
         found |= {one.name: one.status.value for one in world.state.current_tasks((each.workflow, each.name))}
@@ -71,7 +73,7 @@ def statuses(world: World) -> dict[str, str]:
         (3005, "FAILED_START_TIMEOUT", "FAILED"),
     ],
 )
-def test_an_exit_code_decides_over_task_group_and_workflow(code: int, task_status: str, group_status: str) -> None:
+def test_an_exit_code_decides_about_task_group_and_workflow(code: int, task_status: str, group_status: str) -> None:
     world = running(group(task("t")))
     end(world, ("t", code))
     assert statuses(world) == {"t": task_status, "g": group_status, "w": group_status}
@@ -79,7 +81,7 @@ def test_an_exit_code_decides_over_task_group_and_workflow(code: int, task_statu
     assert world.state.ledger.entries == {}
 
 
-def test_a_task_that_the_backend_has_lost_has_failed_there() -> None:
+def test_a_task_that_the_backend_lost_has_failed() -> None:
     world = running(group(task("t")))
     world.now += 1
     cycle.run(world.state, Observation({}), world.now)
@@ -87,7 +89,7 @@ def test_a_task_that_the_backend_has_lost_has_failed_there() -> None:
     assert world.state.tasks[TaskKey("w-1", "t", 0)].exit_code == 3001
 
 
-def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone() -> None:
+def test_a_task_that_never_started_is_awaited_unless_its_node_is_gone() -> None:
     world = World({"a": 1}, {"n0": 1, "n1": 1})
     world.submit("w", "a", NORMAL)
     world.cycle()
@@ -101,7 +103,7 @@ def test_a_task_that_never_came_up_is_waited_for_unless_its_node_is_gone() -> No
 # ---------------------------------------------------------------- exit actions
 
 
-def test_the_first_rule_that_matches_wins_and_the_pool_is_asked_last() -> None:
+def test_the_first_matching_rule_applies_and_the_pools_rules_come_last() -> None:
     own = (ExitRule(COMPLETE, 3, 5), ExitRule(FAIL, 0, 4))
     pool = Pool("a", gpu_quota(8), default_exit_actions=(("COMPLETE", 1, 9),))
     for code, status in ((4, "COMPLETED"), (0, "FAILED"), (7, "COMPLETED"), (10, "FAILED")):
@@ -110,7 +112,7 @@ def test_the_first_rule_that_matches_wins_and_the_pool_is_asked_last() -> None:
         assert statuses(world)["w"] == status, code
 
 
-def test_a_rescheduled_task_starts_again_in_place_and_keeps_its_gpus() -> None:
+def test_a_rescheduled_task_restarts_in_place_and_keeps_its_gpus() -> None:
     world = running(group(task("t", 2, exit_rules=(ExitRule(RESCHEDULE, 7, 7),))))
     end(world, ("t", 7))
     first, second = world.state.attempts("w-1", "t")
@@ -122,7 +124,7 @@ def test_a_rescheduled_task_starts_again_in_place_and_keeps_its_gpus() -> None:
     assert statuses(world) == {"t": "COMPLETED", "g": "COMPLETED", "w": "COMPLETED"}
 
 
-def test_a_task_is_rescheduled_so_often_and_then_stays_failed() -> None:
+def test_a_task_is_rescheduled_up_to_a_limit_and_then_fails() -> None:
     world = running(group(task("t", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))))
     for _ in range(MOST_RETRIES):
         end(world, ("t", 7))
@@ -136,7 +138,7 @@ def test_a_task_is_rescheduled_so_often_and_then_stays_failed() -> None:
     )
 
 
-def test_a_lead_that_starts_again_takes_its_siblings_with_it() -> None:
+def test_a_restarting_lead_restarts_its_siblings() -> None:
     lead = task("lead", exit_rules=(ExitRule(RESCHEDULE, 7, 7),))
     world = running(group(lead, task("mate")))
     end(world, ("lead", 7))
@@ -147,7 +149,7 @@ def test_a_lead_that_starts_again_takes_its_siblings_with_it() -> None:
     assert statuses(world) == {"lead": "RUNNING", "mate": "RUNNING", "g": "RUNNING", "w": "RUNNING"}
 
 
-def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own() -> None:
+def test_a_restart_for_the_lead_does_not_use_a_siblings_retries() -> None:
     rules = (ExitRule(RESCHEDULE, 7, 7),)
     world = running(group(task("lead", exit_rules=rules), task("mate", exit_rules=rules)))
     for _ in range(MOST_RETRIES):
@@ -159,7 +161,7 @@ def test_being_started_again_for_the_lead_costs_a_sibling_no_retry_of_its_own() 
 
 
 @pytest.mark.parametrize(("ignore", "restarts"), [(True, False), (False, True)])
-def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(ignore: bool, restarts: bool) -> None:
+def test_a_restarting_sibling_restarts_the_others_only_if_siblings_count(ignore: bool, restarts: bool) -> None:
     world = running(group(task("lead"), task("mate", exit_rules=(ExitRule(RESCHEDULE, 7, 7),)), ignore=ignore))
     end(world, ("mate", 7))
     assert world.state.tasks[TaskKey("w-1", "lead", 0)].restarting is restarts
@@ -169,7 +171,7 @@ def test_a_sibling_that_starts_again_restarts_the_others_only_if_they_count(igno
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "COMPLETED"), (1, "FAILED")])
-def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code: int, status: str) -> None:
+def test_when_the_lead_ends_its_siblings_stop_with_its_status(code: int, status: str) -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("lead", code))
     assert statuses(world) == {"lead": status, "mate": "RUNNING", "g": "RUNNING", "w": "RUNNING"}
@@ -178,7 +180,7 @@ def test_when_the_lead_ends_the_siblings_are_stopped_and_share_its_fate(code: in
     assert statuses(world) == {"lead": status, "mate": status, "g": status, "w": status}
 
 
-def test_a_group_ends_as_its_lead_did_whether_or_not_siblings_were_alive() -> None:
+def test_a_group_has_the_result_of_its_lead_even_if_siblings_were_running() -> None:
     alone, with_mate = running(group(task("lead"))), running(group(task("lead"), task("mate")))
     for world in (alone, with_mate):
         end(world, ("lead", 3004))
@@ -186,7 +188,7 @@ def test_a_group_ends_as_its_lead_did_whether_or_not_siblings_were_alive() -> No
     assert (statuses(alone)["w"], statuses(with_mate)["w"]) == ("FAILED_EVICTED", "FAILED_EVICTED")
 
 
-def test_a_sibling_that_fails_is_ignored_by_default() -> None:
+def test_a_failed_sibling_is_ignored_by_default() -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("mate", 1))
     assert statuses(world) == {"lead": "RUNNING", "mate": "FAILED", "g": "RUNNING", "w": "RUNNING"}
@@ -194,14 +196,14 @@ def test_a_sibling_that_fails_is_ignored_by_default() -> None:
     assert statuses(world) == {"lead": "COMPLETED", "mate": "FAILED", "g": "COMPLETED", "w": "COMPLETED"}
 
 
-def test_a_sibling_that_fails_stops_all_where_it_counts() -> None:
+def test_a_failed_sibling_stops_the_group_if_siblings_count() -> None:
     world = running(group(task("lead"), task("mate"), ignore=False))
     end(world, ("mate", 1))
     world.cycle()
     assert statuses(world) == {"lead": "FAILED", "mate": "FAILED", "g": "FAILED", "w": "FAILED"}
 
 
-def test_the_group_is_finished_only_when_all_of_its_tasks_are() -> None:
+def test_a_group_is_finished_only_when_all_of_its_tasks_are() -> None:
     world = running(group(task("lead"), task("mate")))
     end(world, ("mate", 0))
     assert statuses(world)["g"] == "RUNNING"
@@ -236,7 +238,7 @@ def started(spec: WorkflowSpec, pools: Mapping[str, int]) -> World:
     return world
 
 
-def test_a_group_starts_when_all_before_it_are_completed() -> None:
+def test_a_group_starts_when_all_groups_before_it_have_completed() -> None:
     world = started(diamond(), {"a": 8})
     assert world.running() == {"w-1"}
     shown = []
@@ -248,7 +250,7 @@ def test_a_group_starts_when_all_before_it_are_completed() -> None:
     assert statuses(world)["w"] == "COMPLETED"
 
 
-def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last() -> None:
+def test_all_groups_downstream_of_a_failed_one_fail() -> None:
     world = started(diamond(), {"a": 8})
     end(world, ("top", 0))
     world.cycle()
@@ -283,14 +285,14 @@ def test_what_is_behind_a_failed_group_fails_with_it_down_to_the_last() -> None:
         (("FAILED_UPSTREAM",), "FAILED"),
     ],
 )
-def test_the_workflow_ends_as_the_gravest_of_its_groups(groups: tuple[str, ...], status: str) -> None:
+def test_a_workflow_has_the_worst_result_of_its_groups(groups: tuple[str, ...], status: str) -> None:
     assert workflow_status([Status(each) for each in groups]) is WorkflowStatus(status)
 
 
 # ---------------------------------------------------------------- timeouts
 
 
-def test_a_group_that_waits_too_long_in_the_queue_ends_and_leaves_it() -> None:
+def test_a_group_that_waits_too_long_ends_and_leaves_the_queue() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("first", "a", NORMAL)
     world.submit("w", "a", NORMAL, spec=WorkflowSpec("w", (group(task("t")),), queue_timeout_s=5))
@@ -304,7 +306,7 @@ def test_a_group_that_waits_too_long_in_the_queue_ends_and_leaves_it() -> None:
     assert "w-1/g" not in world.state.ledger.entries
 
 
-def test_a_group_that_runs_too_long_is_stopped_and_its_time_starts_with_its_first_running_task() -> None:
+def test_a_group_that_runs_too_long_stops_and_its_time_starts_with_its_first_task() -> None:
     world = running(group(task("t")), exec_timeout_s=5)
     assert next_deadline(world.state) == 8
     world.now = 7
@@ -315,7 +317,7 @@ def test_a_group_that_runs_too_long_is_stopped_and_its_time_starts_with_its_firs
     assert statuses(world) == dict.fromkeys(("t", "g", "w"), "FAILED_EXEC_TIMEOUT")
 
 
-def test_a_group_that_is_stopping_already_keeps_its_cause_when_its_time_is_up() -> None:
+def test_a_stopping_group_keeps_its_cause_when_its_time_is_up() -> None:
     world = running(group(task("lead"), task("mate")), exec_timeout_s=5)
     world.now = 6
     end(world, ("lead", 0))
@@ -327,7 +329,7 @@ def test_a_group_that_is_stopping_already_keeps_its_cause_when_its_time_is_up() 
     assert statuses(world)["w"] == "COMPLETED"
 
 
-def test_time_in_the_queue_counts_anew_after_a_preemption() -> None:
+def test_queue_time_starts_again_after_a_preemption() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("w", "b", LOW, spec=WorkflowSpec("w", (group(task("t")),), queue_timeout_s=3))
     world.cycle()
@@ -350,7 +352,7 @@ def test_deadlines_survive_a_restart_of_the_server() -> None:
 # ---------------------------------------------------------------- cancel
 
 
-def test_a_workflow_that_waits_is_cancelled_at_once() -> None:
+def test_a_waiting_workflow_is_cancelled_immediately() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a", NORMAL, spec=diamond())
     world.cancel("w-1")
@@ -362,7 +364,7 @@ def test_a_workflow_that_waits_is_cancelled_at_once() -> None:
         world.cancel("x-1")
 
 
-def test_a_workflow_that_runs_is_cancelled_when_its_tasks_are_gone() -> None:
+def test_a_running_workflow_is_cancelled_when_its_tasks_have_stopped() -> None:
     world = started(diamond(), {"a": 8})
     end(world, ("top", 0))
     world.cycle()
@@ -380,7 +382,7 @@ def test_a_workflow_that_runs_is_cancelled_when_its_tasks_are_gone() -> None:
     assert world.state.ledger.entries == {}
 
 
-def test_a_nominated_workflow_is_cancelled_at_once_and_its_targets_stop_all_the_same() -> None:
+def test_a_nominated_workflow_is_cancelled_immediately_and_its_targets_still_stop() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("low", "b", LOW)
     world.cycle()
@@ -392,7 +394,7 @@ def test_a_nominated_workflow_is_cancelled_at_once_and_its_targets_stop_all_the_
     assert len(world.state.attempts("low-1", "t")) == 2
 
 
-def test_a_workflow_that_is_being_preempted_is_cancelled_and_not_queued_again() -> None:
+def test_a_workflow_cancelled_during_preemption_is_not_requeued() -> None:
     world = World({"a": 1, "b": 0}, {"n0": 1})
     world.submit("w", "b", LOW)
     world.cycle()
@@ -427,7 +429,7 @@ def preempted(*rules: ExitRule) -> World:
         ((ExitRule(FAIL, 143, 143),), "PENDING"),
     ],
 )
-def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherwise(
+def test_a_preempted_workflow_is_requeued_unless_its_exit_actions_prevent_it(
     rules: tuple[ExitRule, ...], status: str
 ) -> None:
     """R6."""
@@ -436,8 +438,8 @@ def test_a_preempted_workflow_is_queued_again_unless_its_exit_actions_say_otherw
     assert world.state.attempts("w-1", "t")[0].exit_code == 3006
 
 
-def test_preemptions_have_a_budget_of_their_own() -> None:
-    """R6: not that of retries."""
+def test_preemptions_have_their_own_budget() -> None:
+    """R6: not the one for retries."""
     world = preempted()
     key = ("w-1", "g")
     world.state.groups[key] = replace(world.state.groups[key], preemptions=MOST_PREEMPTIONS)
@@ -461,7 +463,7 @@ def counts(world: World) -> dict[str, int]:
     return {each.pod_set: each.count for each in entry.placement}
 
 
-def test_pods_are_given_up_in_proportion_and_the_full_size_is_back_when_it_is_queued_again() -> None:
+def test_pods_are_dropped_in_proportion_and_the_full_size_returns_when_it_is_requeued() -> None:
     """A1, A3."""
     world = World({"a": 25, "b": 0}, {"n0": 19, "n1": 6})
     world.do(PutPool(Pool("a", gpu_quota(19)), world.state.pools["a"]), PutPool(Pool("b", gpu_quota(0, 19))))
@@ -480,8 +482,10 @@ def test_pods_are_given_up_in_proportion_and_the_full_size_is_back_when_it_is_qu
     assert len(world.state.current_tasks(("w-1", "g"))) == 25
 
 
-def test_a_pod_left_out_of_a_smaller_attempt_never_runs_under_a_key_that_was_used() -> None:
-    """W2: an attempt that a backend has seen end is not the one that starts now.  Nor does it count in the smaller gang."""
+def test_a_pod_left_out_of_a_smaller_attempt_never_reuses_a_key() -> None:
+    """W2: an attempt that a backend has seen end is not the one that starts now. It does not count in the smaller gang
+    either.
+    """
     spec = WorkflowSpec("w", (group(task("t", count=3, minimum=1), ignore=False),))
     world = World({"a": 3, "b": 0}, {"n0": 3})
     world.submit("w", "b", LOW, spec=spec)
@@ -509,7 +513,7 @@ def test_a_pod_left_out_of_a_smaller_attempt_never_runs_under_a_key_that_was_use
     ]
 
 
-def test_a_smaller_gang_that_was_larger_before_completes_after_a_restart_of_the_server() -> None:
+def test_a_gang_that_became_smaller_completes_after_a_restart_of_the_server() -> None:
     spec = WorkflowSpec("w", (group(task("t", count=2, minimum=1), ignore=False),))
     world = World({"a": 2, "b": 0}, {"n0": 2})
     world.submit("w", "b", LOW, spec=spec)
@@ -524,7 +528,7 @@ def test_a_smaller_gang_that_was_larger_before_completes_after_a_restart_of_the_
     assert world.state.workflows["w-1"].status is WorkflowStatus.COMPLETED
 
 
-def test_the_largest_size_that_fits_is_taken_and_preemption_of_a_full_gang_comes_before_shrinking() -> None:
+def test_the_largest_size_is_chosen_and_preemption_for_a_full_gang_comes_before_shrinking() -> None:
     """A1."""
     spec = WorkflowSpec("w", (group(task("t", count=4, minimum=1)),))
     world = World({"a": 4, "b": 0}, {"n0": 4})
@@ -543,7 +547,7 @@ def test_the_largest_size_that_fits_is_taken_and_preemption_of_a_full_gang_comes
 # ---------------------------------------------------------------- rows
 
 
-def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it() -> None:
+def test_a_finished_workflow_leaves_memory_with_the_commit_that_stores_it() -> None:
     world = running(group(task("t")))
     end(world, ("t", 0))
     changes = {(change.kind, change.key): change.record for change in world.state.take_changes()}
@@ -555,7 +559,7 @@ def test_a_finished_workflow_leaves_the_memory_with_the_commit_that_writes_it() 
     assert world.state.take_changes() == ()
 
 
-def test_a_completed_workflow_that_was_preempted_once_says_nothing_of_a_failure() -> None:
+def test_a_completed_workflow_that_was_preempted_once_reports_no_failure() -> None:
     world = preempted()
     world.finish("in-1")
     assert world.cycle() == ["admit w"]
@@ -567,7 +571,7 @@ def test_a_completed_workflow_that_was_preempted_once_says_nothing_of_a_failure(
     assert world.state.groups["w-1", "g"].failure_message == ""
 
 
-def test_each_pod_gets_gpus_of_its_own() -> None:
+def test_each_pod_has_its_own_gpus() -> None:
     world = World({"a": 8}, {"n0": 4, "n1": 4})
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", 2, count=4)))
     world.now += 1

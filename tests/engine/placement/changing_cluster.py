@@ -1,7 +1,6 @@
-"""A cluster that changes while gangs come and go, with books of its own: what it allows is judged without the engine.
-
-Every decision of the engine is checked against these books before it is applied, and a ledger that is built from them anew must
-decide the same.
+"""A cluster that changes while gangs start and end, with its own accounts: they decide what is allowed, independently
+of the engine. Every decision is checked against them before it is applied, and a ledger built from them must decide the
+same.
 """
 
 from collections import Counter
@@ -24,7 +23,7 @@ from tests.engine.placement.yardstick import faults
 
 @dataclass(slots=True)
 class Standing:
-    """A gang that holds nodes, or (with targets) waits until *targets* are gone."""
+    """A gang that uses nodes or, with targets, waits until *targets* have stopped."""
 
     placement: Placement
     at: float
@@ -64,7 +63,7 @@ class ChangingCluster:
         self.ledger.put_node(node)
 
     def drop(self, name: str) -> None:
-        """The node is gone; what runs there stops, and is still there until somebody says `end`."""
+        """The node is removed; its gangs stop, and are there until `end` is called."""
         del self.nodes[name]
         self.ledger.drop_node(name)
         for gang, standing in sorted(self.standing.items()):
@@ -73,7 +72,7 @@ class ChangingCluster:
                 self.ledger.apply(Stop(gang, Status.FAILED), self.now)
 
     def end(self, gang: str) -> None:
-        """Its pods are gone."""
+        """The pods of the gang have stopped."""
         self.standing.pop(gang, None)
         del self.gangs[gang]
         self.ledger.apply(Release(gang), self.now)
@@ -82,7 +81,7 @@ class ChangingCluster:
                 each.targets = tuple(name for name in each.targets if name != gang)
 
     def cycle(self) -> list[Decision]:
-        """One cycle, each decision checked; a ledger built anew must decide the same."""
+        """One cycle with every decision checked; a newly built ledger must decide the same."""
         self.now += 1
         expected = _drawn(self._anew(), self.now)
         decisions = []
@@ -95,7 +94,7 @@ class ChangingCluster:
         return decisions
 
     def probe(self, pod_sets: tuple[PodSet, ...]) -> None:
-        """What was counted as gangs came and went gives such a gang the same place as what is counted anew."""
+        """Counts kept over time give such a gang the same placement as new counts."""
         gang = Gang("probe-1/g", POOL, Priority.NORMAL, self.now, pod_sets)
         counts = tuple(each.count for each in pod_sets)
         answers = []
@@ -128,7 +127,7 @@ class ChangingCluster:
                 self.standing[gang].stopping = True
 
     def _spoken_for(self, targets: Iterable[str]) -> list[str]:
-        """Whose nodes nobody else may count on, if *targets* go as well: all but those that others wait for."""
+        """Gangs whose nodes are reserved if *targets* stop too: all except those that others wait for."""
         awaited = {*targets, *(name for each in self.standing.values() for name in each.targets or ())}
         return [name for name in self.standing if name not in awaited]
 
@@ -143,7 +142,7 @@ class ChangingCluster:
         assert not found, f"{gang} does not fit: {found}"
 
     def problem(self, gang: str, counts: tuple[int, ...] | None, beside: Iterable[str]) -> Problem:
-        """The place of *gang* with *counts* pods, while the gangs *beside* hold what they have."""
+        """The problem of placing *gang* with *counts* pods, while the other gangs, *beside*, use what they have."""
         held: dict[str, Counter[str]] = {}
         for name in beside:
             for each, pod_set in zip(self.standing[name].placement, self.gangs[name].pod_sets, strict=True):
@@ -169,7 +168,7 @@ class ChangingCluster:
         return ledger
 
     def _nobody_stops_in_vain(self, gang: str, placement: Placement, targets: Sequence[str]) -> None:
-        """None of the targets could stay, wherever the gang then went (law R3)."""
+        """Checks that every target is needed, wherever the gang then goes (rule R3)."""
         counts = tuple(each.count for each in placement)
         for target in targets:
             if not self.standing[target].stopping:
@@ -178,7 +177,9 @@ class ChangingCluster:
                 assert place is None, f"{target} stops for {gang}, which has a place beside it"
 
     def _nobody_waits_in_vain(self) -> None:
-        """Once nothing is on its way out, who still waits has no place, not even one that preemptible work could leave."""
+        """Checks that, once nothing is stopping, no waiting gang has a placement, not even where preemptible work could
+        be removed.
+        """
         if any(each.stopping or each.targets is not None for each in self.standing.values()):
             return
         for name, gang in self.gangs.items():

@@ -1,4 +1,4 @@
-"""Engine and second opinion side by side, over many instances."""
+"""Engine and independent solver compared over many instances."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,9 +16,8 @@ TARGET = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """*best* None: there is no legal placement; *found* None: the engine has none.  *wrong*: sentences, none if all is right.
-
-    *best* is the optimum for the flavors that the engine took, because their order is the order of preference.
+    """*best* None: there is no valid placement. *found* None: the engine has none. *wrong*: sentences; empty if all is
+    right. *best* is the optimum for the flavors that the engine chose, because their order is the order of preference.
     """
 
     instance: Instance
@@ -51,8 +50,8 @@ def _wrong(given: Instance, placement: Placement | None, best: Yardstick | None)
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How many of the *feasible* instances (those that have a place) the engine puts at the optimum: *near* in levels, *few* in levels
-    and domains, *same* in nodes as well.  *of*: all that were tried.
+    """In how many of the *feasible* instances the engine reaches the optimum: *near* in levels, *few* in levels and
+    domains, *same* also in nodes. *of*: all instances tried.
     """
 
     of: int

@@ -1,4 +1,4 @@
-"""The same problem put to our engine: a ledger that holds what others hold, and the gang in its queue."""
+"""The same problem for the engine: a ledger with the usage of others, and the gang in its queue."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ POOL, OTHERS = "ours", "others"
 
 
 def ledger_without_gangs(flavors: Sequence[Flavor], nodes: Iterable[Node], keys: tuple[TopologyKey, ...]) -> Ledger:
-    """Two pools, ours with topology keys, whose quota never blocks: what is asked of the engine here is room and nearness."""
+    """Two pools with quota that never blocks; ours has topology keys. So only room and distance matter."""
     ledger = Ledger()
     ledger.set_flavors(flavors)
     for node in nodes:
@@ -33,7 +33,7 @@ def ledger_without_gangs(flavors: Sequence[Flavor], nodes: Iterable[Node], keys:
 
 
 def ledger_of(problem: Problem) -> Ledger:
-    """The nodes of *problem*, and gangs of another pool that hold what is held."""
+    """The nodes of *problem*, and gangs of another pool with its usage."""
     ledger = ledger_without_gangs(problem.flavors, problem.nodes, problem.keys)
     for number, node in enumerate(problem.nodes):
         held = requests_of(problem.held.get(node.name, {}))
@@ -51,7 +51,7 @@ def queued(ledger: Ledger, problem: Problem, name: str = "w-1/g") -> Entry:
 
 
 def ask(problem: Problem) -> Placement | None:
-    """Where the engine would start the gang, with the GPUs that its pods would get."""
+    """Where the engine would start the gang, with the GPUs of its pods."""
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)
     placement = find_place(ledger, entry, problem.counts)
@@ -59,7 +59,7 @@ def ask(problem: Problem) -> Placement | None:
 
 
 def is_unproven(problem: Problem) -> bool:
-    """Whether a gang that waits is told that the search gave up, and not that there is no room."""
+    """True if the reason of a waiting gang is the search limit, and not a lack of room."""
     asked = tuple(
         replace(each, count=count, min_count=None)
         for each, count in zip(problem.pod_sets, problem.counts, strict=True)

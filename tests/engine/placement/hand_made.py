@@ -1,8 +1,7 @@
-"""Small cases in which a search that never looks back goes wrong, with answers worked out by hand.
-
-cluster("a/r0: 4 4 | b/r0: 2+6") is two racks of zones a and b, with nodes n0, n1 of 4 GPUs and n2 with 2 GPUs and 6 cores.
-A "-" in front of a node cordons it.  task("a", 4, "1+2", "zone=z", "rack~r", "rack=r/2"): 4 pods of 1 GPU and 2 cores; = is
-required, ~ preferred, /2 in slices of two.
+"""Small cases in which a search without backtracking fails, with answers worked out by hand. cluster("a/r0: 4 4 | b/r0:
+2+6") means two racks of zones a and b, with nodes n0, n1 of 4 GPUs and n2 with 2 GPUs and 6 cores. A "-" before a node
+cordons it. task("a", 4, "1+2", "zone=z", "rack~r", "rack=r/2") means 4 pods of 1 GPU and 2 cores; = is required, ~
+preferred, /2 in slices of two.
 """
 
 import re
@@ -18,7 +17,7 @@ from tests.engine.placement.yardstick import Yardstick
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """*best*: None if there is no legal placement."""
+    """*best*: None if there is no valid placement."""
 
     name: str
     problem: Problem
@@ -64,7 +63,7 @@ def _case(name: str, cluster: str, *pod_sets: PodSet, best: tuple[tuple[int, ...
 
 
 def _with_flavors(case: Case, small: set[str]) -> Case:
-    """The nodes *small* are of a flavor of that name, the others of flavor big, which comes first."""
+    """The nodes *small* have a flavor of that name, the others the flavor big, which comes first."""
     flavor_of = {node.name: "small" if node.name in small else "big" for node in case.problem.nodes}
     nodes = tuple(replace(node, flavor=flavor_of[node.name], labels={**node.labels, "kind": flavor_of[node.name]})
                   for node in case.problem.nodes)  # fmt: skip

@@ -1,10 +1,7 @@
-"""Random small placement problems, the same for the same seed.
-
-Three families, so that about half are feasible and most are tight:
-
-scattered: what is free lies anywhere; the gang asks for 60 to 110 % of it.
-planted: a legal place is chosen first and just that room is left free, with a little elsewhere that leads a greedy search astray.
-broken: a planted one from which one unit was taken away again.
+"""Random small placement problems, reproducible by seed. Three families, so that about half are feasible and most are
+tight. scattered: free amounts are anywhere, and the gang requests 60 to 110 % of them. planted: exactly the room for a
+valid placement is free, plus a little elsewhere that misleads a greedy search. broken: a planted one with one unit
+less.
 """
 
 import random
@@ -32,7 +29,7 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many there are at most, or which numbers of pod sets are drawn from."""
+    """Maximum numbers, or the numbers that pod sets are drawn from."""
 
     nodes: tuple[int, int] = (4, 14)
     pod_sets: tuple[int, ...] = (1, 1, 2, 2, 3, 4, 5)
@@ -81,7 +78,7 @@ def _keys(rng: random.Random) -> tuple[TopologyKey, ...]:
 def _nodes(
     rng: random.Random, keys: Sequence[TopologyKey], flavors: Sequence[Flavor], resources: Sequence[str], count: int
 ) -> tuple[Node, ...]:
-    """Without any room yet; a few that take nothing, or nothing with requirements."""
+    """Nodes without free amounts; a few accept nothing, or nothing with requirements."""
     # Racks of different zones have the same names.
     values = [[f"{key.key[0]}{i}" for i in range(rng.randint(1 + (key is keys[0]), 4))] for key in keys]
     odd = rng.random() < 0.35
@@ -137,7 +134,7 @@ def _partial(rng: random.Random, pod_sets: Sequence[PodSet]) -> tuple[int, ...] 
 
 
 def _asking(rng: random.Random, keys: Sequence[TopologyKey], pod_sets: Sequence[PodSet]) -> list[PodSet]:
-    """With requirements: none at all, the same for all, or groups of their own at each level."""
+    """With requirements: none, the same for all, or separate groups at each level."""
     style = rng.choice(["none", "same", "nested", "nested", "nested"])
     hard = rng.choice([0.2, 0.5, 0.9])
     required: dict[tuple[str, str], bool] = {}
@@ -180,7 +177,7 @@ def _scatter(rng: random.Random, bare: Problem, resources: Sequence[str]) -> dic
 
 
 def _plant(rng: random.Random, bare: Problem) -> dict[str, Amounts] | None:
-    """What a legal placement, drawn by chance, takes of each node; None if this was not to be had."""
+    """The amounts that a random valid placement uses on each node; None if none was found."""
     roomy = replace(bare, nodes=tuple(replace(each, resources={**each.resources, **_ROOMY}) for each in bare.nodes))
     allowed: dict[tuple[int, int], set[str]] = {}
     for at, (pod_set, count) in enumerate(zip(bare.pod_sets, bare.counts, strict=True)):
@@ -212,7 +209,7 @@ _ROOMY: Mapping[str, int] = {GPU: 10**6, CPU: 10**9, MEMORY: 2**60}
 
 
 def _with_decoys(rng: random.Random, bare: Problem, planted: Mapping[str, Amounts]) -> dict[str, Amounts]:
-    """The planted room, and here and there some for a pod or two more."""
+    """The planted room, and in some places room for another pod or two."""
     decoys = rng.choice([0.1, 0.3, 0.6])
     free = {}
     for node in bare.nodes:
@@ -232,7 +229,7 @@ def _break(rng: random.Random, free: Mapping[str, Amounts], planted: Mapping[str
 
 
 def _filled(rng: random.Random, bare: Problem, free: Mapping[str, Amounts]) -> Problem:
-    """The same with *free* room on each node, the rest of it held by others."""
+    """The same with *free* room on each node; others use the rest."""
     held: dict[str, Amounts] = {}
     nodes = []
     for node in bare.nodes:

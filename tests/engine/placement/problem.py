@@ -1,7 +1,6 @@
-"""A placement problem as plain values: nodes, what others hold of them, levels, and the gang that asks.
-
-Also what the solver, the yardstick and the generator all need to know of it: the room of a node, its domains, and which pods
-shall lie together.  Nothing here comes from the engine.
+"""A placement problem as plain values: nodes, usage of others, levels, and the gang. Also functions that the solver,
+the yardstick and the generator need: the room of a node, its domains, and which pods must be together. Nothing here
+comes from the engine.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Pods that shall lie in one domain of *level*, the place of the key in the pool's; one slice is one of these."""
+    """Pods that must be in one domain of *level*, an index into the pool's keys; a slice is one of these."""
 
     level: int
     required: bool
@@ -44,7 +43,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Problem:
-    """*held*: node → resource → what other gangs hold of it.  *counts*: pods per pod set, at most its count."""
+    """*held*: node → resource → usage of other gangs. *counts*: pods per pod set, at most its count."""
 
     nodes: tuple[Node, ...]
     pod_sets: tuple[PodSet, ...]
@@ -66,24 +65,24 @@ class Problem:
         return {node.name: node for node in self.nodes}
 
     def room(self, node: Node, resource: str) -> int | None:
-        """What is left of *resource* there; None: no limit."""
+        """The free amount of *resource* on the node; None: no limit."""
         if resource not in node.resources:
             return None if resource in UNLISTED_IS_UNCOUNTED else 0
         return node.resources[resource] - self.held.get(node.name, {}).get(resource, 0)
 
     def path(self, node: Node) -> Domain | None:
-        """Its labels of all levels; None if it lacks one."""
+        """The labels of all levels; None if it lacks one."""
         labels = {HOSTNAME: node.name, **node.labels}
         found = tuple(labels[key.label] for key in self.keys if key.label in labels)
         return found if len(found) == len(self.keys) else None
 
     def domain(self, node: Node, level: int) -> Domain:
-        """Returns the domain of *node*; a node that lacks a label has one of its own."""
+        """The domain of *node*; a node without a label has one of its own."""
         path = self.path(node)
         return ("", node.name) if path is None else path[: level + 1]
 
     def takes(self, node: Node, pod_set: PodSet) -> bool:
-        """Whether one pod of *pod_set* could be there, were it not for the other pods of the gang."""
+        """True if one pod of *pod_set* fits there without the other pods of the gang."""
         flavor = next((each for each in self.flavors if each.name == node.flavor), None)
         if flavor is None or pod_set.platform not in (None, flavor.name) or not node.ready:
             return False
@@ -96,11 +95,11 @@ class Problem:
 
     @cached_property
     def together(self) -> tuple[Together, ...]:
-        """All groups of the constraint tree that have pods, coarse before fine; each slice by itself."""
+        """All groups of the constraint tree that have pods, coarse to fine; each slice separately."""
         return tuple(self._below(tree_of(self.keys, self.pod_sets)))
 
     def _below(self, branch: Branch, coarser: int | None = None) -> Iterator[Together]:
-        """*coarser*: the size of the slices that *branch* is cut into: what is below has no larger ones."""
+        """*coarser*: the size of the slices of *branch*; slices below are not larger."""
         for child in branch.branches:
             assert child.key is not None, "only the root has no key"
             level = self.keys.index(child.key)

@@ -1,4 +1,4 @@
-"""Prints the table of docs/placement.md: ``python -m tests.engine.placement.report [N]``, of the instances 0 … N-1."""
+"""Prints the table of docs/placement.md: ``python -m tests.engine.placement.report [N]``, for the instances 0 … N-1."""
 
 import sys
 import time

@@ -1,8 +1,6 @@
-"""The second opinion: the same problem as an integer program, solved to its end by OR-tools.
-
-Written from the laws T1, T2, T3 and T5 alone.  Slow, and for small clusters only.
-
-Pods of a pod set between two ends of slices are alike: they are one part, and a variable says how many pods of a part are on a node.
+"""The independent solver: the same problem as an integer program, solved exactly by OR-tools. Written from rules T1,
+T2, T3 and T5 alone. Slow, for small clusters only. Pods of a pod set between two ends of slices are equal: they are one
+part, and a variable is the number of pods of a part on a node.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +24,7 @@ class Solution:
 
 
 def solve(problem: Problem, flavors: Sequence[str] | None = None) -> Solution | None:
-    """The best placement by the yardstick, or None if there is none.  *flavors*: those of the pod sets, if they are settled."""
+    """The best placement by the yardstick; None if there is none. *flavors*: of the pod sets, if they are fixed."""
     model = _Model(problem, flavors)
     if not model.possible:
         return None
@@ -107,7 +105,7 @@ class _Model:
     # ------------------------------------------------------------ law T2
 
     def _objective(self) -> None:
-        """The yardstick as one number: each place weighs more than all places to its right together."""
+        """The yardstick as one number: each component outweighs all components to its right together."""
         problem, levels = self.problem, len(self.problem.keys)
         preferred = [each for each in problem.together if not each.required]
         lost: list[list[cp_model.IntVar]] = [[] for _ in range(levels)]
@@ -139,7 +137,7 @@ class _Model:
         return self._touches(parts, _grouped(self.problem.nodes, lambda node: self.problem.domain(node, level)))
 
     def _touches(self, parts: Sequence[Run], nodes_by_place: dict[object, list[Node]]) -> list[cp_model.IntVar]:
-        """One variable per place: at least 1 if a pod of *parts* is in it."""
+        """One variable per domain: at least 1 if it contains a pod of *parts*."""
         found = []
         for nodes in nodes_by_place.values():
             if not self._of(parts, nodes):

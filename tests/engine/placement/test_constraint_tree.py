@@ -1,4 +1,4 @@
-"""What holds of every constraint tree (law T3)."""
+"""Properties of every constraint tree (rule T3)."""
 
 import re
 from collections import Counter
@@ -23,7 +23,9 @@ SUBGROUP = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @st.composite
 def groups(draw: st.DrawFn) -> GroupSpec:
-    """Up to eight tasks, each naming some levels; whether a level is required is one choice for all, so that none is refused."""
+    """Up to eight tasks, each with some levels. Whether a level is required is the same for all, so that none is
+    rejected.
+    """
     tasks = []
     for number in range(draw(st.integers(1, 8))):
         asked = draw(st.dictionaries(st.sampled_from(list(REQUIRED)), NAMES, max_size=4))
@@ -36,7 +38,7 @@ def groups(draw: st.DrawFn) -> GroupSpec:
 
 
 def _maybe_sliced(draw: st.DrawFn, number: int, need: Requirement) -> Requirement:
-    """With slices, for now as many times those of the next finer level, and in a group of its own."""
+    """With slices, for now as multiples of those of the next finer level, and in a group of its own."""
     times = draw(st.sampled_from([None, 1, 2, 3]))
     return need if times is None else Requirement(need.key, f"s{number}", need.required, times)
 
@@ -60,7 +62,9 @@ def depths(branch: Branch, depth: int = 0) -> set[int]:
 
 
 def above(found: Outline, task: TaskSpec, index: int) -> Iterator[tuple[str | None, Constraint]]:
-    """(name, constraint) of all that the pod lies in: its leaf, what is above it, and the top, which has no name."""
+    """(name, constraint) of everything that contains the pod: its leaf, the nodes above it, and the top, which has no
+    name.
+    """
     subgroups = {each.name: each for each in found.subgroups}
     at: str | None = found.subgroup_of[task.name][index] if found.subgroup_of else None
     while at is not None:
@@ -71,14 +75,14 @@ def above(found: Outline, task: TaskSpec, index: int) -> Iterator[tuple[str | No
 
 
 @given(groups())
-def test_all_leaves_lie_at_one_depth_and_hold_every_task_once(group: GroupSpec) -> None:
+def test_all_leaves_have_the_same_depth_and_contain_every_task_once(group: GroupSpec) -> None:
     root = tree_of(KEYS, group.tasks)
     assert len(depths(root)) == 1
     assert Counter(task.name for leaf in root.leaves() for task in leaf.tasks) == Counter(t.name for t in group.tasks)
 
 
 @given(groups())
-def test_each_pod_is_counted_in_its_one_leaf_or_at_the_top(group: GroupSpec) -> None:
+def test_each_pod_is_counted_in_one_leaf_or_at_the_top(group: GroupSpec) -> None:
     found = outline(group)
     parents = {each.parent for each in found.subgroups}
     leaves = {each.name: each.pods for each in found.subgroups if each.name not in parents}
@@ -92,7 +96,7 @@ def test_each_pod_is_counted_in_its_one_leaf_or_at_the_top(group: GroupSpec) -> 
 
 
 @given(groups())
-def test_names_are_labels_that_differ_and_parents_come_before_their_children(group: GroupSpec) -> None:
+def test_names_are_unique_labels_and_parents_come_before_their_children(group: GroupSpec) -> None:
     found = outline(group)
     seen: set[str] = set()
     for each in found.subgroups:
@@ -114,8 +118,8 @@ def test_no_requirement_is_lost(group: GroupSpec) -> None:
 
 
 @given(groups())
-def test_pods_share_a_level_with_those_of_their_slice_and_with_no_others_of_the_task(group: GroupSpec) -> None:
-    """A finer level that they share stands for it too."""
+def test_pods_share_a_level_only_with_those_of_their_slice(group: GroupSpec) -> None:
+    """A finer level that they share implies it too."""
     found = outline(group)
     for task in group.tasks:
         inside = [dict(above(found, task, index)) for index in range(task.pods)]
@@ -131,7 +135,7 @@ def test_pods_share_a_level_with_those_of_their_slice_and_with_no_others_of_the_
 
 
 @given(groups())
-def test_who_asks_for_nothing_gets_no_condition_and_the_name_of_the_catch_all(group: GroupSpec) -> None:
+def test_tasks_without_requirements_get_no_constraint_and_the_catch_all_name(group: GroupSpec) -> None:
     found = outline(group)
     if any(task.topology for task in group.tasks):
         subgroups = {each.name: each for each in found.subgroups}
@@ -145,8 +149,8 @@ def test_equal_groups_give_equal_outlines(group: GroupSpec) -> None:
     assert outline(group) == outline(group)
 
 
-def test_slices_as_long_as_the_task_are_as_none() -> None:
-    """T3: what all pods share goes to the top, and in the tree the slices are one branch."""
+def test_slices_as_long_as_the_task_have_no_effect() -> None:
+    """T3: a level that all pods share goes to the top, and in the tree the slices are one branch."""
     for size in (3, 10_000):
         task = TaskSpec("t", "i", ("run",), count=3, topology=(Requirement("rack", slice_size=size),))
         assert outline(GroupSpec("g", (task,))) == Outline(Constraint("x/rack"), (), 3, {})

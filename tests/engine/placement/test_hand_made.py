@@ -1,4 +1,4 @@
-"""Cases with answers worked out by hand, put to both: the engine and the second opinion (laws T1, T2, T3)."""
+"""Cases with answers worked out by hand, for the engine and the solver (rules T1, T2, T3)."""
 
 import pytest
 
@@ -11,13 +11,13 @@ NAMED = [pytest.param(case, id=case.name.replace(" ", "-")) for case in CASES]
 
 
 @pytest.mark.parametrize("case", NAMED)
-def test_the_solver_gives_the_answer_worked_out_by_hand(case: Case) -> None:
+def test_the_solver_gives_the_expected_answer(case: Case) -> None:
     solution = solve(case.problem)
     assert (solution and solution.best) == case.best
 
 
 @pytest.mark.parametrize("case", NAMED)
-def test_the_engine_gives_the_answer_worked_out_by_hand(case: Case) -> None:
+def test_the_engine_gives_the_expected_answer(case: Case) -> None:
     placement = ask(case.problem)
     assert placement is None or faults(case.problem, placement) == []
     assert (placement and measure(case.problem, nodes_of(placement))) == case.best

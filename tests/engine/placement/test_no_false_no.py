@@ -1,6 +1,5 @@
-"""The engine finds a place if and only if there is one, and a near one (laws T1 and T2), on random small clusters.
-
-docs/placement.md says what is counted; ``python -m tests.engine.placement.report`` prints the rates.
+"""On random small clusters the engine finds a placement exactly if there is one, and a compact one (rules T1, T2).
+docs/placement.md explains the numbers; ``python -m tests.engine.placement.report`` prints the rates.
 """
 
 from collections.abc import Iterator
@@ -19,22 +18,22 @@ USUAL = 300
 
 
 @pytest.mark.parametrize("first", range(0, USUAL, AT_ONCE))
-def test_the_engine_finds_a_place_if_and_only_if_there_is_one(first: int) -> None:
+def test_the_engine_finds_a_placement_exactly_if_there_is_one(first: int) -> None:
     assert [sentence for seed in range(first, first + AT_ONCE) for sentence in judge(seed).wrong] == []
 
 
-def test_places_are_as_near_as_can_be_and_half_of_the_instances_have_one() -> None:
+def test_placements_are_as_compact_as_expected_and_half_of_the_instances_have_one() -> None:
     _check_rates([judge(seed) for seed in range(USUAL)])
 
 
-def test_whether_there_is_room_is_known_without_the_place() -> None:
+def test_feasibility_is_known_without_the_placement() -> None:
     answers = [pair for seed in range(USUAL) for pair in _room_and_place(seed)]
     assert [room for room, _ in answers] == [found for _, found in answers]
     assert {room for room, _ in answers} == {True, False}
 
 
 def _room_and_place(seed: int) -> Iterator[tuple[bool, bool]]:
-    """Asks the engine for each choice of flavors: may the nodes hold the gang, and is there a place, or none proven?"""
+    """For each choice of flavors: may the nodes hold the gang, and is there a placement, or provably none?"""
     problem = instance(seed).problem
     ledger = ledger_of(problem)
     entry = queued(ledger, problem)

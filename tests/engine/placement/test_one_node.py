@@ -1,4 +1,6 @@
-"""Who fits on one node and may go anywhere gets the node that best fit would find, without its search (laws T1, T2)."""
+"""A gang that fits on one node and can go anywhere gets the node that best fit would choose, without the search (rules
+T1, T2).
+"""
 
 from random import Random
 
@@ -19,7 +21,7 @@ REQUESTS = requests_of({GPU: 1, CPU: 2})
 
 
 def cluster(rng: Random) -> ClusterNodes:
-    """Up to 90 nodes, many of them alike, in uneven racks; some lack a label, are cordoned, or hold something in one layer."""
+    """Up to 90 nodes, many of them equal, in uneven racks; some lack a label, are cordoned, or are used in one layer."""
     nodes = ClusterNodes()
     nodes.set_flavors({DEFAULT_FLAVOR: Flavor(DEFAULT_FLAVOR)})
     racks, most = rng.randrange(1, 9), rng.randrange(1, 9)
@@ -46,7 +48,7 @@ def best_fit(
     return assign_to_pod_sets(capacity.topology, root, [request], search.placements) if found else None
 
 
-def test_who_fits_on_one_node_gets_the_one_that_best_fit_finds() -> None:
+def test_a_gang_that_fits_on_one_node_gets_the_choice_of_best_fit() -> None:
     """T1, T2."""
     on_one = nowhere = 0
     for seed in range(400):

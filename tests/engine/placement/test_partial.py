@@ -1,4 +1,4 @@
-"""Smaller counts: in proportion, largest first; every step where they are few, a bisection where they are many (law A1)."""
+"""Smaller counts: in proportion, largest first; every step if there are few, bisection if there are many (rule A1)."""
 
 from runrig.domain.gangs import PodSet
 from runrig.engine.placement.partial import ALL_TRIED, largest, least_counts
@@ -10,7 +10,7 @@ def sets(*ranges: tuple[int, int | None]) -> tuple[PodSet, ...]:
 
 
 def with_room_for(pods: int, *ranges: tuple[int, int | None]) -> tuple[tuple[int, ...] | None, int]:
-    """The counts found where *pods* pods have room, and how many were tried."""
+    """The counts found if there is room for *pods* pods, and how many were tried."""
     tried = []
 
     def attempt(counts: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -37,13 +37,13 @@ def test_a_gang_without_a_range_has_no_smaller_counts() -> None:
     assert with_room_for(0, (4, None)) == (None, 0)
 
 
-def test_few_steps_are_all_tried_so_that_a_hole_does_not_hide_what_fits() -> None:
+def test_few_steps_are_all_tried_so_that_a_gap_does_not_hide_a_fit() -> None:
     """12 of 20 would fit, 5 to 11 would not."""
     found = largest(sets((20, 4)), lambda counts: counts if counts in {(12,), (4,)} else None)
     assert found == (12,)
 
 
-def test_counts_that_are_impossible_are_left_out_and_do_not_count_among_the_steps() -> None:
+def test_impossible_counts_are_skipped_and_do_not_count_as_steps() -> None:
     tried: list[tuple[int, ...]] = []
 
     def attempt(counts: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -55,7 +55,7 @@ def test_counts_that_are_impossible_are_left_out_and_do_not_count_among_the_step
     assert tried == [(count,) for count in range(390, 200, -10)]
 
 
-def test_the_least_counts_are_the_smallest_that_are_possible() -> None:
+def test_the_minimum_counts_are_the_smallest_possible_ones() -> None:
     def in_fours(counts: tuple[int, ...]) -> bool:
         return counts[0] % 4 == 0
 
@@ -64,7 +64,7 @@ def test_the_least_counts_are_the_smallest_that_are_possible() -> None:
     assert least_counts(sets((7, 5)), in_fours) == (5,)
 
 
-def test_many_steps_are_halved() -> None:
+def test_many_steps_are_bisected() -> None:
     found, tried = with_room_for(700, (1000, 1))
     assert found == (700,)
     assert tried <= 11 < ALL_TRIED

@@ -1,4 +1,6 @@
-"""Gangs with requirements in whole states: several at once, nodes that go, who stops for them, fewer pods, slices (laws T1-T5, A1)."""
+"""Gangs with requirements in complete states: several at once, lost nodes, preemption, fewer pods, slices (rules T1-T5,
+A1).
+"""
 
 import random
 from collections.abc import Sequence
@@ -44,7 +46,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def no_domain(world: World, name: str) -> tuple[str, int, int]:
-    """Returns, for a gang that no domain holds, the level, the pods that the best domain holds, and the pods that it needs."""
+    """For a gang that fits no domain: the level, the pods that the best domain holds, and the pods that it needs."""
     (reason,) = reasons(world, name)
     assert (reason.code, reason.law) == (Code.NO_DOMAIN_FITS, "T1")
     return reason.where, reason.have, reason.need
@@ -67,7 +69,7 @@ def test_of_two_gangs_in_one_cycle_the_first_gets_the_last_rack_and_the_other_wa
     assert pods_on(world, "two") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_of_two_unlike_gangs_in_one_cycle_the_second_gets_what_the_first_leaves() -> None:
+def test_of_two_different_gangs_in_one_cycle_the_second_gets_what_the_first_leaves() -> None:
     world = city("a/r0: 8 8 | a/r1: 8 4", team=PLENTY)
     submit(world, "wide", pods("t", 3, 4, "rack"))
     submit(world, "large", pods("t", 2, 8, "rack"))
@@ -76,7 +78,7 @@ def test_of_two_unlike_gangs_in_one_cycle_the_second_gets_what_the_first_leaves(
     assert pods_on(world, "large") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_racks_of_one_name_in_two_zones_are_two_racks() -> None:
+def test_racks_with_the_same_name_in_two_zones_are_two_racks() -> None:
     """T3."""
     world = city("a/r0: 8 | b/r0: 8", team=PLENTY)
     enter(world, group("w", pods("t", 2, 8, "rack")), "team", NORMAL)
@@ -84,7 +86,7 @@ def test_racks_of_one_name_in_two_zones_are_two_racks() -> None:
     assert no_domain(world, "w") == ("rack", 1, 2)
 
 
-def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_nothing() -> None:
+def test_a_node_without_a_label_accepts_only_gangs_without_requirements() -> None:
     """T1."""
     world = city("a/r0: 8", team=PLENTY)
     world.do(PutNode(Node("bare", {GPU: 16}, labels={"rack": "r0"})))
@@ -96,7 +98,7 @@ def test_a_node_without_a_label_of_the_pools_keys_takes_only_gangs_that_require_
     assert no_domain(world, "near") == ("zone", 1, 2)
 
 
-def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name() -> None:
+def test_a_node_without_a_host_name_label_is_a_host_by_its_name() -> None:
     """T1."""
     hosts = replace(team("team", PLENTY, ("rack",)), topology_keys=(*keys("rack"), TopologyKey("host", HOSTNAME)))
     world = LoggedWorld({"team": hosts}, fleet("r0: 8 4 | r1: 4 6", ("rack",)))
@@ -111,8 +113,8 @@ def test_a_node_without_the_label_of_the_host_is_a_host_by_its_name() -> None:
     ]
 
 
-def test_pools_with_unlike_keys_see_what_the_others_hold() -> None:
-    """T6, T1: one has zones only, one has racks too, and one has none."""
+def test_pools_with_different_keys_see_each_others_usage() -> None:
+    """T6, T1: one has only zones, one also racks, and one has no keys."""
     zones, none = team("zones", PLENTY, ("zone",)), team("none", PLENTY, ())
     world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8", team=PLENTY, zones=zones, none=none)
     submit(world, "three", pods("t", 3, 8, "zone"), pool="zones")
@@ -125,8 +127,8 @@ def test_pools_with_unlike_keys_see_what_the_others_hold() -> None:
     assert overfull(world) == {}
 
 
-def test_pods_that_ask_for_nothing_that_is_counted_have_room_everywhere() -> None:
-    """Any number on each node, and the sum of that over a rack is no less."""
+def test_pods_without_counted_requests_fit_everywhere() -> None:
+    """Any number fits on each node, and so in a rack."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 8", team=PLENTY)
     submit(world, "cores", pods("t", 3, 0, "rack", cpu=1000))
     submit(world, "nothing", pods("t", 40, 0, "rack*8"))
@@ -138,8 +140,8 @@ def test_pods_that_ask_for_nothing_that_is_counted_have_room_everywhere() -> Non
 # ---------------------------------------------------------------- what it says while it waits
 
 
-def test_the_best_racks_are_named_with_what_each_of_them_lacks() -> None:
-    """T1: three pods of four GPUs; the second rack has ten of twelve, the first twelve in pieces too small."""
+def test_the_best_racks_are_named_with_what_they_lack() -> None:
+    """T1: three pods of four GPUs; the second rack has ten of twelve, the first twelve in pieces that are too small."""
     world = city("a/r0: 3 3 3 3 | a/r1: 8 2 | a/r2: 4 | a/r3: 1", team=PLENTY)
     enter(world, group("w", pods("t", 3, 4, "rack")), "team", NORMAL)
     world.cycle()
@@ -156,8 +158,8 @@ def test_the_best_racks_are_named_with_what_each_of_them_lacks() -> None:
     ]
 
 
-def test_unlike_pods_of_one_group_say_what_their_rack_lacks() -> None:
-    """T1: 24 GPUs are asked for in one rack, and the larger one has 20, in which each kind of pod alone has room."""
+def test_different_pods_of_one_group_show_what_their_rack_lacks() -> None:
+    """T1: 24 GPUs are needed in one rack; the larger one has 20, where each kind of pod would fit alone."""
     world = city("a/r0: 8 | a/r1: 8 8 4", team=PLENTY)
     enter(world, group("w", pods("x", 2, 8, "rack"), pods("y", 2, 4, "rack")), "team", NORMAL)
     world.cycle()
@@ -166,7 +168,7 @@ def test_unlike_pods_of_one_group_say_what_their_rack_lacks() -> None:
     assert (reason.domains[0].domain, reason.domains[0].missing) == (("a", "r1"), Amounts({GPU: 4}))
 
 
-def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone() -> None:
+def test_groups_that_each_fit_a_rack_but_no_zone_together_name_the_zone() -> None:
     """T1: 32 GPUs in one zone, and the better one has 28."""
     world = city("a/r0: 8 | a/r1: 8 8 4 | b/r0: 8 8", team=PLENTY)
     tasks = [pods("x", 1, 8, "zone", "rack/x"), pods("y", 4, 4, "zone", "rack/y"), pods("z", 1, 8, "zone", "rack/z")]
@@ -178,7 +180,7 @@ def test_groups_that_find_a_rack_each_and_no_zone_together_name_the_zone() -> No
 
 
 def groups_alone(tasks: Sequence[TaskSpec]) -> dict[tuple[str, str], list[TaskSpec]]:
-    """(key, path of groups) → the tasks of each group that a gang names, coarse to fine, without what is around it."""
+    """(key, path of groups) → the tasks of each group of a gang, coarse to fine, without what is around it."""
     found: dict[tuple[str, str], list[TaskSpec]] = {}
     for task in tasks:
         path = ""
@@ -195,8 +197,8 @@ def alone_in_a_city(tasks: Sequence[TaskSpec]) -> World:
 
 
 @pytest.mark.parametrize("seeds", [range(60), range(60, 120)], ids=str)
-def test_the_reason_is_true_of_each_group_by_itself(seeds: range) -> None:
-    """T1: either a group of the level that is named has no domain, and all inside it have; or each group has one."""
+def test_the_reason_holds_for_each_group_alone(seeds: range) -> None:
+    """T1: either a group of the named level has no domain, and all groups inside it do; or each group has one."""
     codes = []
     for seed in seeds:
         chance = random.Random(seed)
@@ -219,7 +221,7 @@ def test_the_reason_is_true_of_each_group_by_itself(seeds: range) -> None:
     assert len(codes) > len(seeds) // 4
 
 
-def test_groups_that_each_find_the_same_rack_say_that_not_all_of_them_find_one() -> None:
+def test_groups_that_each_fit_the_same_rack_are_reported_as_not_fitting_together() -> None:
     """T1."""
     world = city("a/r0: 4 | a/r1: 3 | b/r0: 3", team=PLENTY)
     enter(world, group("w", pods("x", 1, 4, "rack/x"), pods("y", 4, 1, "rack/y")), "team", NORMAL)
@@ -230,7 +232,7 @@ def test_groups_that_each_find_the_same_rack_say_that_not_all_of_them_find_one()
 # ---------------------------------------------------------------- nodes that go, come and shrink
 
 
-def test_a_cordoned_node_takes_its_rack_out_for_gangs_that_need_all_of_it() -> None:
+def test_a_cordoned_node_excludes_its_rack_for_gangs_that_need_all_of_it() -> None:
     world = city(TWO_RACKS, team=PLENTY)
     change(world, "n1", ready=False)
     submit(world, "one", pods("t", 2, 8, "rack"))
@@ -248,7 +250,7 @@ def test_a_cordoned_node_takes_its_rack_out_for_gangs_that_need_all_of_it() -> N
 
 
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "smaller", "in another rack"])
-def test_a_nominated_gang_whose_rack_lost_a_node_is_withdrawn_and_placed_in_another(loss: str) -> None:
+def test_a_nominated_gang_whose_rack_lost_a_node_is_placed_in_another(loss: str) -> None:
     """R4, T1: the node is lost between the plan and the next cycle."""
     world = full_of_low()
     submit(world, "hi", pods("t", 2, 8, "rack"), priority=HIGH)
@@ -280,7 +282,7 @@ def test_a_nominated_gang_whose_rack_lost_a_node_is_withdrawn_and_placed_in_anot
     assert overfull(world) == {}
 
 
-def test_a_node_that_gets_another_label_counts_in_its_new_rack() -> None:
+def test_a_node_with_a_new_label_counts_in_its_new_rack() -> None:
     world = city(TWO_RACKS, team=PLENTY)
     enter(world, group("w", pods("t", 3, 8, "rack")), "team", NORMAL)
     assert world.cycle() == []
@@ -289,8 +291,8 @@ def test_a_node_that_gets_another_label_counts_in_its_new_rack() -> None:
     assert pods_on(world, "w") == {"t": {"n0": 1, "n1": 1, "n2": 1}}
 
 
-def test_room_that_another_tenant_took_is_not_given_to_a_gang() -> None:
-    """T1: three pods of four GPUs in the rack whose first node has shrunk to one of them."""
+def test_capacity_taken_by_another_tenant_is_not_used() -> None:
+    """T1: three pods of four GPUs in the rack whose first node has shrunk to room for one of them."""
     world = city("a/r0: 8 8 | a/r1: 8", team=PLENTY)
     change(world, "n0", resources={GPU: 4})
     submit(world, "w", pods("t", 3, 4, "rack"))
@@ -300,8 +302,8 @@ def test_room_that_another_tenant_took_is_not_given_to_a_gang() -> None:
     assert no_domain(world, "next") == ("zone", 2, 3)
 
 
-def test_a_node_that_is_overfull_takes_no_more_and_does_not_take_from_its_neighbours() -> None:
-    """T1: less than nothing is free there, and all of the other node."""
+def test_an_overfull_node_accepts_no_more_and_does_not_affect_its_neighbours() -> None:
+    """T1: its free amount is negative, and the other node is completely free."""
     world = city("a/r0: 8 8 | a/r1: 4", team=PLENTY)
     hold(world, "firm", priority=NORMAL, n0=8)
     change(world, "n0", resources={GPU: 4})
@@ -317,8 +319,8 @@ def test_a_node_that_is_overfull_takes_no_more_and_does_not_take_from_its_neighb
 # ---------------------------------------------------------------- fewer pods
 
 
-def test_a_gang_that_may_shrink_gets_exactly_what_the_best_rack_holds() -> None:
-    """A1, T5: racks of 32, 24 and 40 GPUs, and five of the first are taken."""
+def test_a_gang_that_can_shrink_uses_exactly_the_best_rack() -> None:
+    """A1, T5: racks of 32, 24 and 40 GPUs; five of the first are in use."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 8 | b/r0: 8 8 8 8 8", team=PLENTY)
     hold(world, "firm", priority=NORMAL, n0=5)
     submit(world, "w", pods("t", 512, 1, "rack", least=1))
@@ -337,7 +339,7 @@ def test_of_a_lead_and_its_workers_the_workers_shrink() -> None:
     assert per_domain(world, "w", "rack") == {"a/r1": " ".join(["lead"] + ["worker"] * 38)}
 
 
-def test_the_size_that_the_best_rack_holds_once_low_has_left_comes_before_what_is_free() -> None:
+def test_the_size_that_fits_the_best_rack_after_preemption_comes_before_what_is_free() -> None:
     """A1, T4."""
     world = city("a/r0: 8 8 8 8 | b/r0: 8 8 8 8 8", team=PLENTY)
     hold(world, "low", n4=8)
@@ -346,7 +348,7 @@ def test_the_size_that_the_best_rack_holds_once_low_has_left_comes_before_what_i
     assert per_domain(world, "w", "rack") == {"b/r0": " ".join(["t"] * 40)}
 
 
-def test_what_is_less_than_the_least_in_every_rack_waits() -> None:
+def test_a_gang_whose_minimum_fits_no_rack_waits() -> None:
     world = city("a/r0: 8 8 | a/r1: 8 4", team=PLENTY)
     enter(world, group("w", pods("t", 20, 1, "rack", least=17)), "team", NORMAL)
     assert world.cycle() == []
@@ -357,12 +359,12 @@ def test_what_is_less_than_the_least_in_every_rack_waits() -> None:
 
 
 def slices(world: World, name: str, level: str, size: int) -> list[list[str]]:
-    """The domains of each slice of the pod set t: one each, where it is as it should be."""
+    """The domains of each slice of the pod set t: one each, if correct."""
     domains = [domain_of(world, name, node, level) for node in one_by_one(world, name)["t"]]
     return [sorted(set(domains[at : at + size])) for at in range(0, len(domains), size)]
 
 
-def test_each_slice_is_in_one_rack_and_the_slices_are_wherever_they_fit() -> None:
+def test_each_slice_is_in_one_rack_and_the_slices_are_anywhere() -> None:
     """T1: room for three, five and one, which is one slice of two, two, and none."""
     world = city("a/r0: 1 2 | a/r1: 5 | a/r2: 1", team=PLENTY)
     submit(world, "w", pods("t", 6, 1, "rack*2"))
@@ -370,8 +372,8 @@ def test_each_slice_is_in_one_rack_and_the_slices_are_wherever_they_fit() -> Non
     assert sorted(slices(world, "w", "rack", 2)) == [["a/r0"], ["a/r1"], ["a/r1"]]
 
 
-def test_pods_that_would_fit_in_no_whole_slices_wait() -> None:
-    """T1: five places, of which two are next to each other."""
+def test_pods_that_do_not_fit_as_complete_slices_wait() -> None:
+    """T1: five slots, two of them next to each other."""
     world = city("a/r0: 1 | a/r1: 1 | a/r2: 3", team=PLENTY)
     enter(world, group("w", pods("t", 4, 1, "rack*2")), "team", NORMAL)
     assert world.cycle() == []
@@ -398,8 +400,8 @@ def test_slices_inside_slices() -> None:
 # ---------------------------------------------------------------- large free racks stay whole
 
 
-def test_a_gang_that_requires_nothing_leaves_free_racks_whole_for_one_that_does() -> None:
-    """T2: of three free nodes the one in the rack that is in use already is taken, and then the large gang fits too."""
+def test_a_gang_without_requirements_leaves_free_racks_for_one_that_needs_them() -> None:
+    """T2: of three free nodes, the one in the rack already in use is chosen, so the large gang fits too."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
     submit(world, "small", pods("t", 1, 8))
@@ -408,7 +410,7 @@ def test_a_gang_that_requires_nothing_leaves_free_racks_whole_for_one_that_does(
     assert (pods_on(world, "small"), pods_on(world, "large")) == ({"t": {"n2": 1}}, {"t": {"n0": 1, "n1": 1}})
 
 
-def test_gangs_that_require_nothing_fill_one_rack_after_the_other() -> None:
+def test_gangs_without_requirements_fill_one_rack_after_the_other() -> None:
     """T2, T5: racks of 2, 3 and 4 nodes; the tightest first, then the next."""
     world = city("a/r0: 8 8 8 8 | a/r1: 8 8 | a/r2: 8 8 8", team=PLENTY)
     for at in range(5):
@@ -422,7 +424,7 @@ def test_gangs_that_require_nothing_fill_one_rack_after_the_other() -> None:
 
 
 def busy(*, backwards: bool = False) -> LoggedWorld:
-    """Some run, some have to stop, one waits for ever.  *backwards*: the same nodes, declared from the last to the first."""
+    """Some gangs run, some must stop, one waits forever. *backwards*: the same nodes, declared in reverse order."""
     world = city("a/r0: 8 8 8 | a/r1: 8 8 | b/r0: 8 8 8 8", team=PLENTY, guest=0)
     if backwards:
         nodes = [world.state.nodes[name] for name in sorted(world.state.nodes, reverse=True)]
@@ -441,7 +443,7 @@ def busy(*, backwards: bool = False) -> LoggedWorld:
 
 
 def test_the_same_state_gives_the_same_plan_byte_for_byte() -> None:
-    """Also where its nodes were declared in another order."""
+    """Also if its nodes were declared in another order."""
     one, again, backwards = busy(), busy(), busy(backwards=True)
     for _ in range(3):
         plans = [repr(world.plan()) for world in (one, again, backwards)]
@@ -449,8 +451,8 @@ def test_the_same_state_gives_the_same_plan_byte_for_byte() -> None:
     assert "hi-1" in one.running()
 
 
-def test_a_state_that_was_loaded_or_replayed_decides_as_the_one_that_grew() -> None:
-    """The rows and the log are all there is."""
+def test_a_loaded_or_replayed_state_decides_like_the_original() -> None:
+    """Only rows and log are used."""
     world = busy()
     decided: list[Action] = []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Where pods go: exact, whole, and so that large free nodes stay whole (laws T1, T2)."""
+"""Where pods are placed: exactly, completely, and so that large free nodes stay whole (rules T1, T2)."""
 
 import pytest
 from hypothesis import given, settings
@@ -39,54 +39,54 @@ def on(*shares: tuple[str, int]) -> tuple[NodeShare, ...]:
 # ---------------------------------------------------------------- best fit
 
 
-def test_one_node_is_taken_if_one_suffices_the_tightest() -> None:
+def test_the_tightest_single_node_is_used_if_one_is_enough() -> None:
     """T2."""
     assert place(rooms(n0=8, n1=4, n2=6), [pods(4)], NOW) == Layout((on(("n1", 4)),))
 
 
-def test_equally_tight_nodes_are_taken_by_name() -> None:
+def test_equally_tight_nodes_are_used_by_name() -> None:
     assert place(rooms(n2=4, n1=4), [pods(1)], NOW) == Layout((on(("n1", 1)),))
 
 
-def test_where_one_node_does_not_suffice_the_fewest_are_taken_and_the_rest_goes_where_it_is_tightest() -> None:
+def test_otherwise_the_fewest_nodes_are_used_and_the_rest_goes_to_the_tightest() -> None:
     """T2."""
     assert place(rooms(n0=8, n1=3, n2=5, n3=2), [pods(10)], NOW) == Layout((on(("n0", 8), ("n3", 2)),))
 
 
-def test_a_gang_goes_whole_or_not_at_all() -> None:
+def test_a_gang_is_placed_completely_or_not_at_all() -> None:
     """T1."""
     assert place(rooms(n0=3, n1=3), [pods(3, gpus=2)], NOW) == Layout(None)
 
 
-def test_pod_sets_of_one_shape_are_dealt_out_in_their_order() -> None:
+def test_pod_sets_of_one_shape_are_assigned_in_order() -> None:
     assert place(rooms(n0=2, n1=1), [pods(1), pods(2)], NOW) == Layout((on(("n0", 1)), on(("n0", 1), ("n1", 1))))
 
 
-def test_the_biggest_shape_is_placed_first() -> None:
+def test_the_largest_shape_is_placed_first() -> None:
     assert place(rooms(n0=4, n1=2), [pods(2), pods(1, gpus=4)], NOW) == Layout((on(("n1", 2)), on(("n0", 1))))
 
 
-def test_greedy_failing_the_search_finds_the_place() -> None:
-    """T1: two shapes that each fit the tightest node, but not like that."""
+def test_the_search_finds_a_placement_where_greedy_fails() -> None:
+    """T1: two shapes that each fit the tightest node, but not that way."""
     room = rooms(n0=Node("n0", {GPU: 4, CPU: 2}), n1=Node("n1", {GPU: 3, CPU: 4}))
     found = place(room, [pods(2, gpus=2, cpu=1), pods(1, gpus=3, cpu=1)], NOW)
     assert found == Layout((on(("n0", 2)), on(("n1", 1))))
 
 
-def test_pods_that_ask_nothing_need_a_node_all_the_same() -> None:
+def test_pods_without_requests_still_need_a_node() -> None:
     assert place(rooms(n0=0), [PodRequest((), DEFAULT, 5)], NOW) == Layout((on(("n0", 5)),))
     assert place(rooms(), [PodRequest((), DEFAULT, 5)], NOW) == Layout(None)
     assert rooms(n0=0).by_name["n0"].pods((), CHARGED) == NO_BOUND
 
 
-def test_no_pods_take_no_place() -> None:
+def test_no_pods_need_no_node() -> None:
     assert place(rooms(), [pods(0)], NOW) == Layout(((),))
 
 
 # ---------------------------------------------------------------- which nodes, and what is free on them
 
 
-def test_nodes_that_are_down_of_another_flavor_or_tainted_take_no_pods() -> None:
+def test_unready_tainted_and_other_flavors_nodes_accept_no_pods() -> None:
     tainted = Node("n2", {GPU: 4}, taints=(Taint("maintenance"),))
     room = rooms(n0=Node("n0", {GPU: 4}, ready=False), n1=Node("n1", {GPU: 4}, flavor="other"), n2=tainted)
     assert place(room, [pods(1)], NOW) == Layout(None)
@@ -94,12 +94,12 @@ def test_nodes_that_are_down_of_another_flavor_or_tainted_take_no_pods() -> None
     assert place(room, [pods(1)], NOW) == Layout((on(("n2", 1)),))
 
 
-def test_a_taint_that_only_prefers_does_not_keep_pods_away() -> None:
+def test_a_preferred_taint_does_not_exclude_pods() -> None:
     room = rooms(n0=Node("n0", {GPU: 4}, taints=(Taint("old", effect="PreferNoSchedule"),)))
     assert place(room, [pods(1)], NOW) == Layout((on(("n0", 1)),))
 
 
-def test_the_empty_view_counts_nodes_that_are_down_and_nothing_that_runs() -> None:
+def test_the_view_of_the_empty_cluster_includes_unready_nodes_and_no_usage() -> None:
     """P3."""
     room = rooms(n0=Node("n0", {GPU: 4}, ready=False), n1=2)
     room.hold(on(("n1", 2)), requests_of({GPU: 1}), REAL)
@@ -108,8 +108,8 @@ def test_the_empty_view_counts_nodes_that_are_down_and_nothing_that_runs() -> No
     assert place(room, [pods(6)], (EMPTY,)) == Layout((on(("n0", 4), ("n1", 2)),))
 
 
-def test_what_is_free_is_the_least_over_the_layers() -> None:
-    """R4: room that is spoken for and room that is still held are both no room."""
+def test_free_is_the_minimum_over_the_layers() -> None:
+    """R4: reserved room and room still in use both do not count."""
     room = rooms(n0=4, n1=4)
     room.hold(on(("n0", 2)), requests_of({GPU: 1}), REAL)
     room.hold(on(("n1", 3)), requests_of({GPU: 1}), CHARGED)
@@ -118,7 +118,7 @@ def test_what_is_free_is_the_least_over_the_layers() -> None:
     assert pods_that_fit(room, pods(9), (CHARGED, REAL)) == 3
 
 
-def test_cpu_and_memory_that_a_node_does_not_list_are_not_counted_and_other_resources_are_not_there() -> None:
+def test_unlisted_cpu_and_memory_are_unlimited_and_other_resources_do_not_exist() -> None:
     room = rooms(n0=4)
     assert place(room, [pods(1, cpu=64000, memory=1 << 60)], NOW).shares is not None
     assert place(room, [pods(1, fpga=1)], NOW) == Layout(None)
@@ -126,7 +126,7 @@ def test_cpu_and_memory_that_a_node_does_not_list_are_not_counted_and_other_reso
     assert place(listed, [pods(2, cpu=1000)], NOW) == Layout(None)
 
 
-def test_a_node_with_less_than_nothing_free_takes_nothing() -> None:
+def test_a_node_with_negative_free_amounts_accepts_nothing() -> None:
     """A node that shrank under its pods."""
     room = rooms(n0=2)
     room.hold(on(("n0", 4)), requests_of({GPU: 1}), CHARGED)
@@ -134,7 +134,7 @@ def test_a_node_with_less_than_nothing_free_takes_nothing() -> None:
     assert pods_that_fit(room, pods(1), NOW) == 0
 
 
-def test_gpus_are_given_by_index_lowest_first_and_come_back_in_order() -> None:
+def test_gpus_are_assigned_lowest_first_and_returned_in_order() -> None:
     room = rooms(n0=4)
     spoken: dict[str, int] = {}
     asked = requests_of({GPU: 2})
@@ -147,7 +147,7 @@ def test_gpus_are_given_by_index_lowest_first_and_come_back_in_order() -> None:
     assert room.by_name["n0"].gpus == [0, 1, 2, 3]
 
 
-def test_a_gpu_that_the_node_has_lost_does_not_come_back() -> None:
+def test_a_gpu_that_the_node_lost_does_not_return() -> None:
     room = rooms(n0=4)
     room.put(Node("n0", {GPU: 2}))
     room.return_gpus([NodeShare("n0", 4, (0, 1, 2, 3))])
@@ -182,7 +182,7 @@ machines = st.lists(
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
 @given(machines, asks)
-def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes: list[Node], wanted: list[PodRequest]) -> None:
+def test_a_valid_placement_is_found_exactly_if_there_is_one(nodes: list[Node], wanted: list[PodRequest]) -> None:
     """T1, against trying everything."""
     room = ClusterNodes()
     room.set_flavors({name: Flavor(name) for name in "fg"})
@@ -207,8 +207,8 @@ def test_a_place_is_found_iff_there_is_one_and_it_is_one(nodes: list[Node], want
     assert all(left >= 0 for node in free.values() for left in node.values())
 
 
-def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T1: no clock, a fixed number of steps."""
+def test_a_search_beyond_its_limit_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T1: a fixed number of steps, and no clock."""
     room = rooms(n0=Node("n0", {GPU: 4, CPU: 2}), n1=Node("n1", {GPU: 3, CPU: 4}))
     wanted = [pods(2, gpus=2, cpu=1), pods(1, gpus=3, cpu=1)]
     monkeypatch.setattr(best_fit, "PACKING_STEPS", 0)
@@ -216,7 +216,7 @@ def test_a_search_beyond_its_budget_says_that_nothing_is_proven(monkeypatch: pyt
     assert place(room, wanted, NOW) == Layout(None, proven=False)
 
 
-def test_what_is_refused_by_counting_alone_is_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_counting_alone_is_proven_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_search, "BUDGET", 0)
     assert place(rooms(n0=3), [pods(2), pods(1, gpus=2)], NOW) == Layout(None, proven=False)
     assert place(rooms(n0=3), [pods(4), pods(1, gpus=2)], NOW) == Layout(None, proven=True)

@@ -1,5 +1,5 @@
-"""Gangs come and go while nodes are cordoned, shrink, move and vanish: each gets a place in which it fits, and no other answer
-than from a ledger that is built anew (laws T1, T2, T4).  `ChangingCluster` checks every decision.
+"""Gangs start and end while nodes are cordoned, shrink, move and disappear. Each gets a valid placement, and the same
+decision as from a newly built ledger (rules T1, T2, T4). `ChangingCluster` checks every decision.
 """
 
 from dataclasses import replace
@@ -61,7 +61,7 @@ def new_site() -> ChangingCluster:
 
 
 def do(site: ChangingCluster, step: str, which: int, how: int) -> None:
-    """*which* and *how* choose among what is there, so that every step can follow every other."""
+    """*which* and *how* select among what exists, so that every step can follow every other."""
     name = NODES[which % len(NODES)]
     standing = sorted(site.standing)
     match step:
@@ -111,14 +111,14 @@ def run(steps: list[tuple[str, int, int]]) -> None:
 
 @settings(max_examples=100, phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=60))
-def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
+def test_each_gang_gets_a_valid_placement_whatever_happens(steps: list[tuple[str, int, int]]) -> None:
     run(steps)
 
 
 @pytest.mark.soak
 @settings(max_examples=2_000, phases=PHASES)
 @given(st.lists(st.tuples(STEPS, NUMBERS, NUMBERS), min_size=20, max_size=120))
-def test_each_gang_gets_a_place_in_which_it_fits_whatever_happens_for_long(steps: list[tuple[str, int, int]]) -> None:
+def test_each_gang_gets_a_valid_placement_in_long_sequences(steps: list[tuple[str, int, int]]) -> None:
     run(steps)
 
 
@@ -130,7 +130,7 @@ def admitted(site: ChangingCluster) -> list[str]:
 
 
 def racks(*sizes: int) -> ChangingCluster:
-    """One rack per number, each of nodes of one GPU, all in zone a."""
+    """One rack per number, with that many nodes of one GPU, all in zone a."""
     site = ChangingCluster(KEYS[:2], FLAVORS)
     for rack, size in enumerate(sizes):
         for at in range(size):
@@ -139,7 +139,7 @@ def racks(*sizes: int) -> ChangingCluster:
     return site
 
 
-def test_two_gangs_of_one_cycle_get_racks_of_their_own() -> None:
+def test_two_gangs_of_one_cycle_get_different_racks() -> None:
     site = racks(4, 4)
     for _ in range(3):
         site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
@@ -151,7 +151,7 @@ def test_two_gangs_of_one_cycle_get_racks_of_their_own() -> None:
     assert admitted(site) == [third]
 
 
-def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes() -> None:
+def test_a_gang_waits_when_a_node_of_the_only_rack_disappears() -> None:
     site = racks(3, 2)
     site.drop("r0-1")
     site.submit(Priority.NORMAL, (pods("a", 3, 1, RACK),))
@@ -160,7 +160,7 @@ def test_a_gang_waits_when_a_node_of_the_only_rack_vanishes() -> None:
     assert admitted(site) == sorted(site.gangs)
 
 
-def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_moves() -> None:
+def test_a_nominated_gang_does_not_start_across_racks_when_a_node_moves() -> None:
     site = racks(3)
     site.submit(Priority.LOW, (pods("a", 1, 1),))
     (low,) = admitted(site)
@@ -171,8 +171,8 @@ def test_a_nominated_gang_does_not_start_across_racks_when_a_node_of_its_place_m
     assert admitted(site) == []
 
 
-def test_who_preempts_may_mix_flavors_too() -> None:
-    """Two pod sets that ask for the same, and one GPU of either flavor: the big one is held by LOW."""
+def test_preemptors_may_mix_flavors_too() -> None:
+    """Two pod sets with equal requests, and one GPU of each flavor: LOW uses the big one."""
     site = ChangingCluster(KEYS[:2], FLAVORS)
     for name, kind in (("n0", "big"), ("n1", "small")):
         site.put(Node(name, {GPU: 1}, kind, {"zone": "a", "rack": "r0", "kind": kind}))

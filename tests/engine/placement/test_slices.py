@@ -1,4 +1,4 @@
-"""Equal slices are placed all at once, as they would be one by one (laws T1, T2)."""
+"""Equal slices are placed together with the same result as one by one (rules T1, T2)."""
 
 from collections.abc import Sequence
 from random import Random
@@ -43,7 +43,7 @@ def cluster(free: Sequence[int], per_rack: int, per_block: int) -> ClusterNodes:
 
 
 def asked(rng: Random) -> tuple[PodSet, ...]:
-    """A pod set with slices; often another one, which may stand in its racks and hosts already."""
+    """A pod set with slices; often another one, which may already be in its racks and hosts."""
     size, part = rng.choice(((2, 1), (4, 2), (5, 5), (6, 3), (12, 3), (12, 4)))
     block = Requirement("block", required=rng.random() < 0.8)
     hosts = (Requirement("host", slice_size=part),) if rng.random() < 0.5 else ()
@@ -58,7 +58,7 @@ def asked(rng: Random) -> tuple[PodSet, ...]:
 
 
 def placed(attempt: type[BestFit], nodes: ClusterNodes, pod_sets: tuple[PodSet, ...]) -> object:
-    """The shares of each pod set, and how good they are; None if no place was found."""
+    """The shares of each pod set, and their score; None if no placement was found."""
     constraints = constraints_of(KEYS, pod_sets, tuple(each.count for each in pod_sets))
     assert constraints is not None
     requests = [PodRequest(each.requests, DEFAULT_FLAVOR, each.count) for each in pod_sets]
@@ -80,7 +80,7 @@ def placed(attempt: type[BestFit], nodes: ClusterNodes, pod_sets: tuple[PodSet, 
     return shares
 
 
-def test_equal_slices_stand_as_if_they_were_placed_one_by_one() -> None:
+def test_equal_slices_are_placed_as_if_one_by_one() -> None:
     found = 0
     for seed in range(600):
         rng = Random(seed)
@@ -93,8 +93,8 @@ def test_equal_slices_stand_as_if_they_were_placed_one_by_one() -> None:
     assert 150 < found < 550, found
 
 
-def test_eight_slices_of_eight_hosts_are_one_question() -> None:
-    """One question for the gang, and one for its block."""
+def test_eight_slices_of_eight_hosts_are_placed_in_one_step() -> None:
+    """One step for the gang, and one for its block."""
     near = (Requirement("block"), Requirement("rack", slice_size=24), Requirement("host", slice_size=3))
     Counting.asked = 0
     assert placed(Counting, cluster([3] * 90, 9, 10), (PodSet("main", 192, requests_of({GPU: 1}), topology=near),))

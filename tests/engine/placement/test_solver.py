@@ -1,4 +1,4 @@
-"""The second opinion itself: against a list of all placements, where that list is short."""
+"""The solver itself, compared with a list of all placements if that is short."""
 
 from itertools import product
 
@@ -35,7 +35,7 @@ def size_of_list(problem: Problem) -> int:
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
-def test_the_solver_finds_the_best_of_all_placements_of_tiny_problems(first: int) -> None:
+def test_the_solver_finds_the_best_placement_of_tiny_problems(first: int) -> None:
     feasible = compared = 0
     for seed in range(first, first + 100):
         problem = instance(seed, TINY).problem
@@ -50,7 +50,7 @@ def test_the_solver_finds_the_best_of_all_placements_of_tiny_problems(first: int
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
-def test_what_the_solver_finds_is_legal(first: int) -> None:
+def test_solutions_are_valid(first: int) -> None:
     for seed in range(first, first + 100):
         problem = instance(seed).problem
         solution = solve(problem)

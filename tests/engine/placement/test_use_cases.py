@@ -1,4 +1,4 @@
-"""The four use cases of the specification, from the files to the domains in which the pods stand (topology-aware-scheduling.md)."""
+"""The four use cases of the specification, from the files to the domains of the pods (topology-aware-scheduling.md)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,9 +26,8 @@ EITHER = pytest.mark.parametrize("mixed", [False, True], ids=["as written", "by 
 
 
 class UseCase(World):
-    """A workflow file that was submitted to the pool of a cluster file.
-
-    *cordoned*: nodes that take no new pods; *mixed*: the shards of the copies by turns, so that their order says nothing.
+    """A workflow file submitted to the pool of a cluster file. *cordoned*: nodes that accept no new pods. *mixed*: the
+    shards of the copies alternate, so that their order means nothing.
     """
 
     def __init__(self, workflow: str, cluster: str, *cordoned: str, mixed: bool = False) -> None:
@@ -77,7 +76,7 @@ def apart(domains: Mapping[str, set[str]]) -> bool:
 
 
 def test_four_shards_go_to_one_rack() -> None:
-    """T1: use case 1; each shard takes a whole node."""
+    """T1: use case 1; each shard uses a whole node."""
     case = UseCase("01-single-rack", "01-cluster")
     assert case.starts
     assert apart(case.domains(CLIQUE))
@@ -85,7 +84,7 @@ def test_four_shards_go_to_one_rack() -> None:
 
 
 @pytest.mark.parametrize(("cordoned", "clique"), [("node2", "b"), ("node7", "a")])
-def test_four_shards_go_to_the_rack_that_has_four_nodes(cordoned: str, clique: str) -> None:
+def test_four_shards_go_to_the_rack_with_four_nodes(cordoned: str, clique: str) -> None:
     """T1."""
     case = UseCase("01-single-rack", "01-cluster", cordoned)
     assert case.domains(CLIQUE) == {"model1": {clique}}
@@ -93,14 +92,14 @@ def test_four_shards_go_to_the_rack_that_has_four_nodes(cordoned: str, clique: s
 
 @EITHER
 def test_each_copy_of_the_model_goes_to_one_rack(mixed: bool) -> None:
-    """T1: use case 2; a rack holds one copy."""
+    """T1: use case 2; a rack has room for one copy."""
     case = UseCase("02-two-racks", "02-cluster", mixed=mixed)
     assert case.starts
     assert apart(case.domains(CLIQUE))
 
 
 @EITHER
-def test_both_copies_go_to_the_zone_that_has_two_racks(mixed: bool) -> None:
+def test_both_copies_go_to_the_zone_with_two_racks(mixed: bool) -> None:
     """T1: use case 3; zone b has one."""
     case = UseCase("03-one-zone", "03-cluster", mixed=mixed)
     assert case.starts
@@ -118,7 +117,7 @@ def test_best_effort_finds_a_rack_for_each_copy_and_one_spine_for_both(mixed: bo
 
 
 @EITHER
-def test_best_effort_starts_under_two_spines_where_no_spine_holds_both_copies(mixed: bool) -> None:
+def test_best_effort_starts_under_two_spines_if_no_spine_has_room_for_both(mixed: bool) -> None:
     """T2."""
     case = UseCase("04-best-effort", "04-cluster-apart", mixed=mixed)
     assert case.starts
@@ -129,7 +128,7 @@ def test_best_effort_starts_under_two_spines_where_no_spine_holds_both_copies(mi
 # ---------------------------------------------------------------- what does not fit
 
 
-def test_shards_wait_while_no_rack_has_four_nodes_and_say_which_level_it_is() -> None:
+def test_shards_wait_while_no_rack_has_four_nodes_and_name_the_level() -> None:
     """T1."""
     case = UseCase("01-single-rack", "01-cluster", "node1", "node8")
     assert case.decided == []
@@ -139,8 +138,8 @@ def test_shards_wait_while_no_rack_has_four_nodes_and_say_which_level_it_is() ->
     assert case.domains(CLIQUE) == {"model1": {"a"}}
 
 
-def test_copies_wait_while_each_finds_a_rack_and_no_zone_has_both() -> None:
-    """T1: racks b and c are free, in different zones; in zone a a node of rack a is missing."""
+def test_copies_wait_while_each_has_a_rack_but_no_zone_has_both() -> None:
+    """T1: racks b and c are free, in different zones; zone a lacks a node of rack a."""
     case = UseCase("03-one-zone", "03-cluster", "node1")
     assert case.decided == []
     (reason,) = case.reasons()
@@ -155,8 +154,8 @@ def test_copies_wait_while_each_finds_a_rack_and_no_zone_has_both() -> None:
     assert case.cycle() == ["admit one-zone"]
 
 
-def test_best_effort_does_not_wait_for_its_wishes() -> None:
-    """T2: one copy finds its rack, the other has to start in two or wait for ever, if it were required."""
+def test_best_effort_does_not_wait_for_preferences() -> None:
+    """T2: one copy gets its rack. If racks were required, the other would wait forever; here it starts in two."""
     cluster = read_cluster((FOLDER / "04-cluster.yaml").read_text())
     (pool,) = cluster.pools
     nodes = {
@@ -176,8 +175,8 @@ def test_best_effort_does_not_wait_for_its_wishes() -> None:
 # ---------------------------------------------------------------- on a server that is started anew
 
 
-def test_a_server_places_the_next_gang_beside_those_that_it_finds_in_its_store(tmp_path: Path) -> None:
-    """T1, W2: the rows hold requirements, slices and places, and the log gives the same."""
+def test_a_restarted_server_places_the_next_gang_next_to_the_stored_ones(tmp_path: Path) -> None:
+    """T1, W2: the rows contain requirements, slices and placements, and the log gives the same."""
     text = (FOLDER / "01-cluster.yaml").read_text()
     nodes = read_cluster(text).nodes
     clique = {node.name: node.labels[CLIQUE] for node in nodes}

@@ -1,4 +1,4 @@
-"""The judge itself: it sees each kind of fault, and it counts as docs/placement.md says."""
+"""The yardstick itself: it detects each kind of error, and counts as docs/placement.md describes."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def on(a: str, b: str) -> Placement:
     return placement_of(PROBLEM, [a.split(), b.split()])
 
 
-def test_a_legal_placement_has_no_faults() -> None:
+def test_a_valid_placement_has_no_errors() -> None:
     assert faults(PROBLEM, on("a0 a0 a0 a0", "a2 a2")) == []
     assert faults(PROBLEM, on("a0 a0 a1 a0", "small small")) == []
 
@@ -64,12 +64,12 @@ ILLEGAL = {
 
 
 @pytest.mark.parametrize("kind", ILLEGAL)
-def test_an_illegal_placement_is_seen(kind: str) -> None:
+def test_an_invalid_placement_is_detected(kind: str) -> None:
     placement, sentence = ILLEGAL[kind]
     assert sentence in faults(PROBLEM, placement)
 
 
-def test_gpus_of_others_and_gpus_given_twice_are_seen() -> None:
+def test_gpus_of_others_and_duplicate_gpus_are_detected() -> None:
     a = Assignment("a", "big", 4, (NodeShare("a0", 4, (0, 1, 2, 3)),))
     b = Assignment("b", "big", 2, (NodeShare("a1", 1, (0,)), NodeShare("a0", 1, (0,))))
     assert faults(PROBLEM, (a, b)) == [
@@ -79,7 +79,7 @@ def test_gpus_of_others_and_gpus_given_twice_are_seen() -> None:
     ]
 
 
-def test_pods_fill_shares_in_order_so_slices_are_cut_across_them() -> None:
+def test_pods_fill_shares_in_order_so_slices_may_cross_them() -> None:
     sliced = replace(A, topology=(Requirement("rack", slice_size=2),))
     problem = replace(PROBLEM, pod_sets=(sliced,))
     assert faults(problem, placement_of(problem, [["a0", "a0", "b0", "b0"]])) == []
@@ -89,7 +89,7 @@ def test_pods_fill_shares_in_order_so_slices_are_cut_across_them() -> None:
     ]
 
 
-def test_lost_levels_are_counted_per_level_and_domains_of_the_own_level() -> None:
+def test_lost_levels_are_counted_per_level_and_domains_at_their_own_level() -> None:
     wishes = (
         replace(A, topology=(Requirement("zone", "z", False), Requirement("rack", "x", False))),
         replace(B, topology=(Requirement("zone", "z", False), Requirement("rack", "y", False))),
@@ -101,6 +101,6 @@ def test_lost_levels_are_counted_per_level_and_domains_of_the_own_level() -> Non
     assert measure(problem, [["a0", "a0", "b0", "b0"], ["b0", "b0"]]) == Yardstick((1, 2), 2 + 2 + 1, 2)
 
 
-def test_without_wishes_the_finest_domains_are_counted_and_a_node_without_label_is_one() -> None:
+def test_without_preferences_the_finest_domains_count_and_an_unlabelled_node_is_one() -> None:
     problem = replace(PROBLEM, pod_sets=(replace(A, topology=()), replace(B, topology=())))
     assert measure(problem, [["a0", "a0", "a2", "b0"], ["bare", "a1"]]) == Yardstick((0, 0), 4, 5)

@@ -1,7 +1,6 @@
-"""Whether a placement is legal, and how near its pods lie: judged from the laws T1 and T2, pod by pod.
-
-Which pods are *required* to lie together is read from the requirements directly here, and not from the constraint tree, so that
-a mistake in one of the two readings shows.
+"""Whether a placement is valid and how compact it is: judged by rules T1 and T2, pod by pod. Which pods must be
+together is read directly from the requirements here, and not from the constraint tree, so that a mistake in one of them
+is found.
 """
 
 from collections import Counter
@@ -17,11 +16,10 @@ from tests.engine.placement.problem import Problem
 
 @dataclass(frozen=True, slots=True, order=True)
 class Yardstick:
-    """How far apart; compared left to right, less is better.
-
-    *lost*: per level, coarse to fine, over the preferred groups of that level: how many levels, its own and the coarser ones, do
-    not hold the group together.  *domains*: over the preferred groups, how many domains of their own level they touch; without
-    any, how many domains of the finest level the gang touches (of a pool without levels, 1).  *nodes*: how many it touches.
+    """The distance of the pods, compared left to right; less is better. *lost*: per level, coarse to fine, over the
+    preferred groups of that level: how many levels, its own and coarser ones, do not keep the group together.
+    *domains*: how many domains of their own level the preferred groups use; without any, how many domains of the finest
+    level the gang uses (1 in a pool without levels). *nodes*: how many nodes it uses.
     """
 
     lost: tuple[int, ...]
@@ -38,7 +36,7 @@ def nodes_of(placement: Placement) -> Nodes:
 
 
 def placement_of(problem: Problem, nodes: Nodes) -> Placement:
-    """The same as the engine would write it, without GPU indices; the flavor is that of the first pod's node."""
+    """The same as the engine would return it, without GPU indices; the flavor is that of the first pod's node."""
     return tuple(
         Assignment(
             pod_set.name,
@@ -74,7 +72,7 @@ Indices = Mapping[str, Collection[int]]
 
 
 def faults(problem: Problem, placement: Placement, taken: Indices | None = None) -> list[str]:
-    """Sentences; none if it is legal.  *taken*: the GPUs that others have, None: the first of each node."""
+    """Sentences; empty if it is valid. *taken*: the GPUs of others; None: the first of each node."""
     nodes = nodes_of(placement)
     if taken is None:
         taken = {name: range(amounts.get(GPU, 0)) for name, amounts in problem.held.items()}
@@ -124,7 +122,7 @@ def _too_full(problem: Problem, nodes: Nodes) -> Iterator[str]:
 
 
 def _wrong_gpus(problem: Problem, placement: Placement, taken: Indices) -> Iterator[str]:
-    """Indices are optional; where they are given there is one for each GPU, and no pod has that of another."""
+    """Indices are optional. If they are given, there is one for each GPU, and no two pods share one."""
     given: dict[str, list[int]] = {}
     for pod_set, each in zip(problem.pod_sets, placement, strict=True):
         per_pod = dict(pod_set.requests).get(GPU, 0)

@@ -1,4 +1,4 @@
-"""Candidates and their order (laws R1 to R3), against an evaluation from scratch that looks at every gang in random trees."""
+"""Candidates and their order (rules R1 to R3), compared with a check of every gang in random trees."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def _in_the_way(ledger: Ledger, candidate: Entry, flavors: set[str], contested: 
 
 
 @pytest.mark.parametrize("first", range(0, tries(20), 5))
-def test_candidates_are_who_the_laws_name_in_their_order_in_random_trees(first: int) -> None:
+def test_candidates_and_their_order_match_the_rules_in_random_trees(first: int) -> None:
     drawn = 0
     for seed in range(first, first + 5):
         history = History(seed)
@@ -67,7 +67,7 @@ def test_candidates_are_who_the_laws_name_in_their_order_in_random_trees(first: 
 
 
 def _columns_are_what_gangs_hold(ledger: Ledger) -> None:
-    """The columns, which are kept, against the gangs themselves."""
+    """Compares the columns with the gangs themselves."""
     columns, topology = ledger.candidates, ledger.nodes.topology(("rack",))
     columns.refresh()
     entries = [each for each in ledger.entries.values() if each.state is GangState.ADMITTED]
@@ -99,7 +99,7 @@ def _pairs(entry: Entry) -> list[tuple[Assignment, PodSet]]:
     return list(zip(entry.placement, entry.gang.pod_sets, strict=True))
 
 
-def test_columns_forget_gangs_that_are_gone() -> None:
+def test_columns_drop_removed_gangs() -> None:
     ledger = Ledger(place=False)
     ledger.set_flavors([Flavor("a")])
     ledger.put_pool(Pool("p", {FlavorResource("a", GPU): Quota(5000)}))
@@ -115,7 +115,7 @@ def test_columns_forget_gangs_that_are_gone() -> None:
 
 
 def _compared(ledger: Ledger) -> int:
-    """How many candidates all preemptors that wait have."""
+    """The number of candidates of all waiting preemptors."""
     _columns_are_what_gangs_hold(ledger)
     count = 0
     heads = [bucket.waiting[0] for bucket in ledger.pending.values() if bucket.firm]
@@ -135,8 +135,10 @@ def _compared(ledger: Ledger) -> int:
     return count
 
 
-def test_a_preemptor_that_needs_quota_of_others_targets_waits_for_a_few_of_them_only() -> None:
-    """R4: as many would do.  Each nomination naming all gangs that stop made the plan of a full cluster grow with its square."""
+def test_a_preemptor_that_needs_quota_of_others_targets_waits_for_few_of_them() -> None:
+    """R4: these are enough. If each nomination named all stopping gangs, the plan of a full cluster would grow with its
+    square.
+    """
     ledger, key = Ledger(), FlavorResource("a", GPU)
     ledger.set_flavors([Flavor("a")])
     ledger.put_cohort(Cohort("c", quotas={key: Quota(0, 0)}))

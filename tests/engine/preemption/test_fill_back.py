@@ -1,4 +1,6 @@
-"""Taking candidates away until it fits, and putting back whoever is not needed: over plain numbers, which no engine knows."""
+"""Taking candidates until it fits, and returning those that are not needed: with plain numbers, independently of any
+engine.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -15,7 +17,7 @@ ASKED = st.tuples(st.integers(0, 12), st.integers(0, 12))
 
 
 class Shelf:
-    """Who is away, by number; *fits* where those away free enough of both resources."""
+    """The candidates taken, by number. *fits*: those taken free enough of both resources."""
 
     def __init__(self, amounts: Sequence[tuple[int, int]], asked: tuple[int, int]) -> None:
         self.amounts = amounts
@@ -41,9 +43,7 @@ def _steps(shelf: Shelf) -> tuple[Callable[[int], None], Callable[[int], None], 
 
 
 @given(AMOUNTS, ASKED)
-def test_no_fewer_are_taken_than_it_needs_in_their_order(
-    amounts: list[tuple[int, int]], asked: tuple[int, int]
-) -> None:
+def test_only_as_many_as_needed_are_taken_in_order(amounts: list[tuple[int, int]], asked: tuple[int, int]) -> None:
     shelf = Shelf(amounts, asked)
     taken = take_until_fits(range(len(amounts)), *_steps(shelf))
     least = next((n for n in range(1, len(amounts) + 1) if shelf.enough(set(range(n)))), None)
@@ -52,7 +52,7 @@ def test_no_fewer_are_taken_than_it_needs_in_their_order(
 
 
 @given(AMOUNTS, ASKED)
-def test_whoever_stays_away_is_needed_and_later_ones_are_put_back_first(
+def test_all_that_stay_taken_are_needed_and_later_ones_are_returned_first(
     amounts: list[tuple[int, int]], asked: tuple[int, int]
 ) -> None:
     shelf = Shelf(amounts, asked)
@@ -72,7 +72,7 @@ def test_whoever_stays_away_is_needed_and_later_ones_are_put_back_first(
 
 
 @given(AMOUNTS, ASKED)
-def test_a_last_one_that_made_it_fit_stays_away_with_and_without_a_test(
+def test_the_last_one_that_made_it_fit_stays_taken_with_and_without_a_test(
     amounts: list[tuple[int, int]], asked: tuple[int, int]
 ) -> None:
     shelf = Shelf(amounts, asked)
@@ -86,7 +86,7 @@ def test_a_last_one_that_made_it_fit_stays_away_with_and_without_a_test(
     )
 
 
-def test_who_comes_next_may_depend_on_who_has_been_taken() -> None:
+def test_the_next_candidate_may_depend_on_those_taken() -> None:
     shelf = Shelf([(1, 1)] * 4, (2, 2))
     order = (candidate for candidate in range(4) if len(shelf.away) == candidate // 2)
     assert take_until_fits(order, *_steps(shelf)) == [0, 2]

@@ -1,4 +1,4 @@
-"""What is free without some gangs is counted from their columns; it is what the nodes have once these gangs have left them."""
+"""Free amounts without some gangs, computed from columns, equal those of the nodes after the gangs have left."""
 
 import random
 
@@ -37,7 +37,7 @@ def filled(chance: random.Random) -> Ledger:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_is_free_without_gangs_is_what_the_nodes_have_when_these_are_gone(seed: int) -> None:
+def test_free_amounts_without_gangs_equal_those_after_the_gangs_left(seed: int) -> None:
     chance = random.Random(seed)
     ledger = filled(chance)
     labels = tuple(each.label for each in KEYS)

@@ -1,4 +1,4 @@
-"""Who stops so that another may start, and who never does (laws R1-R6)."""
+"""Which gangs stop so that another can start, and which never do (rules R1-R6)."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def subpool(parent: str, short: str, gpus: int) -> Pool:
 
 
 def started(world: World, *work: tuple[str, str, Priority, int]) -> World:
-    """Each (name, pool, priority, GPUs) is submitted and running before the next comes."""
+    """Each (name, pool, priority, GPUs) is submitted and running before the next."""
     for name, pool, priority, gpus in work:
         world.submit(name, pool, priority, gpus)
         assert world.cycle() == [f"admit {name}"]
@@ -33,7 +33,7 @@ def started(world: World, *work: tuple[str, str, Priority, int]) -> World:
 # ---------------------------------------------------------------- two pools on four GPUs
 
 
-def test_the_latest_borrower_gives_back_and_low_within_the_quota_stays() -> None:
+def test_the_latest_borrower_is_reclaimed_and_low_within_the_quota_stays() -> None:
     """R2."""
     world = started(
         World(TWO_POOLS, {"n0": 4}),
@@ -46,8 +46,8 @@ def test_the_latest_borrower_gives_back_and_low_within_the_quota_stays() -> None
     assert world.cycle() == ["nominate in", "preempt late for in (RECLAIM)"]
 
 
-def test_low_within_its_pools_quota_is_safe_from_a_pool_that_is_full() -> None:
-    """R2, P2: HIGH gives no right beyond the quota."""
+def test_low_within_its_pools_quota_is_safe_from_a_full_pool() -> None:
+    """R2, P2: HIGH has no right beyond the quota."""
     world = started(
         World(TWO_POOLS, {"n0": 4}), ("firm", "a", NORMAL, 1), ("low", "a", LOW, 1), ("full", "b", NORMAL, 2)
     )
@@ -56,28 +56,28 @@ def test_low_within_its_pools_quota_is_safe_from_a_pool_that_is_full() -> None:
     assert world.cycle() == []
 
 
-def test_low_of_the_own_pool_goes_where_nobody_borrows() -> None:
+def test_low_of_the_own_pool_is_preempted_if_no_pool_borrows() -> None:
     """R1."""
     world = started(World(TWO_POOLS, {"n0": 4}), ("low", "a", LOW, 2), ("other", "b", LOW, 2))
     world.submit("in", "a", NORMAL)
     assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
 
 
-def test_high_does_not_stop_normal() -> None:
+def test_high_does_not_preempt_normal() -> None:
     """R3: only preemptible gangs are targets."""
     world = started(World(TWO_POOLS, {"n0": 4}), ("n1", "a", NORMAL, 2), ("n2", "b", NORMAL, 2))
     world.submit("in", "a", HIGH)
     assert world.cycle() == []
 
 
-def test_low_stops_nobody_not_even_a_borrower() -> None:
+def test_low_preempts_nothing_not_even_a_borrower() -> None:
     world = started(World(TWO_POOLS, {"n0": 4}), ("wide", "a", LOW, 4))
     world.submit("in", "b", LOW)
     assert world.cycle() == []
 
 
-def test_a_wide_borrower_is_taken_as_a_whole_and_what_is_left_over_is_used() -> None:
-    """R3, R4: the rest of what it frees goes to others, in the cycle in which it is free."""
+def test_a_wide_borrower_stops_as_a_whole_and_the_rest_is_used() -> None:
+    """R3, R4: others get the rest of what it frees, in the cycle in which it becomes free."""
     world = started(World(TWO_POOLS, {"n0": 4}), ("wide", "a", LOW, 4))
     world.submit("in", "b", NORMAL, 1)
     world.submit("small", "a", LOW, 2)
@@ -85,8 +85,8 @@ def test_a_wide_borrower_is_taken_as_a_whole_and_what_is_left_over_is_used() -> 
     assert world.cycle() == ["admit in", "admit small"]
 
 
-def test_a_borrower_that_is_cut_goes_only_as_far_as_its_pool_borrows() -> None:
-    """R2: after the first has gone the pool is within its nominal, and the second is safe."""
+def test_a_borrower_is_reclaimed_only_as_far_as_its_pool_borrows() -> None:
+    """R2: without the first gang the pool is within its nominal, so the second is safe."""
     world = started(
         World({"a": 2, "b": 2, "c": 0}, {"n0": 5}), ("l1", "a", LOW, 1), ("l2", "a", LOW, 2), ("x", "c", LOW, 2)
     )
@@ -97,7 +97,7 @@ def test_a_borrower_that_is_cut_goes_only_as_far_as_its_pool_borrows() -> None:
 # ---------------------------------------------------------------- the order of candidates
 
 
-def test_the_nearest_common_cohort_gives_back_first() -> None:
+def test_the_nearest_common_cohort_is_reclaimed_first() -> None:
     """R3."""
     cohorts = (Cohort("org"), Cohort("near", "org"), Cohort("far", "org"))
     pools: dict[str, int | Pool] = {
@@ -110,14 +110,14 @@ def test_the_nearest_common_cohort_gives_back_first() -> None:
     assert world.cycle() == ["nominate in", "preempt close for in (RECLAIM)"]
 
 
-def test_other_pools_that_borrow_give_back_before_the_own_pool_pays() -> None:
+def test_other_borrowers_are_reclaimed_before_the_own_pool() -> None:
     """R3."""
     world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("theirs", "b", LOW, 1), ("own", "a", LOW, 1))
     world.submit("in", "a", NORMAL, 1)
     assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
 
 
-def test_of_several_the_one_that_started_last_goes_and_then_the_id_decides() -> None:
+def test_of_several_the_last_started_stops_and_then_the_id_decides() -> None:
     """R3."""
     world = started(World({"a": 3, "b": 0}, {"n0": 3}), ("l1", "b", LOW, 1))
     world.submit("l3", "b", LOW)
@@ -135,14 +135,14 @@ def test_of_several_the_one_that_started_last_goes_and_then_the_id_decides() -> 
     ]
 
 
-def test_small_borrowers_are_put_back_where_a_wide_one_alone_would_do() -> None:
+def test_small_borrowers_keep_running_if_a_wide_one_alone_is_enough() -> None:
     """R3: irreducible."""
     world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("wide", "b", LOW, 3), ("s1", "b", LOW, 1))
     world.submit("in", "a", NORMAL, 3)
     assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
 
 
-def test_a_gang_that_stops_already_is_waited_for_and_nobody_else_is_stopped() -> None:
+def test_a_stopping_gang_is_waited_for_and_nothing_else_stops() -> None:
     """R3, R4."""
     world = started(
         World({"a": 2, "b": 2}, {"n0": 4}), ("keep", "b", NORMAL, 2), ("l1", "a", LOW, 1), ("l2", "a", LOW, 1)
@@ -159,11 +159,11 @@ def test_a_gang_that_stops_already_is_waited_for_and_nobody_else_is_stopped() ->
 
 
 def linger(world: World) -> Observation:
-    """Everything is as it was: what is to stop has not ended yet."""
+    """Everything is unchanged: gangs that must stop have not ended yet."""
     return Observation({key: TaskFact(Phase.RUNNING) for key in world.state.active})
 
 
-def test_what_a_wide_target_frees_beyond_its_preemptor_is_spoken_for_once() -> None:
+def test_the_rest_of_a_wide_target_is_reserved_only_once() -> None:
     """R4: two preemptors share one target, a third waits for its own."""
     world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("l1", "b", LOW, 1), ("wide", "b", LOW, 3))
     for name, gpus in (("x", 1), ("y", 2), ("z", 1)):
@@ -178,8 +178,8 @@ def test_what_a_wide_target_frees_beyond_its_preemptor_is_spoken_for_once() -> N
     assert world.cycle() == ["admit x", "admit y", "admit z"]
 
 
-def test_a_preemptor_that_counts_on_the_rest_of_anothers_target_waits_for_that_one_too() -> None:
-    """R4: it keeps its place, whichever of them ends first."""
+def test_a_preemptor_that_needs_the_rest_of_anothers_target_waits_for_it_too() -> None:
+    """R4: it keeps its reservation, whichever of them ends first."""
     world = started(World({"a": 4, "b": 0}, {"n0": 4}), ("l1", "b", LOW, 1), ("wide", "b", LOW, 3))
     world.submit("x", "a", NORMAL, 2)
     world.submit("y", "a", NORMAL, 2)
@@ -201,16 +201,16 @@ def test_a_preemptor_that_counts_on_the_rest_of_anothers_target_waits_for_that_o
 # ---------------------------------------------------------------- subpools
 
 
-def test_low_of_a_parent_makes_way_for_a_subpool_only_beyond_what_is_unallocated() -> None:
-    """R2: within the parent's quota, but holding what the subpool was given."""
+def test_low_of_a_parent_yields_to_a_subpool_only_beyond_what_is_unallocated() -> None:
+    """R2: within the parent's quota, but using what was given to the subpool."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 2}
     world = started(World(pools, {"n0": 6}), ("low", "team", LOW, 2), ("over", "team", LOW, 2), ("o", "sim", NORMAL, 2))
     world.submit("in", "team--a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt over for in (RECLAIM)"]
 
 
-def test_a_subpool_takes_from_who_borrows_and_not_from_its_parent_that_does_not() -> None:
-    """R2: what is unallocated is the parent's own, as a pool's quota is."""
+def test_a_subpool_reclaims_from_borrowers_and_not_from_its_parent_within_quota() -> None:
+    """R2: what is unallocated belongs to the parent, like a pool's quota."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "other": 0}
     world = started(
         World(pools, {"n0": 6}), ("m1", "team", LOW, 1), ("m2", "team", LOW, 1), ("theirs", "other", LOW, 4)
@@ -219,16 +219,18 @@ def test_a_subpool_takes_from_who_borrows_and_not_from_its_parent_that_does_not(
     assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
 
 
-def test_a_wide_gang_of_a_parent_that_is_partly_beyond_its_own_goes_whole() -> None:
-    """R2: two of its three are what the subpool was given; the narrow one then is within what is unallocated, and safe."""
+def test_a_wide_gang_of_a_parent_partly_beyond_its_own_stops_as_a_whole() -> None:
+    """R2: two of its three GPUs were given to the subpool. The narrow gang is then within what is unallocated, and
+    safe.
+    """
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
     world = started(World(pools, {"n0": 4}), ("narrow", "team", LOW, 1), ("wide", "team", LOW, 3))
     world.submit("in", "team--a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt wide for in (RECLAIM)"]
 
 
-def test_firm_work_of_a_parent_counts_against_what_is_unallocated() -> None:
-    """R2: with it the parent's own work is over, so its LOW is not safe from a subpool."""
+def test_guaranteed_work_of_a_parent_counts_against_what_is_unallocated() -> None:
+    """R2: including it, the parent's own work exceeds that, so its LOW is not safe from a subpool."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
     world = started(World(pools, {"n0": 4}), ("low", "team", LOW, 2), ("firm", "team", NORMAL, 2))
     world.submit("in", "team--a", NORMAL, 2)
@@ -236,7 +238,9 @@ def test_firm_work_of_a_parent_counts_against_what_is_unallocated() -> None:
 
 
 def test_a_parent_is_safe_in_the_resource_that_it_does_not_borrow() -> None:
-    """R2, flavor by flavor: mine holds its share of the old nodes and more of the new ones; only the latter are given back."""
+    """R2, flavor by flavor: mine uses its share of the old nodes and more of the new ones; only the latter are
+    reclaimed.
+    """
     flavors = (Flavor("new", {"kind": "new"}, position=0), Flavor("old", {"kind": "old"}, position=1))
     new, old = (FlavorResource(each.name, GPU) for each in flavors)
     nodes = {name: Node(name, {GPU: 4}, labels={"kind": name}, flavor=name) for name in ("new", "old")}
@@ -254,7 +258,7 @@ def test_a_parent_is_safe_in_the_resource_that_it_does_not_borrow() -> None:
     assert world.cycle() == ["nominate in", "preempt new2 for in (RECLAIM)"]
 
 
-def test_where_weights_differ_a_parent_within_what_is_unallocated_is_safe_too() -> None:
+def test_with_different_weights_a_parent_within_what_is_unallocated_is_safe_too() -> None:
     """R2 comes before R3."""
     pools: dict[str, int | Pool] = {
         "team": Pool("team", gpu_quota(4), weight=3),
@@ -266,8 +270,8 @@ def test_where_weights_differ_a_parent_within_what_is_unallocated_is_safe_too() 
     assert world.cycle() == ["nominate in", "preempt theirs for in (RECLAIM)"]
 
 
-def test_where_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_safe() -> None:
-    """R2, T1: there is quota for it, no node has room, and `why` names whom it may not stop."""
+def test_if_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_as_safe() -> None:
+    """R2, T1: there is quota, no node has room, and `why` names the gangs that cannot be preempted."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2)}
     world = started(World(pools, {"n0": 2, "n1": 2, "n2": 2}), ("x", "team", LOW, 1))
     world.do(
@@ -290,7 +294,7 @@ def test_where_only_nodes_are_full_a_parent_within_what_is_unallocated_is_named_
     ]
 
 
-def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is_not() -> None:
+def test_a_subpool_reclaims_from_a_borrowing_sibling_and_not_from_another() -> None:
     """R2."""
     pools: dict[str, int | Pool] = {
         "team": 6,
@@ -305,8 +309,8 @@ def test_a_subpool_takes_back_from_a_sibling_that_is_over_and_spares_one_that_is
     assert world.cycle() == ["nominate in", "preempt b2 for in (RECLAIM)"]
 
 
-def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_over() -> None:
-    """R2: pools over nominal at every level first; the rest of the same outermost pool only if they do not suffice."""
+def test_inner_pools_within_their_nominal_come_last_if_their_outermost_pool_borrows() -> None:
+    """R2: pools above nominal at every level first; the rest of the same outermost pool only if that is not enough."""
     pools: dict[str, int | Pool] = {"team": 4, "team--a": subpool("team", "a", 2), "sim": 4}
     work = (("outer", "team", LOW, 2), ("inner", "team--a", LOW, 2), ("big", "team", LOW, 2))
     world = started(World(pools, {"n0": 4, "n1": 2, "n2": 2}), *work)
@@ -320,7 +324,7 @@ def test_inner_pools_within_their_nominal_go_last_when_their_outermost_pool_is_o
     assert world.cycle() == ["nominate in", "preempt big for in (RECLAIM)"]
 
 
-def test_an_inner_pool_within_its_nominal_pays_if_nothing_else_does() -> None:
+def test_an_inner_pool_within_its_nominal_is_preempted_if_nothing_else_can_be() -> None:
     """R2."""
     pools: dict[str, int | Pool] = {"team": 2, "team--a": subpool("team", "a", 2), "sim": 4}
     world = World(pools, {"n0": 4, "n1": 2})
@@ -335,8 +339,8 @@ def test_an_inner_pool_within_its_nominal_pays_if_nothing_else_does() -> None:
     assert world.cycle() == ["nominate in", "preempt inner for in (RECLAIM)"]
 
 
-def test_older_work_of_the_parent_beyond_its_share_is_not_paid_for_by_other_pools() -> None:
-    """P2: the parent's firm work and its subpools' together stay within the parent's quota."""
+def test_excess_of_older_parent_work_is_not_reclaimed_from_other_pools() -> None:
+    """P2: guaranteed work of the parent and of its subpools together stays within the parent's quota."""
     world = started(World({"team": 4, "sim": 4}, {"n0": 8}), ("old", "team", NORMAL, 4))
     world.do(PutPool(subpool("team", "a", 4)))
     started(world, ("low", "sim", LOW, 4))
@@ -352,16 +356,16 @@ def test_older_work_of_the_parent_beyond_its_share_is_not_paid_for_by_other_pool
 # ---------------------------------------------------------------- room on nodes
 
 
-def test_where_quota_is_there_and_only_nodes_are_full_a_borrower_goes() -> None:
-    """R1 and R2 apply alike when room on nodes is short."""
+def test_with_quota_but_full_nodes_a_borrower_is_preempted() -> None:
+    """R1 and R2 also apply if room on nodes is short."""
     world = started(World({"a": 4, "b": 2}, {"n0": 4, "n1": 4}), ("x", "b", LOW, 3), ("y", "b", LOW, 3))
     world.submit("in", "a", NORMAL, 4)
     assert world.cycle() == ["nominate in", "preempt y for in (RECLAIM)"]
     assert world.cycle() == ["admit in"]
 
 
-def test_low_that_is_protected_is_not_taken_for_its_node() -> None:
-    """R2: the gang waits, with law T1."""
+def test_protected_low_is_not_preempted_for_its_node() -> None:
+    """R2: the gang waits, with rule T1."""
     world = started(World({"a": 4, "b": 2, "c": 2}, {"n0": 4, "n1": 4}), ("x", "b", LOW, 2), ("y", "c", NORMAL, 2))
     assert {world.state.tasks[key].node for key in world.state.active} == {"n0"}
     world.submit("z", "a", LOW, 1)
@@ -372,7 +376,7 @@ def test_low_that_is_protected_is_not_taken_for_its_node() -> None:
     assert [each.law for each in why(world.state, "in-1").groups[0].reasons] == ["T1"]
 
 
-def test_a_nomination_is_withdrawn_when_its_node_goes_and_made_anew_elsewhere() -> None:
+def test_a_nomination_is_withdrawn_when_its_node_is_lost_and_repeated_elsewhere() -> None:
     """R4."""
     world = started(World({"a": 2, "b": 0}, {"n0": 2, "n1": 2}), ("l1", "b", LOW, 2), ("l2", "b", LOW, 2))
     world.submit("in", "a", NORMAL, 2)
@@ -382,8 +386,8 @@ def test_a_nomination_is_withdrawn_when_its_node_goes_and_made_anew_elsewhere() 
     assert world.cycle() == ["admit in"]
 
 
-def test_a_nomination_is_withdrawn_when_its_node_becomes_another_flavor() -> None:
-    """R4: what was granted is room of one flavor."""
+def test_a_nomination_is_withdrawn_when_its_node_changes_flavor() -> None:
+    """R4: the grant was for one flavor."""
     world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("l1", "b", LOW, 2))
     world.submit("in", "a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt l1 for in (RECLAIM)"]
@@ -391,8 +395,8 @@ def test_a_nomination_is_withdrawn_when_its_node_becomes_another_flavor() -> Non
     assert world.cycle() == ["withdraw in"]
 
 
-def test_a_nomination_that_an_edit_has_made_impossible_is_given_up_and_the_hold_with_it() -> None:
-    """R4, and the promise that nothing is idle."""
+def test_a_nomination_made_impossible_by_an_edit_is_dropped_with_its_reservation() -> None:
+    """R4: otherwise the reserved amounts would stay idle."""
     world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("l1", "b", LOW, 2))
     world.submit("in", "a", NORMAL, 2)
     assert world.cycle() == ["nominate in", "preempt l1 for in (RECLAIM)"]
@@ -400,8 +404,10 @@ def test_a_nomination_that_an_edit_has_made_impossible_is_given_up_and_the_hold_
     assert world.cycle() == ["withdraw in", "admit l1"]
 
 
-def test_a_target_that_is_queued_and_started_again_is_nobodys_target_any_more() -> None:
-    """R4: the id is the same, the attempt is not; neither a withdrawal nor a restart of the server may count it out."""
+def test_a_target_that_was_requeued_and_restarted_is_no_longer_a_target() -> None:
+    """R4: the id is the same, but the attempt is not; neither a withdrawal nor a restart of the server may treat it as
+    stopped.
+    """
     world = World({"a": 4, "b": 0}, {"n0": 2, "n1": 2, "n2": 1})
     started(world, ("l1", "b", LOW, 1), ("l2", "b", LOW, 2), ("l3", "b", LOW, 2))
     spec = workflow("in", task("t", 2, count=2))
@@ -424,7 +430,7 @@ def test_a_target_that_is_queued_and_started_again_is_nobodys_target_any_more() 
 # ---------------------------------------------------------------- what becomes of the target
 
 
-def test_the_record_says_who_was_preempted_by_whom_and_the_gang_waits_again_whole() -> None:
+def test_the_record_names_preemptor_and_target_and_the_gang_waits_at_full_size() -> None:
     """R6, A3, P4."""
     world = started(World({"a": 2, "b": 0}, {"n0": 2}), ("low", "b", LOW, 2))
     world.submit("in", "a", NORMAL, 2)
@@ -444,7 +450,7 @@ def test_the_record_says_who_was_preempted_by_whom_and_the_gang_waits_again_whol
     assert world.state.ledger.entries["low-1/t-group"].order == (0, 1.0, "low-1/t-group")
 
 
-def test_nobody_passes_the_nominated_head_of_a_strict_pool() -> None:
+def test_the_nominated_head_of_a_strict_pool_is_not_passed() -> None:
     """P4."""
     pools: dict[str, int | Pool] = {"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 0}
     world = started(World(pools, {"n0": 3}), ("low", "b", LOW, 2))
@@ -454,7 +460,7 @@ def test_nobody_passes_the_nominated_head_of_a_strict_pool() -> None:
     assert world.cycle() == ["admit head", "admit behind"]
 
 
-def test_only_what_holds_of_the_short_resource_is_stopped() -> None:
+def test_only_users_of_the_short_resource_stop() -> None:
     cpu = FlavorResource("default", CPU)
     both = {GPUS: Quota(2), cpu: Quota(4000)}
     world = World(
@@ -472,8 +478,8 @@ def asking(name: str, **amounts: int) -> WorkflowSpec:
     return workflow(name, task("t", requests=requests_of(amounts)))
 
 
-def test_low_that_holds_only_what_no_quota_counts_goes_when_it_is_in_the_way_on_nodes() -> None:
-    """R1: a promise of GPUs is worth nothing without the cores beside them."""
+def test_low_that_uses_only_resources_without_quota_stops_if_it_blocks_nodes() -> None:
+    """R1: guaranteed GPUs are useless without the cores next to them."""
     world = World({"a": 2}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
     world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
     world.cycle()
@@ -482,7 +488,7 @@ def test_low_that_holds_only_what_no_quota_counts_goes_when_it_is_in_the_way_on_
     assert world.cycle() == ["admit in"]
 
 
-def test_a_quota_to_take_back_and_room_to_make_are_found_together() -> None:
+def test_quota_and_nodes_are_reclaimed_together() -> None:
     """R1, R2."""
     world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
     world.submit("low", "a", LOW, spec=asking("low", cpu=4000))
@@ -496,7 +502,7 @@ def test_a_quota_to_take_back_and_room_to_make_are_found_together() -> None:
     ]
 
 
-def test_low_of_another_pool_within_its_quota_is_safe_whatever_it_holds_on_nodes() -> None:
+def test_low_of_another_pool_within_its_quota_is_safe_whatever_nodes_it_uses() -> None:
     """R2."""
     world = World({"a": 2, "b": 0}, {"n0": Node("n0", {GPU: 2, CPU: 4000})})
     world.submit("low", "b", LOW, spec=asking("low", cpu=4000))
@@ -505,8 +511,8 @@ def test_low_of_another_pool_within_its_quota_is_safe_whatever_it_holds_on_nodes
     assert world.cycle() == []
 
 
-def test_a_gang_that_was_passed_over_is_looked_at_again_when_somebody_begins_to_stop() -> None:
-    """R3: who stops already is waited for; a server that has just started decides the same."""
+def test_a_skipped_gang_is_evaluated_again_when_another_begins_to_stop() -> None:
+    """R3: stopping gangs are waited for; a server that has just started decides the same."""
     world = started(World({"a": 2, "b": 2}, {"n0": 2}), ("runs", "a", NORMAL, 2))
     world.submit("in", "b", NORMAL, 2)
     assert world.cycle() == []
@@ -519,23 +525,23 @@ def test_a_gang_that_was_passed_over_is_looked_at_again_when_somebody_begins_to_
 
 
 def preemptions(world: World, *work: tuple[str, str, Priority, int]) -> list[Preempt]:
-    """Starts all of *work* (name, pool, priority, GPUs) one after the other; what the last of them preempts."""
+    """Starts all of *work* (name, pool, priority, GPUs) one after the other; returns the preemptions for the last."""
     for name, pool, priority, gpus in work:
         world.submit(name, pool, priority, gpus)
         plan = cycle.run(world.state, world.observe(), world.now)
     return [action for action in plan.actions if isinstance(action, Preempt)]
 
 
-def test_a_preemption_names_the_cheaper_candidate_whose_end_would_not_have_helped() -> None:
-    """R3, R6: the pod needs two GPUs of one node, and beside the latest LOW sits work that stays."""
+def test_a_preemption_names_the_cheaper_candidate_that_would_not_have_helped() -> None:
+    """R3, R6: the pod needs two GPUs of one node, and next to the latest LOW gang is work that stays."""
     world = World({"a": 4}, {"n0": 2, "n1": 2})
     work = (("base", "a", NORMAL, 1), ("pair", "a", LOW, 2), ("late", "a", LOW, 1), ("in", "a", NORMAL, 2))
     wanted = Preempt("pair-1/t-group", "in-1/t-group", Law.PRIORITY, (("late-1/t-group", "R3"),))
     assert preemptions(world, *work) == [wanted]
 
 
-def test_a_preemption_names_the_cheaper_candidate_that_was_safe_by_then() -> None:
-    """R2, R6: without b2, pool b is within its quota, so that b1 is passed over and wide goes, which started earlier."""
+def test_a_preemption_names_the_cheaper_candidate_that_had_become_safe() -> None:
+    """R2, R6: without b2, pool b is within its quota. So b1 is skipped and wide stops, which started earlier."""
     world = World({"a": 2, "b": 2, "c": 4}, {"n0": 8})
     low = (("old", "a", LOW, 1), ("wide", "a", LOW, 3), ("b1", "b", LOW, 2), ("b2", "b", LOW, 2))
     assert preemptions(world, *low, ("in", "c", NORMAL, 4)) == [
@@ -544,8 +550,10 @@ def test_a_preemption_names_the_cheaper_candidate_that_was_safe_by_then() -> Non
     ]
 
 
-def test_low_on_a_node_that_has_changed_its_flavor_makes_way_for_its_own_pool() -> None:
-    """R1 (found by the long state machine): LOW was admitted as flavor b; its node is of flavor a now, and a firm gang needs it."""
+def test_low_on_a_node_with_a_new_flavor_yields_to_its_own_pool() -> None:
+    """R1 (found by the long state machine): LOW was admitted with flavor b; its node has flavor a now, and a guaranteed
+    gang needs it.
+    """
     flavors = (Flavor("a", {"kind": "a"}), Flavor("b", {"kind": "b"}, position=1))
     pool = Pool("p", {FlavorResource("a", GPU): Quota(2)})
     world = World({"p": pool}, {"n0": Node("n0", {GPU: 1}, flavor="b", labels={"kind": "b"})}, flavors=flavors)
@@ -556,8 +564,8 @@ def test_low_on_a_node_that_has_changed_its_flavor_makes_way_for_its_own_pool() 
     assert world.cycle() == ["nominate in", "preempt low for in (PRIORITY)"]
 
 
-def test_each_pod_takes_a_place_of_its_node_for_which_others_may_have_to_go() -> None:
-    """T1, R1: there are GPUs enough for all of them."""
+def test_each_pod_uses_a_pod_slot_and_may_need_preemption_for_it() -> None:
+    """T1, R1: there are enough GPUs for all of them."""
     world = World({"a": 8}, {"n0": Node("n0", {GPU: 8, PODS: 3})})
     world.submit("pair", "a", spec=workflow("pair", task("t", count=2)))
     world.submit("low", "a", LOW)

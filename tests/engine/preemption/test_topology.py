@@ -1,4 +1,6 @@
-"""Who stops for a gang that requires domains: the cheapest domain, the fewest gangs, and nobody else (laws T4, R1-R4)."""
+"""Preemption for a gang that requires domains: the cheapest domain, the fewest gangs, and nothing else (rules T4,
+R1-R4).
+"""
 
 import random
 from collections.abc import Collection, Iterator, Mapping
@@ -40,8 +42,8 @@ from tests.worlds.placement import (
 # ---------------------------------------------------------------- whom a required rack stops
 
 
-def test_the_rack_in_which_the_fewest_gangs_stop_is_taken() -> None:
-    """T4: one gang in the second rack; three that started later, and would each go first, in the first."""
+def test_the_rack_with_the_fewest_targets_is_chosen() -> None:
+    """T4: one gang in the second rack; three in the first, which started later and would each stop first."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "wide", n2=8, n3=8)
     hold(world, "l0", n0=4)
@@ -53,7 +55,7 @@ def test_the_rack_in_which_the_fewest_gangs_stop_is_taken() -> None:
     assert world.cycle() == ["admit hi"]
 
 
-def test_of_as_many_gangs_those_with_fewer_pods_stop() -> None:
+def test_of_equally_many_gangs_those_with_fewer_pods_stop() -> None:
     """T4: the gang of two pods started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -63,7 +65,7 @@ def test_of_as_many_gangs_those_with_fewer_pods_stop() -> None:
     assert world.cycle() == ["nominate hi", "preempt small for hi (PRIORITY)"]
 
 
-def test_of_as_many_pods_those_with_fewer_gpus_stop() -> None:
+def test_of_equally_many_pods_those_with_fewer_gpus_stop() -> None:
     """T4: the pod of eight GPUs started later."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n1=8, n2=2, n3=8)
@@ -85,8 +87,8 @@ def test_of_equals_the_one_that_started_last_stops(first: str, second: str) -> N
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY])
-def test_gangs_that_hold_no_gpu_are_in_the_way_too(resource: str) -> None:
-    """T4, R1: all GPUs of the first rack are free, and what its second node has of *resource* is taken."""
+def test_gangs_without_gpus_can_be_in_the_way_too(resource: str) -> None:
+    """T4, R1: all GPUs of the first rack are free, but *resource* of its second node is in use."""
     world = city(TWO_RACKS, team=PLENTY)
     for name in ("n0", "n1", "n2", "n3"):
         change(world, name, resources={GPU: 8, resource: 8000})
@@ -98,7 +100,7 @@ def test_gangs_that_hold_no_gpu_are_in_the_way_too(resource: str) -> None:
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n1": 1}}
 
 
-def test_who_is_not_needed_goes_on() -> None:
+def test_gangs_that_are_not_needed_keep_running() -> None:
     """R3: six of eight GPUs on each node: the third may stay, and one of the two others."""
     world = city("a/r0: 8 8 | a/r1: 4 4", team=PLENTY)
     hold(world, "l0", n0=2)
@@ -110,8 +112,8 @@ def test_who_is_not_needed_goes_on() -> None:
     assert overfull(world) == {}
 
 
-def test_a_rack_whose_gangs_end_already_costs_nothing() -> None:
-    """T4, R4: in the other rack a gang of one pod would have to be told."""
+def test_a_rack_whose_gangs_are_already_stopping_costs_nothing() -> None:
+    """T4, R4: in the other rack, a gang of one pod would have to stop."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "ends", n0=8, n1=8)
     hold(world, "low", n2=8)
@@ -125,8 +127,8 @@ def test_a_rack_whose_gangs_end_already_costs_nothing() -> None:
     assert world.cycle() == ["admit hi"]
 
 
-def test_a_rack_with_firm_work_or_with_low_that_its_pools_quota_protects_is_not_taken() -> None:
-    """R2, R3: one protected gang in the first rack, a firm one in the second, two of the own pool in the third."""
+def test_a_rack_with_guaranteed_or_protected_work_is_not_cleared() -> None:
+    """R2, R3: one protected gang in the first rack, a guaranteed one in the second, two of the own pool in the third."""
     world = city("a/r0: 8 8 | a/r1: 8 8 | a/r2: 8 8", team=32, other=16)
     hold(world, "safe", pool="other", n0=8, n1=8)
     hold(world, "firm", priority=NORMAL, n2=8)
@@ -137,8 +139,8 @@ def test_a_rack_with_firm_work_or_with_low_that_its_pools_quota_protects_is_not_
     assert pods_on(world, "hi") == {"t": {"n4": 1, "n5": 1}}
 
 
-def test_outside_of_the_rack_only_the_quota_makes_somebody_stop() -> None:
-    """R2: the first rack is free, and what the pool was promised is lent to gangs in the second."""
+def test_outside_the_rack_gangs_stop_only_for_quota() -> None:
+    """R2: the first rack is free, and the pool's quota is lent to gangs in the second."""
     lab = Cohort("lab", None, gpu_quota(0, borrowing=0))
     mine, guest = team("mine", 16, cohort="lab"), team("guest", 0, cohort="lab")
     world = city(TWO_RACKS, cohorts=(lab,), mine=mine, guest=guest)
@@ -150,8 +152,8 @@ def test_outside_of_the_rack_only_the_quota_makes_somebody_stop() -> None:
     assert sorted(world.cycle()) == ["admit half", "nominate rest", "preempt g0 for rest (RECLAIM)"]
 
 
-def test_who_gives_back_nothing_below_the_limit_that_refuses_is_not_tried() -> None:
-    """T4: 320 gangs of another cohort are cheaper, but only those of the own one give back what its limit refuses."""
+def test_gangs_that_free_nothing_at_the_limit_are_not_tried() -> None:
+    """T4: 320 gangs of another cohort are cheaper, but only those of the own cohort free quota at its limit."""
     lab, far = Cohort("lab", None, gpu_quota(0, borrowing=0)), Cohort("far")
     mine, guest, away = team("mine", 16, cohort="lab"), team("guest", 0, cohort="lab"), team("away", 0, cohort="far")
     racks = [f"a/r{at:02}: {' '.join(['8'] * 8)}" for at in range(40)]
@@ -167,8 +169,8 @@ def test_who_gives_back_nothing_below_the_limit_that_refuses_is_not_tried() -> N
     assert world.cycle() == ["nominate hi", "preempt few for hi (RECLAIM)"]
 
 
-def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack() -> None:
-    """T4: in zone a one rack is free and four gangs hold the other; in zone b one gang holds each."""
+def test_with_nested_requirements_the_total_counts_not_the_cheapest_rack() -> None:
+    """T4: in zone a, one rack is free and four gangs use the other; in zone b, one gang uses each."""
     world = city("a/r0: 8 8 | a/r1: 8 8 | b/r0: 8 8 | b/r1: 8 8", team=PLENTY)
     hold(world, "wide0", n4=8, n5=8)
     hold(world, "wide1", n6=8, n7=8)
@@ -188,7 +190,7 @@ def test_of_nested_requirements_the_whole_is_compared_not_the_cheapest_rack() ->
 
 
 def test_two_gangs_that_need_a_rack_each_stop_different_gangs() -> None:
-    """R4: what the first has been promised is not promised again."""
+    """R4: what is reserved for the first is not reserved again."""
     world = full_of_low()
     submit(world, "one", pods("t", 2, 8, "rack"), priority=HIGH)
     submit(world, "two", pods("t", 2, 8, "rack"), priority=HIGH)
@@ -206,8 +208,8 @@ def test_two_gangs_that_need_a_rack_each_stop_different_gangs() -> None:
     assert overfull(world) == {}
 
 
-def test_a_wish_stops_nobody() -> None:
-    """T2: it starts in two racks rather than have one of them cleared."""
+def test_a_preference_preempts_nothing() -> None:
+    """T2: it starts in two racks instead of having one of them cleared."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "low0", n1=8)
     hold(world, "low1", n3=8)
@@ -216,7 +218,7 @@ def test_a_wish_stops_nobody() -> None:
     assert pods_on(world, "hi") == {"t": {"n0": 1, "n2": 1}}
 
 
-def test_a_low_gang_that_was_stopped_comes_back_whole_in_one_rack() -> None:
+def test_a_preempted_low_gang_restarts_completely_in_one_rack() -> None:
     """R6, T1."""
     world = city(TWO_RACKS, team=PLENTY)
     hold(world, "firm", priority=NORMAL, n3=8)
@@ -244,7 +246,7 @@ def chunks(last: int, size: int = 40) -> list[range]:
 
 
 def told(world: LoggedWorld) -> set[str]:
-    """Who is told to stop in the next cycle."""
+    """The gangs that are asked to stop in the next cycle."""
     return {each.gang.removesuffix("-1/g") for each in world.plan().actions if isinstance(each, Preempt)}
 
 
@@ -282,7 +284,7 @@ def cost(low: Gangs, gone: Collection[str]) -> tuple[int, int, int]:
 
 
 def fits(free: Mapping[str, int], low: Gangs, gone: Collection[str], count: int, gpus: int) -> bool:
-    """Some rack has room for *count* pods of *gpus* GPUs, if *gone* are."""
+    """True if some rack has room for *count* pods of *gpus* GPUs without *gone*."""
     room = dict.fromkeys(RACKS.values(), 0)
     for node, rack in RACKS.items():
         taken = sum(gang.get(node, 0) for name, gang in low.items() if name not in gone)
@@ -291,7 +293,7 @@ def fits(free: Mapping[str, int], low: Gangs, gone: Collection[str], count: int,
 
 
 @pytest.mark.parametrize("seeds", chunks(200), ids=str)
-def test_in_one_rack_the_cheapest_gangs_stop_all_of_them_needed_and_none_elsewhere(seeds: range) -> None:
+def test_in_one_rack_only_the_cheapest_needed_gangs_stop(seeds: range) -> None:
     """T4, R3."""
     nominated = 0
     for seed in seeds:
@@ -320,7 +322,9 @@ def test_in_one_rack_the_cheapest_gangs_stop_all_of_them_needed_and_none_elsewhe
 
 
 def asking(chance: random.Random) -> list[TaskSpec]:
-    """Nested groups, groups side by side, slices, unlike pods in one group, wishes inside a zone, or one task without any."""
+    """Nested groups, groups side by side, slices, different pods in one group, preferences inside a zone, or one task
+    without any.
+    """
     kinds: list[list[tuple[str, ...]]] = [
         [("zone", "rack/x"), ("zone", "rack/y")],
         [("zone", "rack/x"), ("zone", "rack/x"), ("zone", "rack/y")],
@@ -337,7 +341,7 @@ def asking(chance: random.Random) -> list[TaskSpec]:
 
 
 def starts(world: LoggedWorld, gone: Collection[str]) -> bool:
-    """The gang hi has a place once *gone* are: on trial, and undone."""
+    """True if the gang hi has a placement without *gone*: tried and undone."""
     ledger, entry = world.state.ledger, entry_of(world, "hi")
     entries = [entry_of(world, name) for name in sorted(gone)]
     for each in entries:
@@ -349,7 +353,7 @@ def starts(world: LoggedWorld, gone: Collection[str]) -> bool:
 
 
 @pytest.mark.parametrize("seeds", chunks(200), ids=str)
-def test_whatever_is_required_the_cheapest_gangs_stop_and_all_of_them_are_needed(seeds: range) -> None:
+def test_for_any_requirement_only_the_cheapest_needed_gangs_stop(seeds: range) -> None:
     """T4, R3."""
     nominated = 0
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""Gangs that count as gone on trial: what is counted is what editing the nodes would find, and nothing of it stays."""
+"""Gangs treated as stopped in a trial: counting gives the same result as editing the nodes, and leaves no trace."""
 
 import random
 
@@ -29,7 +29,7 @@ def _world(mix: random.Random) -> LoggedWorld:
 
 
 def _with_all_gone(ledger: Ledger, entry: Entry, gone: list[Entry]) -> bool:
-    """Whether *entry* fits and has a place, by editing."""
+    """True if *entry* fits and has a placement, by editing."""
     ((choice, request),) = options(ledger, entry, entry.bucket.counts)
     for each in gone:
         ledger.uncharge(each)
@@ -41,7 +41,7 @@ def _with_all_gone(ledger: Ledger, entry: Entry, gone: list[Entry]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_counted_is_what_editing_the_nodes_finds(seed: int) -> None:
+def test_counting_gives_the_result_of_editing_the_nodes(seed: int) -> None:
     mix = random.Random(seed)
     world = _world(mix)
     wish = mix.choice(((), ("rack?",), ("zone?", "rack?"), ("rack",)))
