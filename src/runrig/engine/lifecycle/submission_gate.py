@@ -3,8 +3,10 @@
 Everything else is accepted and may wait. The gate considers the pool's quota and the whole cluster, never current usage.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from runrig.domain.errors import NotFound, Refused
 from runrig.domain.gangs import Gang, Placement, Priority
@@ -275,14 +277,19 @@ def _over_promise(state: State, entry: Entry, choice: Placement, who: str) -> Re
 def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
     """The alternatives that would be accepted.
 
-    They are: request less; priority LOW, if the pool could ever borrow as much; the nearby pool with the most quota left, if
-    that is enough.
+    They are: request less; priority LOW, if the pool could ever borrow as much; of the nearby pools with enough quota left, the
+    one with the most. Enough means of each resource.
     """
     tree, name = state.ledger.tree, entry.gang.pool
     ways = ["Request less"]
-    if potential(tree.low[name], index) >= amount:
+    if potential(tree.low[name], index) >= amount and _affords(state, entry, index, partial(potential, tree.low[name])):
         ways.append("submit with priority LOW to borrow")
-    enough = [leaf for leaf in map(tree.firm.__getitem__, _nearby(state, name)) if leaf.balance(index) >= amount]
+    enough = [
+        leaf
+        for leaf in map(tree.firm.__getitem__, _nearby(state, name))
+        if leaf.balance(index) >= amount
+        and _affords(state, Entry(replace(entry.gang, pool=leaf.name)), index, leaf.balance)
+    ]
     if enough:
         best = min(enough, key=lambda leaf: (-leaf.balance(index), leaf.name))
         left = amount_in_words(tree.keys[index].resource, best.balance(index))
@@ -290,6 +297,15 @@ def _ways_out(state: State, entry: Entry, index: int, amount: int) -> str:
     if len(ways) == 1:
         return ways[0]
     return f"{', '.join(ways[:-1])}{',' if len(ways) > 2 else ''} or {ways[-1]}"
+
+
+def _affords(state: State, entry: Entry, index: int, most: Callable[[int], int]) -> bool:
+    """True if some choice of flavors needs resource *index*, and at most *most* of each resource."""
+    choices = flavor_choices(state.ledger, entry, least_counts(entry.gang.pod_sets), mixed=True)
+    requests = (dict(state.ledger.request_of(entry, choice)) for choice in choices)
+    return any(
+        index in request and all(most(each) >= amount for each, amount in request.items()) for request in requests
+    )
 
 
 def _nearby(state: State, name: str) -> list[str]:
