@@ -49,9 +49,12 @@ def waits(runs: int) -> Iterator[Wait]:
 
 
 @contextmanager
-def server(data: Path) -> Iterator[tuple[str, str]]:
-    """A `runrig up` of its own with four stand-in GPUs: its address and its token.  Stopped, with its tasks, at the end."""
-    command = [RUNRIG, "up", "--backend", "local", "--gpus", "4", "--data", str(data), "--port", "0"]
+def server(data: Path, *options: str) -> Iterator[tuple[str, str]]:
+    """A `runrig up` of its own: its address and its token.  Stopped, with its tasks, at the end.
+
+    *options*: without any, it has four stand-in GPUs.
+    """
+    command = [RUNRIG, "up", *(options or ("--backend", "local", "--gpus", "4")), "--data", str(data), "--port", "0"]
     with (data / "up.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
@@ -83,6 +86,9 @@ class Client:
         if response.status != 200:
             raise RuntimeError(f"{method} {path}: {response.status} {answer.decode()}")
         return json.loads(answer)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def _submit_to_running(client: Client) -> float:

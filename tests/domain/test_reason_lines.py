@@ -2,8 +2,8 @@
 
 import pytest
 
+from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import Part
-from runrig.domain.shown.reason_lines import domain_line, part_line
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import click
@@ -21,10 +21,12 @@ from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.localpath import KEY, inlined
 from runrig.client.transport import Transport, path
-from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput
 from runrig.domain.tokens import TOKEN
 from runrig.osmo.workflows import validated
+
+if TYPE_CHECKING:
+    from runrig.domain.cluster import ClusterSpec
 
 _PRIORITY = click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False)
 _TEMPLATE = re.compile(r"""\{%|\{\{|\{#|^["']?default-values""", re.MULTILINE)
@@ -311,7 +313,7 @@ def _checked_offline(
         return into, validated(to_plain(up.check(submission, cluster)))
 
 
-def declared(cluster_file: str, pool: str | None) -> tuple[ClusterSpec, str]:
+def declared(cluster_file: str, pool: str | None) -> "tuple[ClusterSpec, str]":
     """Returns the cluster of the file, and *pool* or its only one."""
     from runrig.spec.cluster import read_cluster
 

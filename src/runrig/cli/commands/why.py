@@ -18,8 +18,8 @@ from runrig.client.transport import path
 from runrig.domain.errors import Unavailable
 from runrig.domain.laws import cited
 from runrig.domain.quantities import GPU, amount_in_a_sentence, amount_in_words, listed
+from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import CLOSEST, IN_USE_BY, Part
-from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.osmo.shape import page
 
 WIDTH = 80

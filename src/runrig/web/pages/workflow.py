@@ -13,10 +13,10 @@ from runrig.api.staying import Staying
 from runrig.domain.access import Permission
 from runrig.domain.errors import NotFound, Unavailable
 from runrig.domain.observed import ClusterEvent
+from runrig.domain.reason_lines import domain_line, part_line
 from runrig.domain.reasons import Part, Reason
 from runrig.domain.records import Event
 from runrig.domain.shown.changes import WorkflowChanges
-from runrig.domain.shown.reason_lines import domain_line, part_line
 from runrig.domain.shown.why import WorkflowWhy
 from runrig.domain.shown.workflows import TaskGroup, Workflow
 from runrig.service import log_stream as logs
