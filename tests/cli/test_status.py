@@ -1,6 +1,7 @@
 """`runrig status`: what of mine runs, waits or ended today, and my pools."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from runrig.domain.shown.workflows import WorkflowHeadline
 from runrig.wire.base import example_of
 from tests.cli.canned_server import answered, at, entry, page, pool, refused, serving, workflow
 from tests.worlds.command_line import lines
+from tests.worlds.served import served
+from tests.worlds.service import one_task
 
 NOW = datetime.now(UTC)
 LONG_AGO = (NOW - timedelta(days=2)).isoformat()
@@ -51,6 +54,8 @@ def test_one_screen_has_pools_and_work_that_runs_waits_or_ended_today() -> None:
         "PENDING eval-2 4 of 6 NORMAL quota: 2 GPUs left in vision, needs 4; waited 0.1s",
         "PENDING held-1 4 of 6 NORMAL on hold by bob; waited 0.1s",
         f"FAILED train-2 4 of 6 NORMAL ended {NOW.astimezone():%H:%M}, ran 12s; {cause}",
+        "",
+        "Nearest limit: pool vision has 2 of 8 GPUs of quota left.",
     ]
 
 
@@ -79,3 +84,21 @@ def test_who_has_no_work_is_told_so() -> None:
         0,
         "You have no workflows that run, wait or ended today. `runrig list` shows earlier ones.\n",
     )
+
+
+def test_running_work_shows_the_time_left_of_its_first_group_that_ends(tmp_path: Path) -> None:
+    text = one_task("train", duration=900).replace("  tasks:", "  timeout: {exec_timeout: 10m}\n  tasks:")
+    with served(tmp_path) as there:
+        there.submit(text, "--pool", "pool1")
+        there.submit(one_task("free"), "--pool", "pool2")
+        there.desk.later(0)
+        there.desk.later(570)
+        rows = [" ".join(line.split()) for line in lines(there.runrig("status").out)]
+        assert [row for row in rows if "RUNNING" in row] == [
+            "RUNNING train-1 1 NORMAL on n0; ran 9m30s; 30s left",
+        ]
+        assert rows[-1] == "Nearest limit: train-1 reaches its run time limit in 30s."
+        assert there.json("status")["nearest_limit"] == "train-1 reaches its run time limit in 30s"
+        there.desk.later(30)
+        there.desk.later(31)
+        assert there.desk.status("train-1") == "FAILED_EXEC_TIMEOUT"

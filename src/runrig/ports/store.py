@@ -258,6 +258,9 @@ class WorkflowReads(Protocol):
         Workflows without any are left out.
         """
 
+    def running_since(self, ids: Collection[str]) -> Mapping[str, float]:
+        """Returns when the first of the running groups started, by workflow, in one query. Workflows without any are left out."""
+
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         """Returns how many groups of its pool started *since* although they were submitted after *than*, with its
         priority or lower.

@@ -16,7 +16,7 @@ from runrig.domain.gangs import Priority
 from runrig.domain.plan import Preempt
 from runrig.domain.records import Event, Loaded, RowChange
 from runrig.domain.workflow_status import WorkflowStatus
-from runrig.domain.workflows import Workflow, WorkflowSpec
+from runrig.domain.workflows import Status, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import schema
@@ -65,6 +65,12 @@ _HOLDING = (
     select(_TASK.workflow, _TASK.spec, func.count(_TASK.name))
     .where(_TASK.workflow.in_(bindparam("ids", expanding=True)), _TASK.node.is_not(None), _TASK.end_time.is_(None))
     .group_by(_TASK.workflow, _TASK.spec)
+)
+_RUNNING_SINCE = (
+    select(_GROUP.workflow, func.min(_GROUP.start_time))
+    .where(_GROUP.workflow.in_(bindparam("ids", expanding=True)), _GROUP.status == Status.RUNNING)
+    .where(_GROUP.start_time.is_not(None))
+    .group_by(_GROUP.workflow)
 )
 _NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
 _ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
@@ -246,6 +252,13 @@ class SqlStore:
         with self.transactions.reading() as connection:
             found = connection.execute(_NODES, {"ids": sorted(ids)})
             return {workflow: (first, count) for workflow, first, count in found}
+
+    def running_since(self, ids: Collection[str]) -> Mapping[str, float]:
+        if not ids:
+            return {}
+        with self.transactions.reading() as connection:
+            found = connection.execute(_RUNNING_SINCE, {"ids": sorted(ids)})
+            return {workflow: float(since) for workflow, since in found}
 
     def started_later(self, than: Workflow, since: float, most: int) -> int:
         behind = [each for each in Priority if each.rank <= than.priority.rank]

@@ -11,7 +11,8 @@ import click
 from runrig.cli.commands.queries import gpus_of, nodes_of
 from runrig.cli.lazy import examples
 from runrig.cli.rendering import times
-from runrig.cli.rendering.output import say
+from runrig.cli.rendering.nearest_limit import left_s, nearest_limit
+from runrig.cli.rendering.output import say, tell
 from runrig.cli.rendering.tables import Column, Table, on_terminal, show
 from runrig.cli.transport.session import Session, with_session
 from runrig.client.transport import Transport, path
@@ -47,7 +48,8 @@ _WORK = (
 def status(session: Session, watch: bool) -> None:
     """Show your workflows that run, wait or ended today, and the GPUs of their pools.
 
-    Details: where a workflow runs and how long it has been running; why it is waiting; how it failed.
+    Details: where a workflow runs, for how long, and the time left until its run time limit; why it is waiting; how
+    it failed. The last line is the limit that is nearest: a quota or a run time.
     """
     if watch and session.as_json:
         raise click.UsageError("--watch shows a screen: it cannot be used with -t json")
@@ -76,7 +78,12 @@ def _asked(client: Transport) -> dict[str, Any]:
     names = {each["pool"] for each in alive} | ({me["default_pool"]} - {None})
     found = client.items(path("pools"), {"name": sorted(names)}) if names else ()
     pools = [each for each in found if each["name"] in names]  # A name also finds its subpools.
-    return {"user": me["user"], "pools": pools, "workflows": [*alive, *ended]}
+    return {
+        "user": me["user"],
+        "pools": pools,
+        "workflows": [*alive, *ended],
+        "nearest_limit": nearest_limit(pools, alive),
+    }
 
 
 def _today(ended: str | None) -> bool:
@@ -97,6 +104,8 @@ def _tell(answer: Answer) -> None:
         show(Table(_WORK, [tuple(_row(each)) for each in answer["workflows"]]))
     else:
         say("You have no workflows that run, wait or ended today. `runrig list` shows earlier ones.")
+    if answer["nearest_limit"]:
+        tell(f"\nNearest limit: {answer['nearest_limit']}.")
 
 
 def _pool(pool: Answer) -> tuple[str, ...]:
@@ -114,6 +123,8 @@ def _details(entry: Answer) -> Iterator[str]:
     if entry["status"] == "RUNNING":
         yield f"on {nodes_of(entry)}" if entry["node"] else "starting"
         yield f"ran {times.span(entry['times']['running_s'])}"
+        if (left := left_s(entry)) is not None:
+            yield f"{times.span(left)} left"
     elif entry["status"] == "PENDING":
         yield (
             entry["why"]["headline"]

@@ -145,7 +145,8 @@ class WorkflowEntry(WorkflowHead):
     *gpus_asked*: of all its tasks at full count. Both are null if its file is no longer stored.
 
     *why* null: none of it is waiting, some of it is running, or it was not requested. *node*: the first by name of the
-    *nodes* that run its tasks; null if there are none.
+    *nodes* that run its tasks; null if there are none. *ends_by*: when the first of its running groups reaches the run
+    time limit; null if there is no limit, or none is running.
     """
 
     UNTOLD = ("number",)
@@ -155,11 +156,12 @@ class WorkflowEntry(WorkflowHead):
     why: WorkflowHeadline | None
     node: str | None
     nodes: int
+    ends_by: datetime | None
     number: int = 0
     """The number at the end of its ID, for sorting."""
 
 
-shown_as(WorkflowEntry(**_HEAD, gpus=4, gpus_asked=6, why=None, node="n00", nodes=1))
+shown_as(WorkflowEntry(**_HEAD, gpus=4, gpus_asked=6, why=None, node="n00", nodes=1, ends_by=None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from runrig.domain.plan import Action, Nominate, Preempt, Reassign, Submit, WorkflowMove
 from runrig.domain.records import Event
-from runrig.domain.workflows import Task, Workflow, WorkflowSpec
+from runrig.domain.workflows import Status, Task, Workflow, WorkflowSpec
 from runrig.engine.state.moves import workflow_moved
 from runrig.engine.state.state import State
 from runrig.ports.past import Moment
@@ -170,6 +170,18 @@ class StoreThen:
     def nodes(self, ids: Collection[str]) -> Mapping[str, tuple[str, int]]:
         found = {id: {task.node for task in self._on_nodes(id) if task.node is not None} for id in ids}
         return {id: (min(nodes), len(nodes)) for id, nodes in found.items() if nodes}
+
+    def running_since(self, ids: Collection[str]) -> Mapping[str, float]:
+        states = {id: self.alone(id)[0] for id in ids}
+        found = {
+            id: [
+                group.start_time
+                for group in state.groups.values()
+                if group.status is Status.RUNNING and group.start_time
+            ]
+            for id, state in states.items()
+        }
+        return {id: min(since) for id, since in found.items() if since}
 
     def _on_nodes(self, id: str) -> list[Task]:
         state, _ = self.alone(id)

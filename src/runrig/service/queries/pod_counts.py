@@ -36,13 +36,14 @@ class GpusAsked:
     """*total*: of all tasks with their full counts. *per_pod*: for each task that accepts fewer pods, (pods, GPUs of
     one pod).
 
-    *groups*: number of task groups. *of_one*: GPUs of one pod, by task.
+    *groups*: number of task groups. *of_one*: GPUs of one pod, by task. *exec_timeout_s*: of each group; None: no limit.
     """
 
     total: int
     per_pod: Mapping[str, tuple[int, int]]
     groups: int
     of_one: Mapping[str, int]
+    exec_timeout_s: float | None
 
     def held(self, pods: Mapping[str, int]) -> int:
         """Returns the GPUs of *pods*, by task as written."""
@@ -57,7 +58,9 @@ def gpus_asked(spec: WorkflowSpec) -> GpusAsked:
     tasks = [task for group in spec.groups for task in group.tasks]
     fewer = {task.name: (task.pods, gpus) for task in tasks if task.least < task.pods and (gpus := _gpus(task))}
     of_one = {task.name: _gpus(task) for task in tasks}
-    return GpusAsked(sum(task.pods * of_one[task.name] for task in tasks), fewer, len(spec.groups), of_one)
+    return GpusAsked(
+        sum(task.pods * of_one[task.name] for task in tasks), fewer, len(spec.groups), of_one, spec.exec_timeout_s
+    )
 
 
 def _gpus(task: TaskSpec) -> int:

@@ -22,12 +22,24 @@ from runrig.service.queries.pod_counts import pod_counts
 
 
 def entry(
-    it: workflows.Workflow, now: float, gpus: int | None, asked: int | None, nodes: tuple[str, int]
+    it: workflows.Workflow,
+    now: float,
+    gpus: int | None,
+    asked: int | None,
+    nodes: tuple[str, int],
+    ends_by: float | None,
 ) -> WorkflowEntry:
     """*nodes*: the first one, by name, that runs a task ("" if there is none), and their number."""
     first, count = nodes
     return WorkflowEntry(
-        **_head(it, now), gpus=gpus, gpus_asked=asked, why=None, node=first or None, nodes=count, number=it.number
+        **_head(it, now),
+        gpus=gpus,
+        gpus_asked=asked,
+        why=None,
+        node=first or None,
+        nodes=count,
+        ends_by=at(ends_by),
+        number=it.number,
     )
 
 

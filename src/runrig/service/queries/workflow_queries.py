@@ -187,7 +187,7 @@ class WorkflowQueries:
         shrinking = {hash for hash, asked in asked_by_hash.items() if asked.per_pod}
         pods = self._store.pods([each.id for each in page if each.spec_hash in shrinking])
         running = [each.id for each in page if each.status is WorkflowStatus.RUNNING]
-        nodes = self._store.nodes(running)
+        nodes, since = self._store.nodes(running), self._store.running_since(running)
         holding = self._store.holding([each.id for each in page if each.end_time is None])
         now = self._clock.now()
         for each in page:
@@ -196,7 +196,9 @@ class WorkflowQueries:
                 is_held = held or each.status is WorkflowStatus.RUNNING
                 gpus = asked.held(held) if is_held else asked.of_pods(pods.get(each.id, {}))
             total = None if asked is None else asked.total
-            yield shown_workflows.entry(each, now, gpus, total, nodes.get(each.id, ("", 0)))
+            limit, began = None if asked is None else asked.exec_timeout_s, since.get(each.id)
+            ends_by = None if limit is None or began is None else began + limit
+            yield shown_workflows.entry(each, now, gpus, total, nodes.get(each.id, ("", 0)), ends_by)
 
     def _asked_by(self, hashes: Collection[str]) -> Mapping[str, GpusAsked]:
         """Returns the requests of each specification, by hash. Each is read once, because the content of a hash never
