@@ -1,4 +1,4 @@
-"""A cycle costs what it changes, and is cut only where what was begun is complete."""
+"""A cycle costs what it changes, and is split only where everything begun is complete."""
 
 from collections import Counter
 from itertools import islice
@@ -12,7 +12,7 @@ from runrig.engine.state.state import State
 from tests.worlds.engine import LOW, NORMAL, World, task, workflow
 
 
-def test_the_end_of_a_gang_is_looked_at_task_by_task_not_all_tasks_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_gang_is_processed_in_one_pass_over_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, asked = State.current_tasks, []
 
     def counted(*these: object) -> object:
@@ -32,8 +32,8 @@ def test_the_end_of_a_gang_is_looked_at_task_by_task_not_all_tasks_for_each(monk
     assert counts[0] == counts[1] > 0
 
 
-def test_what_runs_on_is_no_step() -> None:
-    """So a cycle is one part however many tasks run, if nothing of them is new."""
+def test_unchanged_running_tasks_cost_no_steps() -> None:
+    """So a cycle is one part however many tasks run, if nothing about them is new."""
     world = World({"a": 8}, {"n0": 8})
     for at in range(8):
         world.submit(f"w{at}", "a", NORMAL)
@@ -43,8 +43,8 @@ def test_what_runs_on_is_no_step() -> None:
     assert (running.part(1).actions, running.ended) == ((), True)
 
 
-def test_tasks_that_end_together_share_parts_and_a_large_gang_is_released_in_one_of_its_own() -> None:
-    """Each part is a transaction: a hundred for the tasks of one gang would keep all others from what it held."""
+def test_tasks_that_end_together_share_parts_and_a_large_gang_is_released_in_its_own() -> None:
+    """Each part is a transaction. A hundred of them for the tasks of one gang would keep its resources from all others."""
     pods, budget = 10 * STEP, 2 * STEP
     world = World({"a": pods}, {"n0": pods})
     world.submit("w", "a", NORMAL, spec=workflow("w", task("t", count=pods)))
@@ -60,7 +60,7 @@ def test_tasks_that_end_together_share_parts_and_a_large_gang_is_released_in_one
     assert len(parts) <= pods // budget + 2
 
 
-def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:
+def test_no_part_ends_between_a_nomination_and_its_preemptions() -> None:
     world = World({"a": 4, "b": 0}, {"n0": 4})
     for at in range(4):
         world.submit(f"low{at}", "b", LOW)
@@ -73,7 +73,7 @@ def test_no_part_ends_between_a_nomination_and_the_preemptions_for_it() -> None:
     assert [part for part in parts if "Nominate" in part] == [["Nominate"] + ["Preempt"] * 4]
 
 
-def test_a_search_for_targets_is_more_steps_the_more_it_looks_at() -> None:
+def test_a_longer_search_for_targets_counts_more_steps() -> None:
     steps = []
     for many in (1, 40):
         world = World({"a": many, "b": 0}, {"n0": many})
@@ -86,8 +86,10 @@ def test_a_search_for_targets_is_more_steps_the_more_it_looks_at() -> None:
     assert steps[1] > 40
 
 
-def test_gangs_that_are_only_put_aside_are_steps_too() -> None:
-    """LOW that borrows is drawn twice: a thousand pools with such work were one step, however long it took."""
+def test_gangs_that_are_only_set_aside_count_as_steps_too() -> None:
+    """LOW that borrows is drawn twice: otherwise a thousand pools with such work would be one step, however long it
+    took.
+    """
     many = 4 * DRAWN_PER_STEP
     world = World({"full": 1, **{f"p{at:02}": 0 for at in range(many)}}, {"n0": 1})
     world.submit("runs", "full", NORMAL)
@@ -100,7 +102,7 @@ def test_gangs_that_are_only_put_aside_are_steps_too() -> None:
     assert list(decide(world.state.ledger)) == [None] * (2 * many // DRAWN_PER_STEP + many)
 
 
-def test_a_look_that_is_the_first_to_need_a_topology_is_as_many_steps_as_that_costs() -> None:
+def test_the_first_use_of_a_topology_counts_as_many_steps_as_it_costs() -> None:
     world = World({"a": 400}, {f"n{at:03}": 1 for at in range(400)})
     for name in ("low1", "low2"):
         world.submit(name, "a", LOW)

@@ -1,4 +1,4 @@
-"""One word per thing: no public name has two homes in the engine, and names that were given up stay given up."""
+"""One name per concept: no public name is defined twice in the engine, and dropped names are not used again."""
 
 import ast
 from collections import defaultdict
@@ -38,7 +38,7 @@ def _modules(*packages: Path) -> Iterator[tuple[str, ast.Module]]:
 
 
 def _names(module: ast.Module) -> Iterator[str]:
-    """Classes, functions and methods, constants of the module, and attributes: in a class body, in slots, or set on self."""
+    """Classes, functions, methods, module constants and attributes: in a class body, in slots, or set on self."""
     for node in ast.walk(module):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
@@ -61,7 +61,7 @@ def _targets(body: list[ast.stmt]) -> Iterator[str]:
         yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def test_no_public_class_or_function_of_the_engine_is_defined_in_two_modules() -> None:
+def test_no_public_class_or_function_is_defined_in_two_modules() -> None:
     homes = defaultdict(list)
     for path, module in _modules(ENGINE, IMPORTED):
         for node in module.body:
@@ -72,7 +72,7 @@ def test_no_public_class_or_function_of_the_engine_is_defined_in_two_modules() -
     assert twice.keys() == MAY_HAVE_TWO_HOMES, twice
 
 
-def test_no_module_has_a_name_that_was_given_up() -> None:
+def test_no_module_has_a_dropped_name() -> None:
     stems = {
         package: {path.stem for path in (ROOT / package).rglob("*.py")}
         | {path.name for path in (ROOT / package).iterdir()}
@@ -84,7 +84,7 @@ def test_no_module_has_a_name_that_was_given_up() -> None:
     } == {package: [] for package in FORMER_MODULES}
 
 
-def test_nothing_in_the_engine_has_a_name_that_was_given_up() -> None:
+def test_nothing_in_the_engine_has_a_dropped_name() -> None:
     former = {*FORMER_CLASSES.split(), *FORMER_NAMES.split()}
     names = {path: {name.lstrip("_") for name in _names(module)} for path, module in _modules(ENGINE, IMPORTED)}
     assert {"SchedulerContext", "queues", "reach"} <= names["kueue/engine/scheduler_context.py"]

@@ -1,4 +1,4 @@
-"""Nodes as a backend reports them: which flavor they are of, and what that makes of them."""
+"""Nodes as a backend reports them: their flavor, and its effects."""
 
 import pytest
 
@@ -16,7 +16,7 @@ H100_GPUS = FlavorResource("h100", GPU)
 
 
 def see(world: World, *nodes: Node) -> list[Node]:
-    """A cycle in which the backend reports *nodes*; those that changed, as they are now."""
+    """A cycle in which the backend reports *nodes*; returns those that changed, in their new form."""
     seen = Observation(world.observe().tasks, nodes)
     world.now += 1
     plan = cycle.run(world.state, seen, world.now)
@@ -24,7 +24,7 @@ def see(world: World, *nodes: Node) -> list[Node]:
 
 
 def capacity(world: World) -> dict[FlavorResource, int]:
-    """What the root of the quota tree has of each key, where nothing was promised."""
+    """The capacity of each key at the root of the quota tree, without guarantees."""
     return {
         FlavorResource(*key.split("/", 1)): balance.nominal
         for key, balance in tree_rows(world.state)[0].balances.items()
@@ -32,7 +32,7 @@ def capacity(world: World) -> dict[FlavorResource, int]:
 
 
 @pytest.mark.parametrize("name", ["default", "a100"])
-def test_a_node_that_matches_no_flavor_is_nobodys_capacity_whatever_the_flavors_are_called(name: str) -> None:
+def test_a_node_without_a_flavor_adds_no_capacity_whatever_flavors_are_called(name: str) -> None:
     world = World({"a": Pool("a")}, {}, flavors=(Flavor(name, A100), Flavor("h100", H100)))
     assert see(world, Node("n0", {GPU: 8}, labels=A100), Node("n1", {GPU: 4})) == [
         Node("n0", {GPU: 8}, name, A100),
@@ -41,7 +41,7 @@ def test_a_node_that_matches_no_flavor_is_nobodys_capacity_whatever_the_flavors_
     assert capacity(world) == {FlavorResource(name, GPU): 8, H100_GPUS: 0}
 
 
-def test_nodes_that_are_seen_as_before_are_taken_over_again_if_anything_else_has_changed() -> None:
+def test_unchanged_nodes_are_adopted_again_if_anything_else_has_changed() -> None:
     world = World({}, {}, flavors=(Flavor("h100", H100),))
     shown = Node("n0", {GPU: 4}, labels=A100)
     for _ in range(3):  # what was taken over once is known from the second look on
@@ -56,7 +56,7 @@ def test_nodes_that_are_seen_as_before_are_taken_over_again_if_anything_else_has
     assert see(world, shown) == [Node("n0", {GPU: 4}, "a100", A100)]
 
 
-def test_a_node_that_gets_the_labels_of_a_flavor_belongs_to_it_from_then_on() -> None:
+def test_a_node_that_gets_the_labels_of_a_flavor_joins_it() -> None:
     world = World({"a": Pool("a", {H100_GPUS: Quota(4)})}, {}, flavors=(Flavor("h100", H100),))
     world.state.fixed_nodes = False
     world.submit("w", "a", gpus=4)
@@ -66,7 +66,7 @@ def test_a_node_that_gets_the_labels_of_a_flavor_belongs_to_it_from_then_on() ->
     assert world.running() == {"w-1"}
 
 
-def test_what_runs_on_a_node_that_loses_its_flavor_goes_on() -> None:
+def test_work_on_a_node_that_loses_its_flavor_keeps_running() -> None:
     flavors = (Flavor("default", A100),)
     world = World({"a": Pool("a", {GPUS: Quota(4)})}, {"n0": Node("n0", {GPU: 8}, labels=A100)}, flavors=flavors)
     world.state.fixed_nodes = False
@@ -79,7 +79,7 @@ def test_what_runs_on_a_node_that_loses_its_flavor_goes_on() -> None:
     assert capacity(world) == {GPUS: 0}
 
 
-def test_a_node_that_an_older_release_stored_with_the_wrong_flavor_is_put_right() -> None:
+def test_a_node_stored_with_the_wrong_flavor_by_an_older_release_is_corrected() -> None:
     world = World({}, {"n0": Node("n0", {GPU: 4}, "default")}, flavors=(Flavor("default", A100),))
     assert see(world, Node("n0", {GPU: 4})) == [Node("n0", {GPU: 4}, NO_FLAVOR)]
     assert see(world, Node("n0", {GPU: 4})) == []

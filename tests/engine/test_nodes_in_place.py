@@ -1,4 +1,4 @@
-"""Nodes that change while gangs come and go: what is kept of them equals what is counted anew (laws T1, T5, Q8)."""
+"""Nodes that change while gangs start and end: stored counts equal new ones (rules T1, T5, Q8)."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def empty() -> Ledger:
 
 
 def anew(ledger: Ledger) -> Ledger:
-    """A ledger that never knew other nodes than those that are there now."""
+    """A ledger that only ever had the current nodes."""
     twin = empty()
     for room in ledger.nodes.by_name.values():
         twin.put_node(room.node)
@@ -55,7 +55,7 @@ def anew(ledger: Ledger) -> Ledger:
 
 
 def portrait(ledger: Ledger) -> dict[str, object]:
-    """Everything that is known of nodes; reading it keeps it up to date from then on."""
+    """Everything stored about nodes; reading it keeps it up to date from then on."""
     nodes = ledger.nodes
     found: dict[str, object] = {"capacity": nodes.capacity}
     for name, room in sorted(nodes.by_name.items()):
@@ -138,7 +138,7 @@ class History:
 
 @settings(max_examples=tries(60), deadline=None, database=None)
 @given(st.data())
-def test_what_is_kept_of_nodes_that_change_is_what_is_counted_anew(data: st.DataObject) -> None:
+def test_stored_counts_of_changing_nodes_equal_new_counts(data: st.DataObject) -> None:
     history = History()
     for _ in range(data.draw(st.integers(1, 8))):
         for _ in range(data.draw(st.integers(1, 4))):
@@ -148,8 +148,8 @@ def test_what_is_kept_of_nodes_that_change_is_what_is_counted_anew(data: st.Data
         assert portrait(history.ledger) == portrait(twin)
 
 
-def test_a_node_that_stays_where_it_is_leaves_the_topology_as_it_was() -> None:
-    """So nothing that was worked out from it has to be worked out again."""
+def test_a_node_that_keeps_its_position_leaves_the_topology_unchanged() -> None:
+    """So nothing derived from it has to be computed again."""
     ledger = empty()
     for name in NAMES:
         ledger.put_node(Node(name, {GPU: 4}, "a", {"rack": "x"}))
@@ -167,7 +167,7 @@ def test_a_node_that_stays_where_it_is_leaves_the_topology_as_it_was() -> None:
     assert ledger.nodes.topology(("rack",)) is not topology
 
 
-def test_many_nodes_are_changed_at_once_as_one_by_one() -> None:
+def test_many_nodes_changed_together_equal_one_by_one() -> None:
     labels = ("rack",)
     rooms = [NodeCapacity(Node(f"n{at:02}", {GPU: 8}, labels={"rack": f"r{at // 4}"})) for at in range(20)]
     topology = TopologyIndex(labels, rooms)
@@ -182,8 +182,8 @@ def test_many_nodes_are_changed_at_once_as_one_by_one() -> None:
     assert at_once.levels[-1].tolist() != start.levels[-1].tolist()
 
 
-def test_a_node_that_gets_more_than_64_bits_hold_is_counted_in_full() -> None:
-    """Columns that were kept until then are followed, and new counts are made from them."""
+def test_amounts_above_64_bits_are_counted_exactly() -> None:
+    """Columns that existed before are updated, and new counts are made from them."""
     ledger = empty()
     for name in ("n0", "n1"):
         ledger.put_node(Node(name, {CPU: 4}, "a"))
@@ -194,8 +194,8 @@ def test_a_node_that_gets_more_than_64_bits_hold_is_counted_in_full() -> None:
     assert many == [[4, MOST_PER_NODE], [2, MOST_PER_NODE], [0, 2**9]]
 
 
-def test_counts_made_in_steps_are_those_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In steps of two nodes; after the first shape the columns are there, and a gang that has come is in them."""
+def test_counts_made_in_steps_equal_those_made_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of two nodes; after the first shape the columns exist, and a gang that was added is in them."""
     monkeypatch.setattr(fit_counts, "NODES_PER_STEP", 2)
     ledger, asked, steps = empty(), [], []
     for name in NAMES:

@@ -297,11 +297,11 @@ def test_cohorts_are_created_changed_and_deleted_if_they_have_no_children() -> N
     world = World({"p": Pool("p", gpu_quota(1), cohort="k")}, {"n0": 4}, (Cohort("inner", "outer"),))
     assert pools.put_cohort(world.state, Cohort("k"), create=True) == Plan((PutCohort(Cohort("k"), None),))
     assert "already exists" in refused(world, Conflict, pools.put_cohort, Cohort("inner"), create=True)
-    assert "no cohort 'k'" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
+    assert "cohort 'k' not found" in refused(world, NotFound, pools.put_cohort, Cohort("k"), create=False)
     world.do(*pools.put_cohort(world.state, Cohort("k", "inner"), create=True).actions)
     assert refused(world, Conflict, pools.delete_cohort, "inner").startswith("cohort inner has children: k.")
     assert refused(world, Conflict, pools.delete_cohort, "k").startswith("cohort k has children: p.")
-    assert "cohort 'outer' not found" in refused(world, NotFound, pools.delete_cohort, "outer")
+    assert "cohort 'outer' is not declared" in refused(world, NotFound, pools.delete_cohort, "outer")
     world.do(*pools.delete_pool(world.state, "p").actions)
     assert pools.delete_cohort(world.state, "k") == Plan((DropCohort(Cohort("k", "inner")),))
 

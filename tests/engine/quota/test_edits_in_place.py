@@ -1,4 +1,4 @@
-"""Trees that are edited while gangs come and go equal trees that are built anew (laws Q1, Q3, Q5, Q6, Q8, P2)."""
+"""Trees edited while gangs start and end equal newly built trees (rules Q1, Q3, Q5, Q6, Q8, P2)."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def empty() -> Ledger:
 
 
 def anew(ledger: Ledger) -> QuotaTree:
-    """The tree that is built of what *ledger* has declared, with everything that is held."""
+    """A new tree of what *ledger* has declared, with all usage."""
     twin = Ledger(place=False)
     twin.set_flavors(ledger.flavors.values())
     for cohort in ledger.cohorts.values():
@@ -116,7 +116,7 @@ class History:
             self.ledger.put_pool(replace(part, name=f"{parent.name}--{letter}"))
 
     def archive(self, draw: st.DrawFn) -> None:
-        """With all its subpools, if nothing is in them."""
+        """With all its subpools, if they have no work."""
         name = draw(st.sampled_from(sorted(self.ledger.pools)))
         family = [each for each in self.ledger.pools.values() if name in (each.name, each.parent)]
         if not any(entry.gang.pool in {each.name for each in family} for entry in self.ledger.entries.values()):
@@ -165,8 +165,8 @@ class History:
 
 @settings(max_examples=tries(120), deadline=None, database=None)
 @given(st.data())
-def test_a_tree_that_was_edited_is_the_tree_that_is_built_anew(data: st.DataObject) -> None:
-    """Any edits, in any order, one or several before the tree is read again, while gangs come and go."""
+def test_an_edited_tree_equals_a_newly_built_one(data: st.DataObject) -> None:
+    """Any edits, in any order, one or several before the tree is read again, while gangs start and end."""
     history = History()
     for _ in range(data.draw(st.integers(1, 12))):
         for _ in range(data.draw(st.integers(1, 3))):
@@ -215,7 +215,7 @@ CHANGED: dict[str, Pool | Cohort] = {
 
 
 @pytest.mark.parametrize("what", CHANGED)
-def test_an_edit_keeps_the_tree_and_the_edit_back_is_its_exact_inverse(what: str) -> None:
+def test_an_edit_keeps_the_tree_and_the_reverse_edit_is_its_exact_inverse(what: str) -> None:
     ledger, changed = org(), CHANGED[what]
     tree, before = ledger.tree, tree_portrait(ledger.tree)
     if isinstance(changed, Cohort):

@@ -1,4 +1,4 @@
-"""What cohorts share of their own quota: known numbers, and every way of dealing it out tried (law P2)."""
+"""Quota that cohorts share: known numbers, and a comparison with every way to distribute it (rule P2)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def hold(tree: QuotaTree, pool: str, gpus: int) -> None:
         add(tree.firm[pool], ((0, gpus),), layer)
 
 
-def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_counts() -> None:
+def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_applies() -> None:
     tree = tree_of(
         Pool("all", gpu_quota(2), cohort="research"),
         Pool("some", gpu_quota(2, borrowing=5), cohort="research"),
@@ -44,14 +44,14 @@ def test_the_nearest_cohort_shares_first_and_each_limit_on_the_way_counts() -> N
     }
 
 
-def test_a_cohorts_borrowing_limit_keeps_those_below_it_from_what_is_above() -> None:
+def test_a_cohorts_borrowing_limit_blocks_quota_from_above() -> None:
     tree = tree_of(
         Pool("a", gpu_quota(2), cohort="research"), cohorts=(ORG, Cohort("research", "org", gpu_quota(4, borrowing=0)))
     )
     assert shared_by(tree.firm["a"], 0) == (("research", 4),)
 
 
-def test_what_one_pool_draws_the_others_no_longer_have() -> None:
+def test_quota_drawn_by_one_pool_is_not_available_to_others() -> None:
     tree = tree_of(Pool("a", gpu_quota(2), cohort="research"), Pool("b", gpu_quota(1), cohort="research"))
     hold(tree, "a", 5)
     assert (tree.firm["a"].drawn(0), left_of_promise(tree.firm["a"], 0), left_of_promise(tree.firm["b"], 0)) == (
@@ -61,8 +61,8 @@ def test_what_one_pool_draws_the_others_no_longer_have() -> None:
     )
 
 
-def test_an_own_quota_stays_whole_when_more_is_drawn_than_a_cohort_still_has() -> None:
-    """R7: a promise was cut under running work.  Nobody draws any more; what a pool has of its own it keeps."""
+def test_own_quota_stays_available_when_more_is_drawn_than_a_cohort_still_has() -> None:
+    """R7: a guarantee was cut under running work. Nothing more can be drawn; pools keep their own quota."""
     tree = tree_of(
         Pool("a", gpu_quota(0), cohort="k"),
         Pool("b", gpu_quota(3), cohort="k"),
@@ -76,7 +76,7 @@ def test_an_own_quota_stays_whole_when_more_is_drawn_than_a_cohort_still_has() -
     assert not within_promise(tree.firm["a"], ((0, 1),))
 
 
-def test_a_subpool_draws_past_its_parent_and_cannot_take_what_the_parent_kept() -> None:
+def test_a_subpool_draws_past_its_parent_but_not_its_parents_own_quota() -> None:
     parent = Pool("team", gpu_quota(4), cohort="research")
     tree = tree_of(parent, Pool("team--a", gpu_quota(3), cohort="research", parent="team", subpool_name="a"))
     hold(tree, "team--a", 5)
@@ -84,8 +84,8 @@ def test_a_subpool_draws_past_its_parent_and_cannot_take_what_the_parent_kept() 
     assert (left_of_promise(tree.firm["team--a"], 0), left_of_promise(tree.firm["team"], 0)) == (5, 6)
 
 
-def test_what_firm_work_draws_is_not_borrowed() -> None:
-    """Q2, R2: LOW beside it is safe as long as it stays within what the pool has of its own."""
+def test_drawn_quota_is_not_borrowed() -> None:
+    """Q2, R2: LOW in the same pool is safe as long as it stays within the pool's own quota."""
     tree = tree_of(
         Pool("team", gpu_quota(4), cohort="research"),
         Pool("team--a", gpu_quota(1), cohort="research", parent="team", subpool_name="a"),
@@ -97,8 +97,8 @@ def test_what_firm_work_draws_is_not_borrowed() -> None:
     assert tree.pools["team"].over_nominal((0,))
 
 
-def test_what_a_cut_left_without_cover_is_borrowed() -> None:
-    """R2, R7: LOW of such a pool is not safe, as it is not where a cohort shares nothing."""
+def test_usage_without_a_guarantee_after_a_cut_is_borrowed() -> None:
+    """R2, R7: LOW of such a pool is not safe, as in cohorts that share nothing."""
     team = Pool("team", gpu_quota(4), cohort="k")
     part = Pool("team--a", gpu_quota(1), cohort="k", parent="team", subpool_name="a")
     for shares, borrows in ((4, False), (3, False), (2, True), (0, True)):
@@ -132,7 +132,7 @@ def houses(draw: st.DrawFn) -> tuple[list[Cohort], list[Pool]]:
 
 
 class _Dealing:
-    """Tries every way of giving each GPU beyond a pool's own quota to a cohort above that has it."""
+    """Tries every way to assign each GPU beyond a pool's own quota to a cohort above that has it."""
 
     def __init__(self, cohorts: list[Cohort], pools: list[Pool]) -> None:
         self._cohorts = {cohort.name: cohort for cohort in cohorts}
@@ -143,7 +143,7 @@ class _Dealing:
         return self._pools[name].quotas[GPUS].nominal - sum(below)
 
     def _ways(self, name: str) -> list[tuple[str, tuple[str, ...]]]:
-        """(cohort that gives, those whose borrowing limits stand between)."""
+        """(cohort with quota, the cohorts between whose borrowing limits apply)."""
         pool = self._pools[name]
         crossed = (pool.name, pool.parent) if pool.parent else (pool.name,)
         ways: list[tuple[str, tuple[str, ...]]] = []
@@ -171,10 +171,10 @@ class _Dealing:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(houses(), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 2), st.booleans()), max_size=9))
-def test_firm_work_starts_iff_some_way_of_dealing_out_the_quotas_covers_all_of_it(
+def test_guaranteed_work_starts_exactly_if_some_distribution_covers_all_of_it(
     house: tuple[list[Cohort], list[Pool]], wishes: list[tuple[int, int, bool]]
 ) -> None:
-    """P2: nearest first is never worse than any other way, whatever came and went before."""
+    """P2: using the nearest quota first is never worse than another way, whatever started and ended before."""
     cohorts, pools = house
     tree, dealing = tree_of(*pools, cohorts=tuple(cohorts)), _Dealing(cohorts, pools)
     held: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The arithmetic of the quota tree: known numbers, and what must hold for any tree (laws Q1-Q5)."""
+"""The arithmetic of the quota tree: known numbers, and properties of every tree (rules Q1-Q5)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,10 +38,9 @@ def key(text: str) -> FlavorResource:
 
 
 def grown(case: Mapping[str, Any]) -> QuotaTree:
-    """The tree of a case, with what its leaves hold.
-
-    A pool stands in for a plain leaf: its low leaf has no limit of its own.  What has no parent neither lends nor borrows:
-    there is nothing above it in the case, and the implicit root must not join the trees.
+    """The tree of a case, with the usage of its leaves. A pool represents a plain leaf: its low leaf has no limit of
+    its own. An object without a parent neither lends nor borrows: in the case there is nothing above it, and the
+    implicit root must not connect the trees.
     """
     keys = {key(each) for node in case["nodes"].values() for each in node.get("quota", {})}
     cohorts, pools = [], []
@@ -71,7 +70,7 @@ def request(tree: QuotaTree, amounts: Mapping[str, int]) -> tuple[tuple[int, int
 
 
 @pytest.mark.parametrize(("case", "name"), FACTS, ids=[f"{case['id']}-{name}" for case, name in FACTS])
-def test_the_numbers_of_a_node_are_the_known_ones(case: dict[str, Any], name: str) -> None:
+def test_a_node_has_the_known_numbers(case: dict[str, Any], name: str) -> None:
     """Q3, Q4."""
     tree = grown(case)
     node = (tree.pools if is_leaf(name) else tree.cohorts)[name]
@@ -89,7 +88,7 @@ def test_the_numbers_of_a_node_are_the_known_ones(case: dict[str, Any], name: st
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_a_request_fits_where_it_is_known_to(case: dict[str, Any]) -> None:
+def test_a_request_fits_in_known_cases(case: dict[str, Any]) -> None:
     """Q4: to the last unit."""
     tree = grown(case)
     answers = [[leaf, amounts, fits(tree.low[leaf], request(tree, amounts))] for leaf, amounts, _ in case["fits"]]
@@ -112,7 +111,7 @@ Trees = tuple[QuotaTree, list[QuotaLeaf]]
 
 @st.composite
 def trees(draw: st.DrawFn) -> Trees:
-    """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that take work."""
+    """Up to five cohorts, up to three pools with up to two subpools each, and the leaves that work is charged to."""
     cohorts = [
         Cohort(f"k{at}", draw(st.sampled_from([None, *(f"k{up}" for up in range(at))])), draw(quota_maps))
         for at in range(draw(st.integers(0, 5)))
@@ -156,10 +155,10 @@ def numbers(tree: QuotaTree) -> list[object]:
 
 @several
 @given(trees(), loads, st.integers(0, 30), requests)
-def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_its_pools(
+def test_a_request_fits_exactly_if_it_is_within_headroom_and_guarantees(
     grown_tree: Trees, load: Load, at: int, asked: Request
 ) -> None:
-    """Q4, P2; over-committed trees too, since the load asks nobody."""
+    """Q4, P2; over-committed trees too, since loading checks nothing."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
@@ -173,8 +172,8 @@ def test_a_request_fits_iff_each_amount_is_within_headroom_and_firm_work_within_
 
 @several
 @given(trees(), loads, st.integers(0, 1))
-def test_all_that_is_left_fits_and_one_unit_more_does_not(grown_tree: Trees, load: Load, index: int) -> None:
-    """Q4, P2, at the bound of each leaf: the random amounts above seldom meet it."""
+def test_everything_left_fits_and_one_unit_more_does_not(grown_tree: Trees, load: Load, index: int) -> None:
+    """Q4, P2, at the bound of each leaf, which random amounts seldom reach."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     for leaf in leaves:
@@ -190,7 +189,7 @@ def test_all_that_is_left_fits_and_one_unit_more_does_not(grown_tree: Trees, loa
 def test_ceilings_name_the_nodes_whose_limits_refuse(
     grown_tree: Trees, load: Load, at: int, index: int, amount: int
 ) -> None:
-    """Nobody is named iff it fits; without the first of their limits the others refuse as before."""
+    """None is named exactly if it fits; without the first limit the others refuse as before."""
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     leaf = leaves[at % len(leaves)]
@@ -206,7 +205,7 @@ def test_ceilings_name_the_nodes_whose_limits_refuse(
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_taking_away_in_any_order_undoes_what_was_added(grown_tree: Trees, load: Load, mix: Random) -> None:
+def test_removing_in_any_order_undoes_adding(grown_tree: Trees, load: Load, mix: Random) -> None:
     tree, leaves = grown_tree
     before = repr(numbers(tree))
     loaded(tree, leaves, load)
@@ -219,7 +218,7 @@ def test_taking_away_in_any_order_undoes_what_was_added(grown_tree: Trees, load:
 
 @several
 @given(trees(), loads, st.randoms(use_true_random=False))
-def test_the_order_in_which_work_came_leaves_no_trace(grown_tree: Trees, load: Load, mix: Random) -> None:
+def test_the_order_of_additions_leaves_no_trace(grown_tree: Trees, load: Load, mix: Random) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     once = repr(numbers(tree))
@@ -233,7 +232,7 @@ def test_the_order_in_which_work_came_leaves_no_trace(grown_tree: Trees, load: L
 
 @several
 @given(trees(), loads)
-def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown_tree: Trees, load: Load) -> None:
+def test_over_counts_the_outermost_pools_above_their_nominal(grown_tree: Trees, load: Load) -> None:
     tree, leaves = grown_tree
     loaded(tree, leaves, load)
     tops = [node for node in tree.pools.values() if node.pool and node.pool.parent is None]
@@ -245,7 +244,7 @@ def test_over_counts_the_outermost_pools_that_hold_more_than_their_nominal(grown
 
 @several
 @given(trees())
-def test_headroom_of_an_empty_tree_is_the_potential(grown_tree: Trees) -> None:
+def test_the_headroom_of_an_empty_tree_is_its_potential(grown_tree: Trees) -> None:
     tree, _ = grown_tree
     for node in tree.nodes():
         for index in range(len(tree.keys)):
@@ -256,7 +255,7 @@ def test_headroom_of_an_empty_tree_is_the_potential(grown_tree: Trees) -> None:
 
 
 def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
-    """Q1: the firm leaf has what the subpools leave over."""
+    """Q1: the firm leaf has what the subpools leave."""
     team = Pool("team", gpu_quota(10))
     slices = [
         Pool(f"team--{short}", gpu_quota(gpus), parent="team", subpool_name=short)
@@ -272,7 +271,7 @@ def test_a_pool_is_a_small_cohort_with_a_firm_and_a_low_leaf() -> None:
     )
 
 
-def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> None:
+def test_a_cohort_that_is_only_named_has_no_quota_and_is_below_the_root() -> None:
     """Q6."""
     tree = QuotaTree([Cohort("inner", "outer", gpu_quota(2))], [Pool("p", gpu_quota(1), cohort="other")], {})
     assert {name: (node.parent, node.nominal[0]) for name, node in tree.cohorts.items()} == {
@@ -282,7 +281,7 @@ def test_a_cohort_that_is_only_named_has_no_quota_and_hangs_under_the_root() -> 
     }
 
 
-def test_parents_in_a_circle_close_that_tree_only() -> None:
+def test_a_cycle_of_cohorts_closes_only_its_own_tree() -> None:
     """Q5."""
     cohorts = [Cohort("x", "y"), Cohort("y", "x"), Cohort("z")]
     tree = QuotaTree(cohorts, [Pool("p", gpu_quota(1), cohort="x"), Pool("q", gpu_quota(1), cohort="z")], {})
@@ -291,8 +290,8 @@ def test_parents_in_a_circle_close_that_tree_only() -> None:
     take(tree.firm["p"], ((0, 1),), REAL)
 
 
-def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is() -> None:
-    """S1: what a DELETING subpool holds is promised to nobody else."""
+def test_an_archived_pool_is_not_in_the_tree_but_a_deleting_one_is() -> None:
+    """S1: quota in use by a DELETING subpool is not given away."""
     team = Pool("team", gpu_quota(10))
     going = Pool("team--a", gpu_quota(3), parent="team", subpool_name="a", state=PoolState.DELETING)
     gone = Pool("team--b", gpu_quota(4), parent="team", subpool_name="b", state=PoolState.ARCHIVED)
@@ -300,14 +299,14 @@ def test_an_archived_pool_is_no_part_of_the_tree_and_a_deleting_one_is() -> None
     assert {name: node.subtree[0] for name, node in tree.firm.items()} == {"team": 7, "team--a": 3}
 
 
-def test_what_nobody_was_promised_can_be_borrowed_and_a_promise_beyond_the_nodes_brings_nothing() -> None:
+def test_capacity_without_guarantee_can_be_borrowed_and_quota_beyond_capacity_is_useless() -> None:
     """Q8."""
     pools = [Pool("p", gpu_quota(3)), Pool("q", gpu_quota(2))]
     roomy, tight = QuotaTree((), pools, {GPUS: 9}), QuotaTree((), pools, {GPUS: 4})
     assert (headroom(roomy.low["p"], 0), headroom(tight.low["p"], 0)) == (9, 5)
 
 
-def test_a_pool_counts_the_resources_that_it_or_something_above_it_has_a_quota_of() -> None:
+def test_a_pool_counts_resources_with_quota_at_the_pool_or_above() -> None:
     cpu = FlavorResource("default", "cpu")
     tree = QuotaTree(
         [Cohort("k", None, {cpu: Quota(4)})], [Pool("p", gpu_quota(1), cohort="k"), Pool("q", gpu_quota(1))], {}

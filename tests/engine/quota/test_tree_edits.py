@@ -1,4 +1,6 @@
-"""The tree is changed while work runs: what is beyond its limits then is shown, stops nobody and lets nobody in (laws Q3-Q7, R7)."""
+"""The tree changes while work runs: usage beyond its limits is shown, stops nothing and blocks new work (rules Q3-Q7,
+R7).
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -30,7 +32,7 @@ def put_pool(world: World, pool: Pool) -> None:
 
 
 def rows_of(world: World) -> tuple[Node, ...]:
-    """All rows; the balances of a pool are the same when they are asked for alone."""
+    """All rows; the balances of a single pool are the same."""
     rows = tree_rows(world.state)
     pools = [row for row in rows if row.kind == "pool"]
     assert [balances_of_pool(world.state, row.name) for row in pools] == [row.balances for row in pools]
@@ -42,7 +44,7 @@ def balance(world: World, name: str, kind: str = "pool") -> Balance:
 
 
 def overs(world: World) -> dict[str, int]:
-    """What is over, by name."""
+    """The excess by name."""
     return {row.name: row.balances[str(GPUS)].over for row in rows_of(world) if row.balances[str(GPUS)].over}
 
 
@@ -61,7 +63,7 @@ def org() -> World:
 # ---------------------------------------------------------------- what is shown
 
 
-def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
+def test_the_tree_shows_who_borrows_from_whom_as_far_as_sums_allow() -> None:
     """Q3, Q4."""
     world = org()
     numbers: dict[str, Any] = {"local": 0, "used": 0, "drawn": 0, "over": 0}
@@ -106,8 +108,10 @@ def test_the_tree_says_who_borrows_from_whom_as_far_as_sums_tell() -> None:
     }
 
 
-def test_nobody_is_said_to_lend_more_than_its_limits_let_out() -> None:
-    """A cohort that lends nothing outside cannot be where a stranger's GPUs come from, though its pool comes first by name."""
+def test_no_node_is_shown_to_lend_more_than_its_limits_allow() -> None:
+    """A cohort that lends nothing outside cannot be the source of another's GPUs, although its pool comes first by
+    name.
+    """
     cohorts = (Cohort("closed", None, gpu_quota(0, lending=0)), Cohort("open"))
     lab = {
         "a": Pool("a", gpu_quota(2), cohort="closed"),
@@ -120,7 +124,7 @@ def test_nobody_is_said_to_lend_more_than_its_limits_let_out() -> None:
     assert {name: balance(world, name).lent for name in "abz"} == {"a": 0, "b": 2, "z": 0}
 
 
-def test_what_nobody_was_promised_is_lent_before_idle_pools_lend() -> None:
+def test_capacity_without_guarantee_is_lent_before_idle_pools_lend() -> None:
     """Q8."""
     world = World({"a": 2, "z": 0}, {"n0": 4})
     world.submit("low", "z", LOW, 3)
@@ -128,7 +132,7 @@ def test_what_nobody_was_promised_is_lent_before_idle_pools_lend() -> None:
     assert [balance(world, "a").lent, balance(world, "", "root").nominal] == [1, 2]
 
 
-def test_promises_beyond_the_nodes_are_shown() -> None:
+def test_quotas_beyond_the_capacity_are_shown() -> None:
     """Q8; nodes that are down count."""
     world = World({"a": 5}, {"n0": 4})
     assert overpromised(world.state) == {GPUS: 1}
@@ -141,7 +145,7 @@ def test_promises_beyond_the_nodes_are_shown() -> None:
 # ---------------------------------------------------------------- over-committed trees
 
 
-def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_nobody_in() -> None:
+def test_a_quota_cut_below_guaranteed_usage_stops_nothing_and_blocks_new_work() -> None:
     """Q4, R7."""
     world = World({"a": 4, "b": 4}, {"n0": 8})
     for name in ("w1", "w2", "w3"):
@@ -162,8 +166,8 @@ def test_a_quota_that_is_cut_below_what_firm_work_holds_stops_nobody_and_lets_no
     assert world.cycle() == ["admit next"]
 
 
-def test_a_cohort_that_is_moved_takes_its_running_work_along() -> None:
-    """R7: `right` leaves the tree from which its pool has borrowed, and may borrow nothing in the new one."""
+def test_a_moved_cohort_keeps_its_running_work() -> None:
+    """R7: `right` leaves the tree from which its pool has borrowed, and cannot borrow in the new one."""
     world = org()
     put_cohort(world, Cohort("other", None, gpu_quota(0, borrowing=0)))
     put_cohort(world, Cohort("right", "other"))
@@ -180,7 +184,7 @@ def test_a_cohort_that_is_moved_takes_its_running_work_along() -> None:
     assert overs(world) == {}
 
 
-def test_a_pool_that_is_moved_takes_its_running_work_along() -> None:
+def test_a_moved_pool_keeps_its_running_work() -> None:
     """R7."""
     world = org()
     put_cohort(world, Cohort("left", "org", gpu_quota(0, borrowing=1)))
@@ -195,8 +199,8 @@ def test_a_pool_that_is_moved_takes_its_running_work_along() -> None:
     assert world.running() == {"low-1", "more-1", "mine-1"}
 
 
-def test_a_lender_takes_back_from_a_tree_that_was_made_too_small() -> None:
-    """R2: not the edit stops work, the lender that asks for its own does."""
+def test_a_lender_reclaims_from_a_tree_that_became_too_small() -> None:
+    """R2: the edit does not stop work, but the lender that needs its own quota does."""
     world = org()
     put_cohort(world, Cohort("right", "org", gpu_quota(0, borrowing=0)))
     assert overs(world) == {"right": 2}
@@ -207,7 +211,7 @@ def test_a_lender_takes_back_from_a_tree_that_was_made_too_small() -> None:
     assert overs(world) == {}
 
 
-def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
+def test_removing_a_limit_starts_the_work_that_it_blocked() -> None:
     world = World(
         {"a": Pool("a", gpu_quota(4), cohort="lab"), "b": Pool("b", gpu_quota(0), cohort="lab2")},
         {"n0": 4},
@@ -225,7 +229,7 @@ def test_a_limit_that_is_taken_away_lets_start_what_it_kept_waiting() -> None:
 # ---------------------------------------------------------------- circles, and cohorts that are only named
 
 
-def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() -> None:
+def test_an_existing_cycle_is_shown_at_each_node_and_ends_with_one_edit() -> None:
     """Q5."""
     world = World({"p": Pool("p", gpu_quota(2), cohort="x"), "q": 2}, {"n0": 4})
     world.submit("w", "p", NORMAL, 1)
@@ -240,7 +244,7 @@ def test_a_circle_that_is_there_is_said_of_each_node_and_ends_with_one_edit() ->
     assert world.cycle() == ["admit v"]
 
 
-def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None:
+def test_a_cohort_with_children_is_deleted_only_if_they_may_stay() -> None:
     """Q6, R7."""
     world = org()
     with pytest.raises(
@@ -256,20 +260,20 @@ def test_a_cohort_with_children_goes_only_if_it_is_said_that_they_stay() -> None
 
 
 def pruned(world: World, *cohorts: Cohort, pools_: tuple[Pool, ...] = ()) -> list[str]:
-    """Which cohorts go if all that there are came from a file that now has only these."""
+    """The cohorts that are pruned if all came from a file that now contains only these."""
     spec = ClusterSpec(flavors=(Flavor("default"),), cohorts=cohorts, pools=pools_)
     plan = pools.declare(world.state, spec, prune=[f"cohort/{name}" for name in world.state.cohorts])
     return [action.before.name for action in plan.actions if isinstance(action, DropCohort)]
 
 
-def test_a_cohort_is_not_pruned_while_something_hangs_under_it_that_is_not_in_the_file() -> None:
-    """Q6: `b` was made by hand; that it shall lose its place nobody has said."""
+def test_a_cohort_is_not_pruned_while_something_outside_the_file_is_below_it() -> None:
+    """Q6: `b` was created by hand, so it keeps its parent."""
     world = org()
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)),)) == ["left"]
     assert pruned(world, pools_=(Pool("a", gpu_quota(4)), Pool("b", gpu_quota(4)))) == ["right", "left", "org"]
 
 
-def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_cohort_that_is_only_named() -> None:
+def test_the_file_may_put_objects_below_an_undeclared_cohort() -> None:
     """Q6."""
     world = org()
     both = (Pool("a", gpu_quota(4), cohort="left"), Pool("b", gpu_quota(4), cohort="right"))
@@ -277,14 +281,14 @@ def test_what_the_file_hangs_under_a_name_that_it_does_not_declare_is_under_a_co
     assert pruned(world, Cohort("right", "org"), pools_=both) == ["left", "org"]
 
 
-def test_a_limit_without_a_quota_is_a_quota_of_nothing() -> None:
-    """Q2: limits alone may stand at a cohort."""
+def test_a_limit_without_a_quota_means_a_quota_of_zero() -> None:
+    """Q2: a cohort may have only limits."""
     world = World({"p": Pool("p", {}, cohort="k")}, {"n0": 4}, cohorts=(Cohort("k", None, {GPUS: Quota(0, 3)}),))
     assert [balance(world, "p").headroom, balance(world, "k", "cohort").headroom] == [3, 3]
 
 
-def test_a_parent_pool_is_over_by_what_a_subpool_holds_beyond_its_new_share() -> None:
-    """P2, S2: by the sum over both, though its own share is not used up."""
+def test_a_parent_pool_exceeds_its_quota_by_what_a_subpool_uses_beyond_its_new_share() -> None:
+    """P2, S2: by the sum of both, although its own share is not used up."""
     world = World(
         {"t": 6, "t--a": Pool("t--a", gpu_quota(5), parent="t", subpool_name="a"), "z": 2},
         {"n0": 8},

@@ -1,6 +1,5 @@
-"""A second opinion on the quota tree, straight from T(x, r) of hierarchical-cohorts.md (laws Q3, Q4).
-
-`Model` knows what was declared and what the leaves hold; no line of it uses what the tree has summed up.
+"""An independent model of the quota tree, directly from T(x, r) of hierarchical-cohorts.md (rules Q3, Q4). `Model`
+knows declarations and the usage of leaves; it does not use the sums of the tree.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +45,7 @@ Load = list[tuple[int, Request]]
 
 @dataclass
 class Model:
-    """Places are (kind, name); quotas are per index of KEYS."""
+    """Nodes are (kind, name); quotas are per index of KEYS."""
 
     cohorts: list[Cohort]
     pools: list[Pool]
@@ -55,7 +54,7 @@ class Model:
     _brings: dict[tuple[Place, int], int] = field(default_factory=dict)
 
     def quota(self, place: Place, index: int) -> Quota:
-        """Nominal and limits of the node itself."""
+        """The nominal quota and limits of the node itself."""
         kind, name = place
         key = KEYS[index]
         if kind == "root":
@@ -101,7 +100,7 @@ class Model:
         return total
 
     def valid(self, index: int) -> bool:
-        """No node owes more than it may."""
+        """True if no node owes more than it may."""
         return all(
             limit is None or self.balance(place, index) >= -limit
             for place in self.places()
@@ -109,7 +108,7 @@ class Model:
         )
 
     def is_shared(self, pool: str, index: int) -> bool:
-        """Some cohort above has quota of its own."""
+        """True if some cohort above has quota of its own."""
         pools, cohorts = {each.name: each for each in self.pools}, {each.name: each for each in self.cohorts}
         above = pools[pools[pool].parent or pool].cohort
         while above is not None:
@@ -119,7 +118,7 @@ class Model:
         return False
 
     def drawn(self, place: Place, index: int) -> int:
-        """Law P2: what firm work below asks of those above *place*, the nearest quota used first."""
+        """Rule P2: what guaranteed work below uses of the nodes above *place*, the nearest quota first."""
         own, held = self.quota(place, index).nominal, self.held.get((place, index), 0)
         if place[0] in ("firm", "low"):
             return max(0, held - own) if place[0] == "firm" else 0
@@ -127,7 +126,7 @@ class Model:
         return max(0, below - own) if place[0] == "cohort" else below
 
     def firm_within(self, place: Place, index: int) -> bool:
-        """Law P2: firm work within what it was promised."""
+        """Rule P2: guaranteed work is within its guarantee."""
         return place[0] != "firm" or all(
             limit is None or self.drawn(above, index) <= limit
             for above in self.places()
@@ -136,7 +135,7 @@ class Model:
         )
 
     def allows(self, place: Place, request: Request) -> bool:
-        """Whether every balance is in order once the leaf *place* holds *request* too."""
+        """True if every balance is valid after the leaf *place* also uses *request*."""
         for index, amount in request:
             self.held[place, index] = self.held.get((place, index), 0) + amount
         fine = all(self.valid(index) and self.firm_within(place, index) for index, _ in request)
@@ -159,7 +158,7 @@ class Model:
         return 0 if limit is None else max(0, self.brings(place, index) - limit)
 
     def usage(self, place: Place, index: int) -> int:
-        """What a leaf holds; of an inner node what its children hold beyond what they keep."""
+        """The usage of a leaf; of an inner node, what its children use beyond what they keep."""
         total = self.held.get((place, index), 0)
         for child in self.children.get(place, []):
             total += max(0, self.usage(child, index) - self.keeps(child, index))
@@ -168,7 +167,7 @@ class Model:
     def available(
         self, place: Place, index: int, above: Callable[[Place], Place | None], *, empty: bool = False
     ) -> int:
-        """What may still be used there; *empty*: if nobody held anything."""
+        """The amount that can still be used there. *empty*: if there were no usage."""
         usage = 0 if empty else self.usage(place, index)
         brings, keeps = self.brings(place, index), self.keeps(place, index)
         parent = above(place)
@@ -197,7 +196,9 @@ loads = st.lists(st.tuples(st.integers(0, 60), requests), max_size=10)
 
 @st.composite
 def models(draw: st.DrawFn) -> Model:
-    """A chain of cohorts of depth 1 to 5 (a pool counts), others beside it; a pool at its end, more anywhere, some with subpools."""
+    """A chain of cohorts of depth 1 to 5 (a pool counts), others next to it; a pool at its end, more anywhere, some
+    with subpools.
+    """
     depth = draw(st.integers(1, MOST_DEPTH))
     chain = [Cohort(f"c{at}", f"c{at - 1}" if at else None, draw(quota_maps)) for at in range(depth - 1)]
     names = [each.name for each in chain]
@@ -217,7 +218,7 @@ def models(draw: st.DrawFn) -> Model:
 
 @dataclass
 class Grown:
-    """A model and the engine's tree of the same, with the leaves of both in one order."""
+    """A model and the engine's tree of the same declarations, with their leaves in one order."""
 
     model: Model
 
@@ -263,10 +264,10 @@ many = settings(max_examples=200, deadline=None, derandomize=True, database=None
 
 @many
 @given(models(), loads, st.integers(0, 60), requests)
-def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_may_afterwards(
+def test_from_a_valid_start_an_admission_is_valid_exactly_if_no_node_then_owes_too_much(
     model: Model, load: Load, at: int, asked: Request
 ) -> None:
-    """Q3, P2: all nodes of the tree are looked at, not only the path."""
+    """Q3, P2: all nodes of the tree are checked, not only the path."""
     both = Grown(model)
     for where, request in load:
         if model.allows(both.leaves[where % len(both.leaves)], request):
@@ -278,7 +279,7 @@ def test_from_a_valid_start_an_admission_is_right_iff_no_node_owes_more_than_it_
 
 @many
 @given(models(), loads, st.integers(0, 60), st.sampled_from((0, 1)))
-def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admitted(
+def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_can_be_admitted(
     model: Model, load: Load, at: int, index: int
 ) -> None:
     """Q4."""
@@ -293,8 +294,8 @@ def test_from_a_valid_start_the_headroom_of_a_leaf_is_the_most_that_may_be_admit
 
 @many
 @given(models(), loads)
-def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_scratch(model: Model, load: Load) -> None:
-    """Q3, Q4; most of these trees are over-committed: nobody asks before a leaf holds more."""
+def test_balance_headroom_and_potential_of_any_tree_match_a_recount(model: Model, load: Load) -> None:
+    """Q3, Q4; most of these trees are over-committed, because usage is not checked."""
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)
@@ -312,8 +313,8 @@ def test_of_any_tree_balance_headroom_and_potential_are_those_worked_out_from_sc
 
 @many
 @given(models(), loads, requests)
-def test_what_a_leaf_lacks_is_what_exceeds_its_headroom(model: Model, load: Load, asked: Request) -> None:
-    """Q4, each resource by itself; LOW, of which nothing was promised."""
+def test_a_leaf_lacks_exactly_what_exceeds_its_headroom(model: Model, load: Load, asked: Request) -> None:
+    """Q4, each resource separately; LOW, which has no guarantee."""
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)
@@ -325,10 +326,8 @@ def test_what_a_leaf_lacks_is_what_exceeds_its_headroom(model: Model, load: Load
 
 @many
 @given(models(), loads, st.randoms(use_true_random=False), st.integers(0, 10))
-def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
-    model: Model, load: Load, mix: Random, kept: int
-) -> None:
-    """Whatever comes and goes between, the tree is the one in which only what is left ever came."""
+def test_the_order_of_changes_leaves_no_trace(model: Model, load: Load, mix: Random, kept: int) -> None:
+    """Whatever is added and removed in between, the tree equals one with only the remaining usage."""
     both = Grown(model)
     staying, leaving = load[:kept], load[kept:]
     events = [(add, each) for each in load]
@@ -351,10 +350,8 @@ def test_the_order_in_which_work_comes_and_goes_leaves_no_trace(
 
 @many
 @given(models(), loads, loads, st.integers(1, 3))
-def test_changes_made_together_leave_what_they_leave_one_by_one(
-    model: Model, leaving: Load, coming: Load, times: int
-) -> None:
-    """Some of what is held leaves while other work comes, *times* times each."""
+def test_changes_together_equal_changes_one_by_one(model: Model, leaving: Load, coming: Load, times: int) -> None:
+    """Some usage is removed while other usage is added, *times* times each."""
     together, apart = Grown(model), Grown(model)
     for both in (together, apart):
         for at, request in leaving * times:
@@ -374,8 +371,8 @@ def test_changes_made_together_leave_what_they_leave_one_by_one(
 
 @many
 @given(models(), loads)
-def test_what_is_lent_covers_what_is_borrowed_at_every_node(model: Model, load: Load) -> None:
-    """In any tree a node lends no more than it has idle and may lend, and between siblings nothing appears or is lost."""
+def test_lent_amounts_cover_borrowed_amounts_at_every_node(model: Model, load: Load) -> None:
+    """In any tree a node lends at most what it has idle and may lend, and the sums between siblings match."""
     both = Grown(model)
     for where, request in load:
         both.hold(where, request)

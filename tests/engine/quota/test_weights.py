@@ -1,4 +1,4 @@
-"""Weights of pools and cohorts: who borrows first, and who gives back first (laws P4, R3, Q2)."""
+"""Weights of pools and cohorts: who borrows first, and who is reclaimed first (rules P4, R3, Q2)."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def submit_many(world: World, pool: str, gangs: int, gpus: int = 1) -> None:
 
 
 def held(world: World) -> dict[str, int]:
-    """GPUs by pool, of what is decided."""
+    """GPUs by pool, as decided."""
     tree = world.state.ledger.tree
     return {name: node.usage[CHARGED][tree.index_of[GPUS]] for name, node in tree.pools.items()}
 
@@ -48,7 +48,7 @@ def held(world: World) -> dict[str, int]:
 # ---------------------------------------------------------------- who borrows first
 
 
-def test_what_is_idle_is_borrowed_in_proportion_to_the_weights() -> None:
+def test_idle_quota_is_borrowed_in_proportion_to_the_weights() -> None:
     """P4; the example of docs/preemption.md."""
     world = World({"small": weighted("small", 1), "large": weighted("large", 2)}, {"n0": 9})
     submit_many(world, "small", 9)
@@ -61,15 +61,15 @@ def test_what_is_idle_is_borrowed_in_proportion_to_the_weights() -> None:
 
 
 @pytest.mark.parametrize("weight", [1, 2, 7])
-def test_while_all_weights_are_equal_the_submit_time_decides(weight: int) -> None:
+def test_with_equal_weights_the_submit_time_decides(weight: int) -> None:
     world = World({"a": weighted("a", weight), "b": weighted("b", weight)}, {"n0": 4})
     submit_many(world, "a", 3)
     submit_many(world, "b", 3)
     assert world.cycle() == ["admit a1", "admit a2", "admit a3", "admit b1"]
 
 
-def test_shares_are_compared_between_cohorts_before_they_are_compared_inside_one() -> None:
-    """The pool that has nothing waits while its cohort has more than the other, per weight."""
+def test_shares_are_compared_between_cohorts_before_inside_one() -> None:
+    """The pool without usage waits while its cohort has more than the other one per weight."""
     cohorts = (Cohort("x", weight=1), Cohort("y", weight=3))
     pools = {
         "x1": weighted("x1", 1, cohort="x"),
@@ -83,8 +83,8 @@ def test_shares_are_compared_between_cohorts_before_they_are_compared_inside_one
     assert held(world) == {"x1": 1, "x2": 1, "y1": 6}
 
 
-def test_a_quota_of_its_own_is_no_part_of_a_share() -> None:
-    """Held are 4 of small and 3 of large; borrowed are 1 and 2."""
+def test_own_quota_is_not_part_of_a_share() -> None:
+    """small uses 4 and large 3; they borrow 1 and 2."""
     world = World({"small": weighted("small", 1, 3), "large": weighted("large", 2, 1)}, {"n0": 7})
     submit_many(world, "small", 6)
     submit_many(world, "large", 6)
@@ -92,15 +92,15 @@ def test_a_quota_of_its_own_is_no_part_of_a_share() -> None:
     assert held(world) == {"small": 4, "large": 3}
 
 
-def test_low_within_its_nominal_still_goes_before_any_share() -> None:
+def test_low_within_its_nominal_still_comes_before_any_share() -> None:
     world = World({"a": weighted("a", 9), "b": weighted("b", 1, 1)}, {"n0": 2})
     submit_many(world, "a", 2)
     submit_many(world, "b", 2)
     assert world.cycle() == ["admit b1", "admit a1"]
 
 
-def test_inside_a_pool_its_own_work_and_its_subpools_weigh_the_same() -> None:
-    """S5: a subpool has its parent's weight, and so has what the parent keeps for itself."""
+def test_inside_a_pool_its_own_work_and_its_subpools_have_equal_weights() -> None:
+    """S5: a subpool has its parent's weight, and so has the parent's own part."""
     team = weighted("team", 3, 2)
     world = World({"team": team, "other": weighted("other", 1)}, {"n0": 8})
     world.do(PutPool(subpool_of(team, "a", {"default": 1})), PutPool(subpool_of(team, "b", {"default": 1})))
@@ -113,15 +113,15 @@ def test_inside_a_pool_its_own_work_and_its_subpools_weigh_the_same() -> None:
     assert low == {"other": 0, "team": 2, "team--a": 3, "team--b": 3}
 
 
-def test_a_wide_gang_is_not_behind_narrow_ones_for_its_width() -> None:
-    """What counts is what is borrowed, not what it would be with the gang."""
+def test_a_wide_gang_is_not_behind_narrow_ones_because_of_its_size() -> None:
+    """The current share counts, not the share with the gang."""
     world = World({"wide": weighted("wide", 1), "narrow": weighted("narrow", 2)}, {"n0": 8})
     submit_many(world, "wide", 1, gpus=6)
     submit_many(world, "narrow", 8)
     assert world.cycle() == ["admit wide1", "admit narrow1", "admit narrow2"]
 
 
-def test_people_are_shown_the_order_of_shares() -> None:
+def test_people_see_the_order_of_shares() -> None:
     world = World({"small": weighted("small", 1), "large": weighted("large", 2)}, {"n0": 3})
     submit_many(world, "small", 3)
     submit_many(world, "large", 3)
@@ -138,7 +138,7 @@ def test_people_are_shown_the_order_of_shares() -> None:
 # ---------------------------------------------------------------- who gives back first
 
 
-def test_the_largest_share_gives_back_first_whoever_started_last() -> None:
+def test_the_largest_share_is_reclaimed_first_whatever_started_last() -> None:
     """R3; the example of docs/preemption.md."""
     pools = {"small": weighted("small", 1), "large": weighted("large", 2), "firm": weighted("firm", 1, 4)}
     world = World(pools, {"n0": 8})
@@ -152,7 +152,7 @@ def test_the_largest_share_gives_back_first_whoever_started_last() -> None:
     ]  # fmt: skip
 
 
-def test_with_equal_weights_whoever_started_last_gives_back_first() -> None:
+def test_with_equal_weights_the_last_started_is_reclaimed_first() -> None:
     pools = {"small": weighted("small", 2), "large": weighted("large", 2), "firm": weighted("firm", 2, 4)}
     world = World(pools, {"n0": 8})
     for pool, gangs in (("small", 4), ("large", 4)):
@@ -165,7 +165,7 @@ def test_with_equal_weights_whoever_started_last_gives_back_first() -> None:
     ]  # fmt: skip
 
 
-def test_a_weight_of_zero_that_an_earlier_release_stored_counts_as_one() -> None:
+def test_a_stored_weight_of_zero_from_an_earlier_release_counts_as_one() -> None:
     world = World({"small": weighted("small", 0), "large": weighted("large", 2)}, {"n0": 3})
     submit_many(world, "small", 3)
     submit_many(world, "large", 3)
@@ -177,7 +177,7 @@ def test_a_weight_of_zero_that_an_earlier_release_stored_counts_as_one() -> None
 
 
 class Scene:
-    """A world by chance: cohorts in cohorts, pools with limits, subpools; LOW that runs and LOW that waits."""
+    """A random world: nested cohorts, pools with limits, subpools, and LOW that runs and waits."""
 
     def __init__(self, chance: random.Random, weights: Callable[[], int]) -> None:
         self.chance = chance
@@ -216,11 +216,11 @@ class Scene:
                 continue
 
     def share(self, node: QuotaNode) -> Fraction:
-        """From what was declared and is held, by T(x, r), without a number that the tree keeps."""
+        """From declarations and usage, by T(x, r), without any stored number of the tree."""
         return Fraction(borrowed(self.oracle(), node), int(node.weight))
 
     def oracle(self) -> Oracle:
-        """Builds the oracle of what counts in decisions, without gangs that are taken as gone on trial."""
+        """The oracle for decisions, without gangs that are treated as stopped in a trial."""
         entries = self.ledger.entries.items()
         gone = [name for name, entry in entries if entry.state is GangState.ADMITTED and not entry.charged]
         return Oracle.decided(self.world.state, without=gone)
@@ -247,7 +247,7 @@ Items = Mapping[str, list[tuple[Any, T]]]
 
 
 def winner(scene: Scene, top: QuotaNode, items: Items[T], *, largest: bool) -> tuple[Any, T] | None:
-    """The item of the low leaf that a tournament from scratch arrives at.  *items*: by pool, (key, item), in any order."""
+    """The item of the low leaf that a new tournament selects. *items*: by pool, (key, item), in any order."""
     if top.kind is NodeKind.LOW:
         return min(items.get(top.name, []), key=lambda item: item[0], default=None)
     sign = -1 if largest else 1
@@ -264,7 +264,7 @@ def borrowers(ledger: Ledger) -> list[Bucket]:
 
 
 def expected_starts(scene: Scene) -> Iterator[str]:
-    """Whom the rule starts next of those that borrow, while the cycle applies what it decides between two draws."""
+    """The next borrowers by the rule, while the cycle applies its decisions between two draws."""
     ledger = scene.ledger
     failed: set[BucketKey] = set()
     while True:
@@ -284,7 +284,7 @@ def expected_starts(scene: Scene) -> Iterator[str]:
 
 @several
 @given(seeds)
-def test_the_next_borrower_is_the_one_that_the_rule_picks_from_scratch(seed: int) -> None:
+def test_the_next_borrower_matches_the_rule_computed_from_scratch(seed: int) -> None:
     """P4, after each admission."""
     chance = random.Random(seed)
     scene = Scene(chance, unlike(chance))
@@ -302,7 +302,7 @@ def test_the_next_borrower_is_the_one_that_the_rule_picks_from_scratch(seed: int
 
 
 def check_kept(scene: Scene) -> None:
-    """What every node keeps is what it borrows; nothing is kept where all weights are equal."""
+    """Every node stores what it borrows, or nothing if all weights are equal."""
     tree = scene.ledger.tree
     oracle = scene.oracle()
     for node in tree.nodes():
@@ -312,7 +312,7 @@ def check_kept(scene: Scene) -> None:
 
 @several
 @given(seeds)
-def test_positions_agree_with_the_order_and_the_head_with_the_first_of_its_pool(seed: int) -> None:
+def test_positions_match_the_order_and_the_head_is_the_first_of_its_pool(seed: int) -> None:
     chance = random.Random(seed)
     scene = Scene(chance, unlike(chance))
     for _ in range(2):
@@ -333,7 +333,7 @@ def test_positions_agree_with_the_order_and_the_head_with_the_first_of_its_pool(
 
 @several
 @given(seeds, st.integers(2, 4))
-def test_equal_weights_decide_what_no_weights_decide(seed: int, weight: int) -> None:
+def test_equal_weights_decide_like_no_weights(seed: int, weight: int) -> None:
     """P4, R3: byte for byte, whatever the weight is."""
     plans = []
     for same in (1, weight):
@@ -353,8 +353,8 @@ def test_equal_weights_decide_what_no_weights_decide(seed: int, weight: int) -> 
 
 @several
 @given(seeds)
-def test_who_gives_back_is_who_the_rule_picks_from_scratch(seed: int) -> None:
-    """R3: among those under one common ancestor, each time the largest share, as whoever went before is gone."""
+def test_reclaimed_gangs_match_the_rule_computed_from_scratch(seed: int) -> None:
+    """R3: below one common ancestor, each time the largest share without the gangs taken so far."""
     chance = random.Random(seed)
     scene = Scene(chance, unlike(chance))
     scene.submit(chance.randint(6, 14))
@@ -396,9 +396,8 @@ def common(one: QuotaNode, other: QuotaNode) -> QuotaNode:
 
 
 def first_to_give(scene: Scene, ancestor: QuotaNode, leaf: QuotaNode, left: Iterable[Entry]) -> Entry:
-    """Picks among gangs whose nearest common node with *leaf* is *ancestor* and whom law R2 does not protect.
-
-    Those whose pools are over at every level come before those of whom only the outermost is.
+    """Selects among gangs whose nearest common node with *leaf* is *ancestor* and that rule R2 does not protect. Gangs
+    whose pools are over at every level come before those with only the outermost one over.
     """
     ledger = scene.ledger
     mine = [entry for entry in left if common(ledger.leaf(entry), leaf) is ancestor]

@@ -1,4 +1,4 @@
-"""Gangs that accept fewer pods, in pools: borrowing, preemption, and what is asked again afterwards (partial-admission.md; A1-A3)."""
+"""Gangs that accept fewer pods, in pools: borrowing, preemption, and requests afterwards (partial-admission.md; A1-A3)."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +32,7 @@ def gang(name: str, *ranges: Range) -> WorkflowSpec:
 
 
 def counts(world: World, name: str) -> list[int]:
-    """What it was granted, per pod set."""
+    """The granted pods per pod set."""
     return [each.count for each in world.state.ledger.entries[f"{name}-1/g"].placement]
 
 
@@ -47,28 +47,28 @@ def running_pods(world: World, name: str) -> int:
 # ---------------------------------------------------------------- borrowing
 
 
-def test_low_shrinks_to_what_its_pool_may_borrow() -> None:
+def test_low_shrinks_to_what_its_pool_can_borrow() -> None:
     world = World({"a": 20, "b": Pool("b", gpu_quota(4, borrowing=15))}, {"n0": 30})
     world.submit("w", "b", LOW, spec=gang("w", *KEP))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [1, 3, 15]
 
 
-def test_low_borrows_for_its_full_size_before_it_shrinks_to_what_its_own_pool_has() -> None:
+def test_low_borrows_for_its_full_size_before_it_shrinks_to_its_own_quota() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", LOW, spec=gang("w", (2, None), (6, 2)))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [2, 6]
 
 
-def test_firm_work_never_borrows_for_its_full_size() -> None:
+def test_guaranteed_work_never_borrows_for_its_full_size() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     world.submit("w", "b", NORMAL, spec=gang("w", (2, None), (6, 1)))
     assert world.cycle() == ["admit w"]
     assert counts(world, "w") == [2, 2]
 
 
-def test_limits_of_cohorts_above_count_too() -> None:
+def test_limits_of_cohorts_above_apply_too() -> None:
     cohorts = (Cohort("org"), Cohort("lab", "org", gpu_quota(0, borrowing=3)))
     world = World({"a": 8, "b": Pool("b", gpu_quota(2), cohort="lab")}, {"n0": 10}, cohorts=cohorts)
     world.submit("w", "b", LOW, spec=gang("w", (4, 1), (4, 1)))
@@ -79,8 +79,8 @@ def test_limits_of_cohorts_above_count_too() -> None:
 # ---------------------------------------------------------------- preemption
 
 
-def test_several_pod_sets_shrink_to_what_can_be_taken_back() -> None:
-    """19 are the pool's own; the others hold all 25."""
+def test_several_pod_sets_shrink_to_what_can_be_reclaimed() -> None:
+    """19 are the pool's own; the others use all 25."""
     world = World({"a": 19, "b": 6}, {"n0": 25})
     for at in range(5):
         world.submit(f"low{at}", "b", LOW, 5)
@@ -91,7 +91,7 @@ def test_several_pod_sets_shrink_to_what_can_be_taken_back() -> None:
     assert counts(world, "w") == [1, 3, 15]
 
 
-def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop() -> None:
+def test_the_largest_size_is_chosen_even_if_more_gangs_must_stop() -> None:
     """A1: a larger size by preemption comes before a smaller one that is free."""
     world = World({"a": 4, "b": 2}, {"n0": 6})
     world.submit("low", "b", LOW, 4)
@@ -102,7 +102,7 @@ def test_the_smallest_number_of_steps_is_given_up_even_if_more_have_to_stop() ->
     assert counts(world, "w") == [4]
 
 
-def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool() -> None:
+def test_high_shrinks_next_to_normal_and_preempts_low_of_its_own_pool() -> None:
     world = World({"a": 4}, {"n0": 4})
     world.submit("firm", "a", NORMAL, 1)
     world.submit("low", "a", LOW, 2)
@@ -113,7 +113,7 @@ def test_high_shrinks_beside_normal_and_takes_low_of_its_own_pool() -> None:
     assert counts(world, "w") == [2, 1]
 
 
-def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody() -> None:
+def test_a_gang_whose_minimum_does_not_fit_waits_and_preempts_nothing() -> None:
     """A2."""
     world = World({"a": 4, "b": 2}, {"n0": 6})
     for name, pool, priority in (("firm", "a", NORMAL), ("low", "b", LOW)):
@@ -124,7 +124,7 @@ def test_what_does_not_fit_at_its_smallest_waits_and_stops_nobody() -> None:
     assert world.running() == {"firm-1", "low-1"}
 
 
-def test_the_gate_looks_at_the_smallest_size() -> None:
+def test_the_gate_checks_the_minimum_size() -> None:
     """P3."""
     world = World({"a": 4}, {"n0": 8})
     world.submit("w", "a", NORMAL, spec=gang("w", (1, None), (9, 3)))
@@ -136,7 +136,7 @@ def test_the_gate_looks_at_the_smallest_size() -> None:
 # ---------------------------------------------------------------- queued again
 
 
-def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_then() -> None:
+def test_a_preempted_gang_requests_its_full_size_again() -> None:
     """A3: 6 of 6, then 3, then 6 again."""
     world = World({"a": 6, "b": 0}, {"n0": 6})
     world.submit("w", "b", LOW, spec=gang("w", (2, 1), (4, 2)))
@@ -157,8 +157,8 @@ def test_who_was_preempted_asks_for_its_full_size_again_and_gets_what_there_is_t
     assert (counts(world, "w"), running_pods(world, "w")) == ([2, 4], 6)
 
 
-def test_a_running_gang_does_not_grow_when_room_comes() -> None:
-    """A3: the admitted count holds for the attempt."""
+def test_a_running_gang_does_not_grow_when_capacity_becomes_free() -> None:
+    """A3: the admitted counts apply to the whole attempt."""
     world = World({"a": 6}, {"n0": 6})
     world.submit("firm", "a", NORMAL, 4)
     world.cycle()
@@ -179,7 +179,7 @@ ranges = st.lists(
 
 
 def steps(found: list[Range]) -> list[list[int]]:
-    """Every size, the largest first, by the rule of the specification: each pod set loses the same part of its range."""
+    """Every size, the largest first, by rule A1: each pod set loses the same part of its range."""
     least = [count if minimum is None else minimum for count, minimum in found]
     total = sum(count - low for (count, _), low in zip(found, least, strict=True))
     return [
@@ -190,8 +190,8 @@ def steps(found: list[Range]) -> list[list[int]]:
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(ranges, st.integers(0, 36), st.sampled_from((HIGH, NORMAL, LOW)))
-def test_the_size_is_the_largest_for_which_there_is_room(found: list[Range], room: int, priority: Priority) -> None:
-    """A1, against an exhaustive search; others hold the rest of the pool."""
+def test_the_size_is_the_largest_that_fits(found: list[Range], room: int, priority: Priority) -> None:
+    """A1, against an exhaustive search; others use the rest of the pool."""
     sizes = steps(found)
     assert all(larger >= smaller for one, other in pairwise(sizes) for larger, smaller in zip(one, other, strict=True))
     world = World({"a": Pool("a", gpu_quota(36), queueing=STRICT)}, {"n0": 36})
@@ -219,7 +219,7 @@ others = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from((LOW, LOW, NO
 
 
 def busy(nodes: list[int], quota: int, held: list[tuple[str, Priority, int]]) -> World:
-    """Two pools on racks of two nodes, with work that has come to rest on them."""
+    """Two pools on racks of two nodes, with work in a settled state."""
     racks = {
         f"n{at}": Node(f"n{at}", {GPU: gpus}, labels={"rack": f"r{at // 2}", "host": f"n{at}"})
         for at, gpus in enumerate(nodes)
@@ -245,7 +245,7 @@ def busy(nodes: list[int], quota: int, held: list[tuple[str, Priority, int]]) ->
     pod_sets,
     st.sampled_from((HIGH, NORMAL, LOW)),
 )
-def test_of_many_sizes_the_largest_is_found_that_would_start(
+def test_the_largest_startable_of_many_sizes_is_found(
     nodes: list[int],
     quota: int,
     held: list[tuple[str, Priority, int]],

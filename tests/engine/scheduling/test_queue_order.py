@@ -1,4 +1,4 @@
-"""The order in which waiting gangs are served (laws P4, P5)."""
+"""The order in which waiting gangs are evaluated (rules P4, P5)."""
 
 import random
 
@@ -13,36 +13,36 @@ from tests.worlds.engine import HIGH, LOW, NORMAL, STRICT, World, gpu_quota, tas
 
 
 def served(world: World, *work: tuple[str, str, Priority, int]) -> list[str]:
-    """Everything is submitted; what one cycle starts, in order."""
+    """Everything is submitted; returns the gangs that one cycle starts, in order."""
     for name, pool, priority, gpus in work:
         world.submit(name, pool, priority, gpus)
     return world.cycle()
 
 
-def test_priority_goes_before_time_over_all_pools() -> None:
+def test_priority_comes_before_time_over_all_pools() -> None:
     world = World({"a": 4, "b": 4}, {"n0": 8})
     work = (("l", "a", LOW, 1), ("n1", "b", NORMAL, 1), ("h", "b", HIGH, 1), ("n2", "a", NORMAL, 1))
     assert served(world, *work) == ["admit h", "admit n1", "admit n2", "admit l"]
 
 
-def test_low_within_the_nominal_of_its_pool_goes_before_low_that_borrows() -> None:
+def test_low_within_its_pools_nominal_comes_before_low_that_borrows() -> None:
     world = World({"a": 0, "b": 2}, {"n0": 4})
     assert served(world, ("borrows", "a", LOW, 1), ("within", "b", LOW, 1)) == ["admit within", "admit borrows"]
 
 
-def test_low_of_one_pool_borrows_from_the_gang_on_that_crosses_the_nominal() -> None:
+def test_low_of_one_pool_borrows_from_the_gang_that_crosses_the_nominal() -> None:
     world = World({"a": 2, "b": 2}, {"n0": 4})
     work = (("a1", "a", LOW, 1), ("a2", "a", LOW, 1), ("a3", "a", LOW, 1), ("b1", "b", LOW, 1), ("b2", "b", LOW, 1))
     assert served(world, *work) == ["admit a1", "admit a2", "admit b1", "admit b2"]
 
 
-def test_firm_work_of_the_same_cycle_counts_when_it_is_asked_whether_low_borrows() -> None:
+def test_guaranteed_work_of_the_same_cycle_counts_when_deciding_whether_low_borrows() -> None:
     world = World({"a": 1, "b": 1}, {"n0": 2})
     work = (("low", "a", LOW, 1), ("other", "b", LOW, 1), ("firm", "a", NORMAL, 1))
     assert served(world, *work) == ["admit firm", "admit other"]
 
 
-def test_the_id_decides_where_the_time_is_the_same() -> None:
+def test_equal_times_are_ordered_by_id() -> None:
     world = World({"a": 2}, {"n0": 1})
     for name in ("y", "x"):
         world.now = 0
@@ -57,7 +57,7 @@ def test_one_cycle_starts_everything_that_can_start() -> None:
     assert served(world, *work) == [f"admit w{at}" for at in range(8)]
 
 
-def test_behind_a_head_that_waits_a_smaller_gang_may_start() -> None:
+def test_behind_a_waiting_head_a_smaller_gang_may_start() -> None:
     """BEST_EFFORT_FIFO."""
     world = World({"a": 3}, {"n0": 3})
     assert served(world, ("first", "a", NORMAL, 2), ("wide", "a", NORMAL, 2), ("small", "a", NORMAL, 1)) == [
@@ -66,7 +66,7 @@ def test_behind_a_head_that_waits_a_smaller_gang_may_start() -> None:
     ]
 
 
-def test_behind_the_head_of_a_strict_pool_nobody_starts_and_other_pools_do() -> None:
+def test_behind_the_head_of_a_strict_pool_nothing_starts_but_other_pools_continue() -> None:
     """STRICT_FIFO."""
     world = World({"a": Pool("a", gpu_quota(3), queueing=STRICT), "b": 1}, {"n0": 4})
     work = (
@@ -99,8 +99,8 @@ def test_a_preempted_gang_keeps_its_submit_time() -> None:
     assert [entry.gang.id for entry in waiting_in_order(world.state.ledger)] == ["early-1/t-group", "late-1/t-group"]
 
 
-def test_who_was_preempted_is_the_head_of_its_strict_pool_again() -> None:
-    """P4: what came later may not pass it, however small; BEST_EFFORT_FIFO lets it."""
+def test_a_preempted_gang_is_the_head_of_its_strict_pool_again() -> None:
+    """P4: later gangs cannot pass it, however small; with BEST_EFFORT_FIFO they can."""
     for queueing, started in ((STRICT, []), (Queueing.BEST_EFFORT_FIFO, ["admit late"])):
         world = World({"a": 3, "b": Pool("b", gpu_quota(0), queueing=queueing)}, {"n0": 3})
         assert served(world, ("early", "b", LOW, 2)) == ["admit early"]
@@ -111,15 +111,15 @@ def test_who_was_preempted_is_the_head_of_its_strict_pool_again() -> None:
         assert world.cycle() == (["admit early", "admit late"] if queueing is STRICT else ["admit early"])
 
 
-def test_low_that_borrows_does_not_close_a_strict_pool_to_low_that_does_not() -> None:
-    """P4: LOW that stays within the nominal is before it in the one order, so it is not behind it."""
+def test_low_that_borrows_does_not_block_a_strict_pool_for_low_that_does_not() -> None:
+    """P4: LOW within the nominal is ahead of it in the overall order, so it is not behind it."""
     world = World({"a": Pool("a", gpu_quota(1), queueing=STRICT), "b": 3}, {"n0": 4})
     work = (("firm", "b", NORMAL, 3), ("wide", "a", LOW, 2), ("small", "a", LOW, 1))
     assert served(world, *work) == ["admit firm", "admit small"]
 
 
-def test_people_are_shown_the_order_in_which_the_next_cycle_looks() -> None:
-    """P4: HIGH, NORMAL, LOW within the nominal of its pool, LOW that borrows; each by submit time."""
+def test_people_see_the_order_of_the_next_cycle() -> None:
+    """P4: HIGH, NORMAL, LOW within its pool's nominal, LOW that borrows; each by submit time."""
     world = World({"a": 1, "b": 4, "full": 4}, {"n0": 1, "n1": 4})
     assert served(world, ("rest", "full", NORMAL, 4), ("one", "b", NORMAL, 1)) == ["admit rest", "admit one"]
     work = (
@@ -135,8 +135,8 @@ def test_people_are_shown_the_order_in_which_the_next_cycle_looks() -> None:
     ]  # fmt: skip
 
 
-def test_what_was_passed_over_is_looked_at_again_when_room_may_have_grown() -> None:
-    """A negative answer is kept only as long as nothing has changed for the better."""
+def test_skipped_gangs_are_evaluated_again_when_capacity_may_have_grown() -> None:
+    """A negative result is kept only as long as nothing improves."""
     world = World({"a": 2, "b": 2}, {"n0": 4})
     served(world, ("n1", "a", NORMAL, 2), ("n2", "a", NORMAL, 2))
     assert world.cycle() == []
@@ -147,7 +147,7 @@ def test_what_was_passed_over_is_looked_at_again_when_room_may_have_grown() -> N
     assert world.cycle() == ["admit n3"]
 
 
-def test_the_first_flavor_of_the_pool_that_has_room_is_taken() -> None:
+def test_the_first_flavor_of_the_pool_with_room_is_used() -> None:
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
     quota = {FlavorResource(name, GPU): Quota(2) for name in ("h100", "b200")}
@@ -157,8 +157,8 @@ def test_the_first_flavor_of_the_pool_that_has_room_is_taken() -> None:
     assert taken == {"w1-1": "b200", "w2-1": "h100", "w3-1": "h100"}
 
 
-def test_a_gang_that_may_shrink_takes_its_full_size_where_it_can_before_any_smaller_one() -> None:
-    """A1, and no size is tried for one gang before it is its turn."""
+def test_a_gang_that_can_shrink_uses_its_full_size_before_a_smaller_one() -> None:
+    """A1, and no size is tried before the gang's turn."""
     world = World({"a": 6}, {"n0": 6})
     for name in ("w1", "w2"):
         world.submit(name, "a", NORMAL, spec=workflow(name, task("t", 1, count=4, minimum=1)))
@@ -167,8 +167,8 @@ def test_a_gang_that_may_shrink_takes_its_full_size_where_it_can_before_any_smal
     assert sizes == [4, 2]
 
 
-def test_places_in_the_queue_are_counted_as_the_whole_order_has_them() -> None:
-    """P4: in all pools, in the own pool, and who is the head of each pool."""
+def test_queue_positions_match_the_complete_order() -> None:
+    """P4: in all pools, in the own pool, and the head of each pool."""
     chance = random.Random(4)
     world = World({"a": 3, "b": 2, "c": 0}, {"n0": 4})
     for at in range(60):
@@ -184,7 +184,7 @@ def test_places_in_the_queue_are_counted_as_the_whole_order_has_them() -> None:
         counts_as_the_order_has_them(world)
 
 
-def test_places_of_gangs_of_one_time_go_by_id() -> None:
+def test_positions_of_gangs_with_equal_times_follow_the_id() -> None:
     """P4, in one bucket and over several."""
     world = World({"a": 1, "b": 1}, {"n0": 2})
     for name in ("m", "z", "c", "x", "a", "k", "b", "y"):
@@ -196,8 +196,8 @@ def test_places_of_gangs_of_one_time_go_by_id() -> None:
     counts_as_the_order_has_them(world)
 
 
-def test_places_follow_a_pool_that_prefers_another_flavor() -> None:
-    """Whether LOW borrows is asked of the first flavor that its pool has for it."""
+def test_positions_follow_a_pool_that_prefers_another_flavor() -> None:
+    """Whether LOW borrows depends on its pool's first flavor for it."""
     flavors = (Flavor("h100", {"gpu": "h100"}), Flavor("b200", {"gpu": "b200"}))
     nodes = {name: Node(name, {GPU: 2}, name, {"gpu": name}) for name in ("h100", "b200")}
     quota = {FlavorResource("h100", GPU): Quota(2), FlavorResource("b200", GPU): Quota(0)}

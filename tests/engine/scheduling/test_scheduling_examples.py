@@ -4,7 +4,7 @@ from runrig.domain.workflows import Status
 from tests.worlds.engine import HIGH, LOW, NORMAL, World, task, workflow
 
 
-def test_the_queue_is_served_by_priority_then_by_submit_time() -> None:
+def test_the_queue_is_ordered_by_priority_and_then_by_submit_time() -> None:
     world = World({"pool": 2}, {"n0": 2})
     world.submit("wf1", "pool", NORMAL)
     world.submit("wf2", "pool", NORMAL)
@@ -19,7 +19,7 @@ def test_the_queue_is_served_by_priority_then_by_submit_time() -> None:
     assert started == ["admit wf5", "admit wf4", "admit wf6", "admit wf3"]
 
 
-def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it() -> None:
+def test_a_preempted_workflow_is_requeued_ahead_of_later_ones() -> None:
     world = World({"pool": 2}, {"n0": 2})
     world.submit("wf1", "pool", LOW)
     world.submit("wf2", "pool", NORMAL)
@@ -38,7 +38,7 @@ def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it() 
     assert started == ["admit wf1", "admit wf3", "admit wf4"]
 
 
-def test_a_pool_takes_back_what_it_lent_and_only_that() -> None:
+def test_a_pool_reclaims_exactly_what_it_lent() -> None:
     world = World({"pool1": 2, "pool2": 2}, {"n0": 4})
     world.submit("wf1", "pool1", NORMAL)
     world.submit("wf2", "pool1", LOW)

@@ -1,4 +1,6 @@
-"""Quota that a cohort has of its own is quota of its pools: who starts, who gives way, who never does (laws P2, P3, R2, R7)."""
+"""A cohort's own quota is shared by its pools: which work starts, which is reclaimed, which never is (rules P2, P3, R2,
+R7).
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -33,13 +35,13 @@ def research(own: int = 6, pools: dict[str, Pool | int] | None = None, nodes: di
     return World(mine | (pools or {}), nodes or {"n0": 16}, (Cohort("research", None, gpu_quota(own)),))
 
 
-def test_a_normal_gang_larger_than_its_pool_uses_what_the_cohort_has_idle() -> None:
+def test_a_normal_gang_larger_than_its_pool_uses_the_cohorts_idle_quota() -> None:
     world = research()
     world.submit("w", "a", NORMAL, 3)
     assert world.cycle() == ["admit w"]
 
 
-def test_it_counts_as_used_and_nothing_preempts_it() -> None:
+def test_drawn_quota_counts_as_used_and_is_not_preempted() -> None:
     world = started(research(), ("w", "a", NORMAL, 8), ("mine", "b", NORMAL, 4))
     balance = pool_balance(world.state, "a")
     assert (balance.used, balance.available, balance.borrowed) == (8, 0, 0)
@@ -48,7 +50,7 @@ def test_it_counts_as_used_and_nothing_preempts_it() -> None:
     assert world.cycle() == []
 
 
-def test_it_takes_the_cohorts_quota_back_from_low_in_any_branch() -> None:
+def test_the_cohorts_quota_is_reclaimed_from_low_in_any_branch() -> None:
     world = started(research(), ("own", "a", LOW, 2), ("near", "b", LOW, 7), ("far", "else", LOW, 7))
     world.submit("w", "a", NORMAL, 8)
     assert world.cycle() == ["nominate w", "preempt near for w (RECLAIM)", "preempt far for w (RECLAIM)"]
@@ -61,8 +63,8 @@ def test_low_within_its_own_pools_quota_stays() -> None:
     assert world.cycle() == ["nominate w", "preempt far for w (RECLAIM)"]
 
 
-def test_what_nobody_was_promised_stays_for_low() -> None:
-    """Q8: of 16 GPUs the pools and the cohort were promised 16; with 4 more, NORMAL work gets none of these."""
+def test_capacity_without_guarantee_stays_for_low() -> None:
+    """Q8: of 16 GPUs, the pools and the cohort guarantee 16; with 4 more, NORMAL work gets none of these."""
     world = started(research(nodes={"n0": 20}), ("w", "a", NORMAL, 8), ("low", "a", LOW, 4))
     with pytest.raises(Refused, match="has a quota of 8 GPUs"):
         world.submit("more", "a", NORMAL, 9)
@@ -70,14 +72,14 @@ def test_what_nobody_was_promised_stays_for_low() -> None:
     assert world.cycle() == []
 
 
-def test_a_borrowing_limit_of_0_keeps_a_pool_from_it() -> None:
+def test_a_borrowing_limit_of_0_blocks_shared_quota() -> None:
     world = research(pools={"a": Pool("a", gpu_quota(2, borrowing=0), cohort="research")})
     with pytest.raises(Refused) as refused:
         world.submit("w", "a", NORMAL, 3)
     assert str(refused.value) == ("w needs 3 GPUs, but pool a has a quota of 2 GPUs. Request less")
 
 
-def test_the_gate_promises_what_is_shared_and_says_by_whom() -> None:
+def test_the_gate_counts_shared_quota_and_names_its_cohort() -> None:
     """P3."""
     world = research()
     with pytest.raises(Refused) as refused:
@@ -120,7 +122,7 @@ def test_why_names_what_is_left_of_both_and_who_draws_on_it() -> None:
     )
 
 
-def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> None:
+def test_cutting_a_cohort_stops_nothing_and_only_new_drawing_work_waits() -> None:
     """R7, Q4."""
     world = started(research(), ("w", "a", NORMAL, 7))
     world.do(PutCohort(Cohort("research", None, gpu_quota(3))))
@@ -135,7 +137,7 @@ def test_cutting_a_cohort_stops_nobody_and_only_new_work_that_draws_waits() -> N
     assert world.running() == {"w-1", "own-1"}
 
 
-def test_cutting_a_pool_moves_its_running_work_to_what_is_shared() -> None:
+def test_cutting_a_pool_moves_its_running_work_to_shared_quota() -> None:
     """R7."""
     world = started(research(), ("w", "b", NORMAL, 4))
     world.do(PutPool(Pool("b", gpu_quota(1), cohort="research")))
@@ -146,15 +148,15 @@ def test_cutting_a_pool_moves_its_running_work_to_what_is_shared() -> None:
     assert world.cycle() == []
 
 
-def test_a_cohort_without_quota_of_its_own_changes_nothing() -> None:
+def test_a_cohort_without_its_own_quota_changes_nothing() -> None:
     world = research(own=0)
     assert [leaf.guarded for leaf in world.state.ledger.tree.firm.values()] == [False, False, False]
     with pytest.raises(Refused, match="pool a has a quota of 2 GPUs"):
         world.submit("w", "a", NORMAL, 3)
 
 
-def test_low_that_makes_a_drawing_pool_borrow_wakes_who_found_no_target() -> None:
-    """R2: team holds its 6 and the 2 that it draws, so its LOW is safe, until some more of it starts."""
+def test_low_that_makes_a_drawing_pool_borrow_wakes_gangs_without_targets() -> None:
+    """R2: team uses its 6 and the 2 that it draws, so its LOW is safe until more of it starts."""
     parts = {
         short: Pool(f"team--{short}", gpu_quota(gpus), cohort="research", parent="team", subpool_name=short)
         for short, gpus in (("a", 1), ("b", 1), ("c", 2))
@@ -182,13 +184,13 @@ limits = st.sampled_from((None, None, 0, 2))
     st.lists(sizes, max_size=7),
     st.lists(sizes, min_size=1, max_size=4),
 )
-def test_firm_work_starts_or_is_nominated_iff_it_was_promised_and_takes_back_no_more_than_it_must(
+def test_guaranteed_work_starts_exactly_within_its_guarantee_and_reclaims_no_more_than_needed(
     own: tuple[int, int],
     borrowing: tuple[int | None, int | None, int | None],
     low: list[tuple[str, int]],
     firm: list[tuple[str, int]],
 ) -> None:
-    """P2, R2, R3: quota alone decides; LOW holds what it could get before."""
+    """P2, R2, R3: only quota matters; LOW uses what it could get before."""
     world = World(
         {
             "a": Pool("a", gpu_quota(2, borrowing[0]), cohort="research"),
@@ -216,7 +218,7 @@ def test_firm_work_starts_or_is_nominated_iff_it_was_promised_and_takes_back_no_
 
 
 def _checked_cycle(world: World) -> None:
-    """A second opinion says that the targets are not safe, are enough, and that none of them could stay."""
+    """An independent check that the targets are not safe, are enough, and are all needed."""
     before = State.load(world.state.rows())
     world.now += 1
     for action in cycle.run(world.state, world.observe(), world.now).actions:

@@ -1,7 +1,7 @@
-"""Buckets that sleep: a ledger in which they do decides in every cycle as one that is loaded from rows, in which all are awake.
-
-The histories are drawn by seed: random trees with limits, lending, shared quota, subpools, weights and STRICT_FIFO pools;
-nodes in racks, or quota alone; firm and LOW gangs of one or two pod sets, some with fewer pods or in one rack.
+"""Sleeping buckets: in every cycle, a ledger with sleepers decides like one loaded from rows, where all buckets are
+awake. Histories are drawn by seed: random trees with limits, lending, shared quota, subpools, weights and STRICT_FIFO
+pools; nodes in racks, or quota alone; guaranteed and LOW gangs of one or two pod sets, some with fewer pods or in one
+rack.
 """
 
 import random
@@ -29,7 +29,7 @@ CYCLES = 30
 
 
 class History:
-    """A random world and what happens to its ledger."""
+    """A random world and the changes to its ledger."""
 
     def __init__(self, seed: int) -> None:
         self.mix = random.Random(seed)
@@ -100,7 +100,7 @@ class History:
         self.ledger.apply(Queue(Gang(f"g{self.number:04}", pool, priority, at, pod_sets)), self.now)
 
     def _end(self, *states: GangState, stops: float = 0.0) -> None:
-        """One gang of these states goes, or begins to stop."""
+        """Releases a gang in one of these states, or makes it stop."""
         names = sorted(name for name, entry in self.ledger.entries.items() if entry.state in states)
         if names:
             name = self.mix.choice(names)
@@ -108,7 +108,7 @@ class History:
             self.ledger.apply(Stop(name, Status.FAILED_CANCELED) if stop else Release(name), self.now)
 
     def _node_changes(self) -> None:
-        """One comes, goes, or is no longer what it was; mostly it only stops or starts to be ready."""
+        """A node is added, removed or changed; mostly it only becomes ready or not ready."""
         names = sorted(self.ledger.nodes.by_name)
         kind = self.mix.random()
         if kind < 0.5:
@@ -120,7 +120,7 @@ class History:
             self.ledger.drop_node(self.mix.choice(names))
 
     def _declare(self) -> None:
-        """A pool or cohort gets other quotas: mostly other numbers, now and then a limit that comes or goes."""
+        """A pool or cohort gets other quotas: mostly other numbers, sometimes a limit is added or removed."""
         if self.mix.random() < 0.3:
             cohort = self.ledger.cohorts[self.mix.choice(sorted(self.ledger.cohorts))]
             self.ledger.put_cohort(replace(cohort, quotas=self._other(cohort.quotas, -2)))
@@ -145,7 +145,7 @@ class History:
         }
 
     def _other_nominal(self, nominal: int, least: int) -> int:
-        """Now and then a first quota: a cohort that gets one shares it from then on."""
+        """Sometimes a first quota; a cohort that gets one shares it from then on."""
         return max(0, nominal + self.mix.randrange(least, 4)) if nominal or self.mix.random() < 0.2 else 0
 
     def _other_limit(self, limit: int | None) -> int | None:
@@ -172,7 +172,7 @@ class History:
 
 
 def loaded(ledger: Ledger) -> Ledger:
-    """The same ledger from rows: everybody is awake."""
+    """The same ledger loaded from rows: all buckets are awake."""
     again = Ledger(place=ledger.place)
     again.set_flavors(ledger.flavors.values())
     for cohort in ledger.cohorts.values():
@@ -198,14 +198,16 @@ def cycle(ledger: Ledger, now: float) -> list[Decision]:
 
 
 def forsaken(ledger: Ledger) -> list[Hashable]:
-    """Keys of barriers that are kept although nobody sleeps before them."""
+    """Keys of barriers that exist although no bucket sleeps at them."""
     slept_before = {barrier for bucket in ledger.sleepers.asleep for barrier in bucket.before}
     return [key for key, barrier in ledger.sleepers.barriers.items() if barrier not in slept_before]
 
 
 @pytest.mark.parametrize("seed", range(tries(12)))
 @pytest.mark.parametrize("often", [None, (40, 20, 0, 0, 0, 40)], ids=["all", "quotas"])
-def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int, often: tuple[int, ...] | None) -> None:
+def test_sleeping_gangs_would_not_have_started_or_changed_other_starts(
+    seed: int, often: tuple[int, ...] | None
+) -> None:
     history = History(seed)
     history.often = often or history.often
     slept = 0
@@ -222,7 +224,7 @@ def test_who_sleeps_would_not_have_started_nor_changed_who_does(seed: int, often
     )  # by chance, nobody does in a few of many histories
 
 
-def test_a_node_that_is_ready_again_wakes_only_those_of_its_flavor() -> None:
+def test_a_node_that_becomes_ready_wakes_only_gangs_of_its_flavor() -> None:
     ledger = Ledger()
     ledger.set_flavors([Flavor("a"), Flavor("b", position=1)])
     ledger.put_pool(Pool("p", {FlavorResource(flavor, GPU): Quota(8) for flavor in "ab"}))
@@ -239,7 +241,7 @@ def test_a_node_that_is_ready_again_wakes_only_those_of_its_flavor() -> None:
     assert ledger.sleepers.awake == {}
 
 
-def test_a_pool_that_gets_more_wakes_only_those_it_concerns() -> None:
+def test_a_pool_with_more_quota_wakes_only_affected_gangs() -> None:
     ledger = Ledger(place=False)
     ledger.set_flavors([Flavor("a")])
     key = FlavorResource("a", GPU)
@@ -257,8 +259,10 @@ def test_a_pool_that_gets_more_wakes_only_those_it_concerns() -> None:
 
 
 @pytest.mark.parametrize("lends", [4, None])
-def test_a_pool_that_keeps_more_for_itself_wakes_only_its_own(lends: int | None) -> None:
-    """Two lenders; one keeps more, so that its LOW gang needs less of the cohort.  So it is with a first lending limit."""
+def test_a_pool_that_withholds_more_wakes_only_its_own_gangs(lends: int | None) -> None:
+    """Two lenders; one withholds more, so its LOW gang needs less of the cohort. The same applies to a first lending
+    limit.
+    """
     ledger = Ledger(place=False)
     ledger.set_flavors([Flavor("a")])
     key = FlavorResource("a", GPU)
@@ -279,7 +283,7 @@ def test_a_pool_that_keeps_more_for_itself_wakes_only_its_own(lends: int | None)
 
 
 @pytest.mark.parametrize("limit", [3, None])
-def test_a_cohort_that_may_borrow_more_wakes_only_those_below_it(limit: int | None) -> None:
+def test_a_cohort_with_a_higher_borrowing_limit_wakes_only_gangs_below_it(limit: int | None) -> None:
     ledger = Ledger(place=False)
     ledger.set_flavors([Flavor("a")])
     key = FlavorResource("a", GPU)
@@ -297,14 +301,14 @@ def test_a_cohort_that_may_borrow_more_wakes_only_those_below_it(limit: int | No
     assert other.before is slept, "it was not even woken"
 
 
-def test_barriers_before_which_nobody_sleeps_are_forgotten() -> None:
+def test_barriers_without_sleepers_are_dropped() -> None:
     ledger = Ledger()
     ledger.set_flavors([Flavor("a")])
     ledger.put_pool(Pool("p", {FlavorResource("a", GPU): Quota(8)}))
     ledger.put_node(Node("n", {GPU: 4, CPU: 1_000}, flavor="a"))
 
     def waits_and_goes(cpus: int) -> int:
-        """How many barriers there are when a gang has waited for so many CPUs, and has been cancelled."""
+        """The number of barriers after a gang has waited for this many CPUs and was cancelled."""
         pod_set = PodSet("x", 1, of_one_pod(requests_of({GPU: 1, CPU: cpus})))
         ledger.apply(Queue(Gang("g", "p", Priority.LOW, 0.0, (pod_set,))), 0.0)
         assert cycle(ledger, 1.0) == []

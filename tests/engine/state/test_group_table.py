@@ -1,4 +1,4 @@
-"""The table of groups is a dictionary, whatever of it is kept under the names of workflows."""
+"""The table of groups behaves like a dictionary, although some groups are stored under their workflow's name."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ steps = st.lists(st.tuples(keys, st.sampled_from(["put", "put", "delete"]), st.i
 
 
 @given(steps)
-def test_the_table_holds_what_a_dictionary_holds(steps: list[tuple[GroupKey, str, int]]) -> None:
+def test_the_table_has_the_contents_of_a_dictionary(steps: list[tuple[GroupKey, str, int]]) -> None:
     table, plain = GroupTable(), dict[GroupKey, Group]()
     for key, step, attempt in steps:
         if step == "put":

@@ -95,7 +95,7 @@ def test_a_step_that_is_not_listed_raises_and_changes_nothing(length: int) -> No
 
 
 @pytest.mark.parametrize("length", range(len(LIFE) + 1))
-def test_a_step_that_is_listed_is_taken(length: int) -> None:
+def test_a_listed_step_is_applied(length: int) -> None:
     legal = [action for action in everything(submitted(*LIFE[:length])) if is_listed(submitted(*LIFE[:length]), action)]
     assert legal
     for action in legal:
@@ -104,7 +104,7 @@ def test_a_step_that_is_listed_is_taken(length: int) -> None:
         assert state.take_changes(), action
 
 
-def test_the_message_says_what_was_asked_of_whom() -> None:
+def test_the_message_names_the_action_and_the_object() -> None:
     with pytest.raises(IllegalStep, match=r"^w-1/t-group is PENDING: Stop is not possible$"):
         submitted().ledger.apply(Stop(GANG_ID, Status.FAILED), 1)
     with pytest.raises(IllegalStep, match=r"^w-1/t/0 is SCHEDULING: MoveTask cannot make it RUNNING$"):

@@ -1,4 +1,6 @@
-"""Law T7: a gang that the cluster's own scheduler does not take, or throws out, is taken back whole, and tried again when that can help."""
+"""Rule T7: a gang that the cluster's own scheduler does not place, or evicts, stops completely and is retried when that
+can help.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,7 +42,7 @@ KINDS = (Flavor("a", {"kind": "a"}, position=0), Flavor("b", {"kind": "b"}, posi
 
 
 class Doubted(LoggedWorld):
-    """A world in which the cluster's scheduler does not bind the pods of the gangs in *doubts*.  gang → what it says."""
+    """A world in which the cluster's scheduler does not bind the pods of the gangs in *doubts*: gang → message."""
 
     def __init__(self, pools: Mapping[str, int | Pool], nodes: Mapping[str, int | Node], **more: Any) -> None:
         self.doubts: dict[str, str] = {}
@@ -57,7 +59,7 @@ class Doubted(LoggedWorld):
         self.doubts[f"{name}-1/g"] = said
 
     def turn(self, *, linger: bool = False) -> list[Action]:
-        """One cycle; the same from the rows, byte for byte.  *linger*: nothing has ended yet."""
+        """One cycle; the same from the rows, byte for byte. *linger*: nothing has ended yet."""
         self.now += 1
         seen = self.observe()
         if linger:
@@ -90,7 +92,7 @@ class Doubted(LoggedWorld):
         self.specs |= self.state.specs
 
     def waiting(self, name: str = "w") -> tuple[GangState | None, int, str]:
-        """The gang: state, attempt, what it was refused with."""
+        """The gang: state, attempt, and the message of its refusal."""
         entry = self.state.ledger.entries[f"{name}-1/g"]
         return entry.state, entry.gang.attempt, entry.gang.refused
 
@@ -118,7 +120,7 @@ def two_nodes(**pools: int | Pool) -> Doubted:
 
 
 def refused(world: Doubted | None = None, *tasks: TaskSpec, **more: Any) -> Doubted:
-    """The gang w, which was refused and is gone from the nodes."""
+    """The gang w, which was refused and has left its nodes."""
     world = world or two_nodes()
     world.put("w", *(tasks or (pods("t", 2, 2),)), **more)
     assert started(world.turn()) == ["w"]
@@ -132,7 +134,7 @@ def refused(world: Doubted | None = None, *tasks: TaskSpec, **more: Any) -> Doub
 # ---------------------------------------------------------------- taken back whole
 
 
-def test_a_gang_that_is_refused_stops_whole_and_waits_as_the_next_attempt() -> None:
+def test_a_refused_gang_stops_completely_and_waits_as_its_next_attempt() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 1), pods("u", 1, 1))
     world.turn()
@@ -154,7 +156,7 @@ def test_a_gang_that_is_refused_stops_whole_and_waits_as_the_next_attempt() -> N
 
 
 def ended_as(world: Doubted) -> Status:
-    """What the last group that moved has come to."""
+    """The status of the last group that moved."""
     return next(action.status for action, _ in reversed(world.log) if isinstance(action, MoveGroup))
 
 
@@ -162,7 +164,7 @@ def first_attempts(world: Doubted, *names: str) -> list[Task]:
     return [world.state.attempts("w-1", name)[0] for name in names]
 
 
-def test_pods_of_it_that_were_bound_and_run_stop_too() -> None:
+def test_its_bound_and_running_pods_stop_too() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -174,7 +176,7 @@ def test_pods_of_it_that_were_bound_and_run_stop_too() -> None:
     assert world.nodes_of() == {}
 
 
-def test_what_it_held_is_free_for_others_when_its_pods_are_gone_and_not_before() -> None:
+def test_its_resources_become_free_only_when_its_pods_are_gone() -> None:
     world = refused_and_lingering()
     world.put("x", pods("t", 2, 2))
     assert started(world.turn(linger=True)) == []
@@ -193,7 +195,7 @@ def refused_and_lingering() -> Doubted:
 
 @pytest.mark.parametrize("gang", ["w-1/g", "nobody-1/g", "w-1/h"])
 def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang: str) -> None:
-    """Gone by then, or pending: what the backend says may be old."""
+    """It has ended, or is pending: the report of the backend may be outdated."""
     world = two_nodes()
     world.put("big", pods("t", 2, 2))
     world.turn()
@@ -207,7 +209,7 @@ def test_a_refusal_of_a_gang_that_is_not_on_nodes_changes_nothing(gang: str) -> 
 # ---------------------------------------------------------------- and tried again when it may help
 
 
-def test_it_is_not_tried_again_while_its_nodes_are_the_same() -> None:
+def test_it_is_not_retried_while_its_nodes_are_unchanged() -> None:
     world = refused()
     world.put("x", pods("t", 2, 2))  # another comes, and runs there
     assert started(world.turn()) == ["x"]
@@ -215,8 +217,8 @@ def test_it_is_not_tried_again_while_its_nodes_are_the_same() -> None:
     assert world.waiting() == (GangState.PENDING, 1, SAID)
 
 
-def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use() -> None:
-    """The cluster's scheduler counts there what is not counted here: places for pods, ports of hosts."""
+def test_it_is_retried_when_others_have_ended_on_usable_nodes() -> None:
+    """The cluster's scheduler counts what is not counted here: pod slots, host ports."""
     world = refused()
     world.put("x", pods("t", 2, 2))
     world.turn()
@@ -224,7 +226,7 @@ def test_it_is_tried_again_when_others_have_ended_on_nodes_that_it_could_use() -
     assert started(world.turn()) == ["w"]
 
 
-def test_the_end_of_another_that_was_refused_changes_nothing_for_it() -> None:
+def test_the_end_of_another_refused_gang_changes_nothing_for_it() -> None:
     world = refused()
     world.put("x", pods("t", 2, 2))
     world.turn()
@@ -244,7 +246,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edit: Callable[[Doubted], object]) -> None:
+def test_it_is_retried_when_its_pool_or_a_usable_node_changes(edit: Callable[[Doubted], object]) -> None:
     world = refused(Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1}))
     edit(world)
     world.same_from_rows_and_log()
@@ -254,7 +256,7 @@ def test_it_is_tried_again_when_a_node_that_it_could_use_or_its_pool_changes(edi
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_what_changes_while_its_pods_stop_counts_too(edit: Callable[[Doubted], object]) -> None:
+def test_changes_while_its_pods_stop_count_too(edit: Callable[[Doubted], object]) -> None:
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "spare": 1})
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -276,10 +278,8 @@ def test_what_changes_while_its_pods_stop_counts_too(edit: Callable[[Doubted], o
         (None, "with it"),
     ],
 )
-def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once(
-    fields: dict[str, Any] | None, when: str
-) -> None:
-    """A foreign pod took the node: the node shrank, or is not ready, or gone, so there is nothing to wait for."""
+def test_it_is_retried_immediately_if_its_nodes_are_no_longer_usable(fields: dict[str, Any] | None, when: str) -> None:
+    """A foreign pod took the node: the node shrank, is not ready, or is gone, so there is nothing to wait for."""
     world = Doubted({"team": PLENTY}, {"n0": 2, "n1": 2, "n2": 2})
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -300,7 +300,7 @@ def test_where_its_place_is_no_longer_there_by_our_own_books_it_is_tried_at_once
     assert sorted(str(each) for each in world.nodes_of().values()) == ["n0", "n2"]
 
 
-def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count() -> None:
+def test_nodes_of_other_flavors_and_other_pools_do_not_count() -> None:
     nodes = {name: Node(name, {GPU: 2}, flavor=name[0], labels={"kind": name[0]}) for name in ("a0", "a1", "b0", "b1")}
     mine = Pool("team", {FlavorResource("a", GPU): Quota(8)}, flavors=("a",))
     world = Doubted({"team": mine, "other": 8}, nodes, flavors=KINDS)
@@ -314,7 +314,7 @@ def test_nodes_that_its_pool_has_no_flavor_of_and_other_pools_do_not_count() -> 
     assert world.waiting() == (GangState.PENDING, 1, "")
 
 
-def test_each_refusal_counts_and_the_words_are_those_of_the_last() -> None:
+def test_refusals_are_counted_and_the_last_message_is_kept() -> None:
     world = refused()
     change(world, "n0", labels={"x": "1"})
     assert started(world.turn()) == ["w"]
@@ -326,7 +326,7 @@ def test_each_refusal_counts_and_the_words_are_those_of_the_last() -> None:
     assert world.state.groups["w-1", "g"].preemptions == 0
 
 
-def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_again() -> None:
+def test_a_refused_gang_that_can_shrink_requests_its_full_size_again() -> None:
     world = refused(None, pods("t", 3, 2, least=1))
     assert {status for _, status in world.tasks().values()} == {"SCHEDULING"}
     assert len(world.tasks()) == 3
@@ -338,7 +338,7 @@ def test_a_gang_that_may_be_smaller_is_refused_whole_as_it_was_and_asks_for_all_
 # ---------------------------------------------------------------- who else waits
 
 
-def test_others_pass_it_also_those_of_the_same_shape() -> None:
+def test_others_pass_it_even_gangs_of_the_same_shape() -> None:
     world = refused()
     for name in ("same", "small"):
         world.put(name, pods("t", 2, 1 if name == "small" else 2))
@@ -347,7 +347,7 @@ def test_others_pass_it_also_those_of_the_same_shape() -> None:
     assert started(world.turn()) == ["w"]
 
 
-def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_other_pools() -> None:
+def test_in_a_strict_pool_only_gangs_ahead_and_those_of_other_pools_start() -> None:
     strict = Pool("team", gpu_quota(PLENTY), queueing=STRICT)
     world = refused(two_nodes(team=strict, other=PLENTY))
     world.put("behind", pods("t", 2, 1))
@@ -358,7 +358,7 @@ def test_in_a_strict_pool_nobody_passes_it_but_those_before_it_and_those_of_othe
     assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
 
 
-def test_it_preempts_nobody_while_it_waits_for_its_nodes() -> None:
+def test_it_preempts_nothing_while_it_waits_for_its_nodes() -> None:
     world = refused(two_nodes(team=2, sim=2), pods("t", 1, 2), priority=HIGH)
     world.put("low", pods("t", 2, 2), pool="sim", priority=LOW)
     assert started(world.turn()) == ["low"]
@@ -367,7 +367,7 @@ def test_it_preempts_nobody_while_it_waits_for_its_nodes() -> None:
     assert [type(each) for each in world.turn() if isinstance(each, Nominate | Preempt)] == [Nominate, Preempt]
 
 
-def test_it_keeps_its_place_in_the_queue() -> None:
+def test_it_keeps_its_queue_position() -> None:
     world = refused()
     world.put("later", pods("t", 2, 2))
     world.put("latest", pods("t", 2, 2))
@@ -380,7 +380,7 @@ def test_it_keeps_its_place_in_the_queue() -> None:
 # ---------------------------------------------------------------- what else may happen to it
 
 
-def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again() -> None:
+def test_why_shows_the_schedulers_message_and_when_it_is_retried() -> None:
     world = refused()
     assert world.reasons() == (Reason(Code.KAI_NOT_PLACED, "T7", where=SAID),)
     assert Code.KAI_NOT_PLACED.value == "KaiNotPlaced"
@@ -389,7 +389,7 @@ def test_why_says_what_the_scheduler_said_and_when_it_is_tried_again() -> None:
     assert "retried when its pool or a usable node changes" in sentence
 
 
-def test_words_with_braces_are_shown_as_they_are() -> None:
+def test_messages_with_braces_are_shown_unchanged() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -399,7 +399,7 @@ def test_words_with_braces_are_shown_as_they_are() -> None:
     assert "didn't match {key: value} of {0}" in str(world.reasons()[0])
 
 
-def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same() -> None:
+def test_a_refusal_may_have_no_message() -> None:
     world = two_nodes()
     world.put("w", pods("t", 2, 2))
     world.turn()
@@ -411,7 +411,7 @@ def test_a_scheduler_that_says_nothing_is_a_refusal_all_the_same() -> None:
     assert started(world.turn()) == [], "it is tried again at once, for ever"
 
 
-def test_its_time_in_the_queue_counts() -> None:
+def test_its_queue_time_counts() -> None:
     world = refused(None, pods("t", 2, 2), queue_timeout_s=10)
     since = world.state.groups["w-1", "g"].queued_time
     assert since is not None
@@ -437,7 +437,7 @@ def test_it_can_be_cancelled_while_it_stops_and_while_it_waits(stopping: bool) -
     assert not any(isinstance(action, Queue) for action, _ in world.log[before:])
 
 
-def test_a_task_that_ended_well_before_is_run_again_with_its_gang() -> None:
+def test_a_task_that_had_completed_runs_again_with_its_gang() -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1), pods("u", 1, 1))
     world.turn()
@@ -452,7 +452,7 @@ def test_a_task_that_ended_well_before_is_run_again_with_its_gang() -> None:
 AGAIN = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001),)
 
 
-def test_a_refusal_does_not_use_up_the_one_time_that_a_lost_node_queues_a_gang_again() -> None:
+def test_a_refusal_does_not_count_as_the_one_requeue_for_a_lost_node() -> None:
     world = refused(None, replace(pods("t", 2, 2), exit_rules=AGAIN), ignore=False)
     change(world, "n0", labels={"x": "1"})
     assert started(world.turn()) == ["w"]
@@ -480,7 +480,7 @@ def throw_out(world: Doubted, name: str = "w", task: str = "t-0") -> None:
 
 @pytest.mark.parametrize("task", ["t-0", "u-0"])
 @pytest.mark.parametrize("ignore", [True, False])
-def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(task: str, ignore: bool) -> None:
+def test_a_gang_with_an_evicted_pod_stops_completely_and_waits(task: str, ignore: bool) -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1), pods("u", 2, 1), ignore=ignore)
     world.turn()
@@ -500,7 +500,7 @@ def test_a_gang_of_which_the_scheduler_threw_a_pod_out_stops_whole_and_waits(tas
     assert started(world.turn()) == ["w"]
 
 
-def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle() -> None:
+def test_an_evicted_gang_of_one_pod_waits_in_the_same_cycle() -> None:
     world = two_nodes()
     world.put("w", pods("t", 1, 1))
     world.turn()
@@ -513,7 +513,7 @@ def test_a_gang_of_one_that_was_thrown_out_waits_in_the_same_cycle() -> None:
 @pytest.mark.parametrize(
     ("action", "status"), [(ExitAction.FAIL, Status.FAILED_PREEMPTED), (ExitAction.COMPLETE, Status.COMPLETED)]
 )
-def test_rules_about_3006_hold_for_it(action: ExitAction, status: Status) -> None:
+def test_rules_about_3006_apply_to_it(action: ExitAction, status: Status) -> None:
     """R6."""
     world = two_nodes()
     world.put("w", replace(pods("t", 2, 1), exit_rules=(ExitRule(action, 3006, 3006),)))
@@ -526,7 +526,7 @@ def test_rules_about_3006_hold_for_it(action: ExitAction, status: Status) -> Non
     assert world.state.ledger.entries == {}
 
 
-def test_one_that_we_preempted_is_not_refused() -> None:
+def test_a_gang_preempted_by_runrig_is_not_refused() -> None:
     world = two_nodes(team=4)
     world.put("low", pods("t", 2, 2), priority=LOW)
     world.turn()
@@ -543,8 +543,8 @@ def test_one_that_we_preempted_is_not_refused() -> None:
 # ---------------------------------------------------------------- tried again after a time
 
 
-def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_each_refusal_twice_as_long() -> None:
-    """T7: what the scheduler saw may have gone without anybody telling us, a quota of its own for one."""
+def test_after_a_delay_that_doubles_it_is_retried_even_without_changes() -> None:
+    """T7: the obstacle may have disappeared without a report, such as a quota of the scheduler."""
     world = refused()
     waited = []
     for _ in range(6):
@@ -563,7 +563,7 @@ def test_after_a_while_it_is_tried_again_though_nothing_has_changed_and_after_ea
     assert [round(seconds, -1) for seconds in waited] == [300, 600, 1200, 2400, 3600, 3600]
 
 
-def test_a_time_in_the_queue_goes_on_beside_it() -> None:
+def test_its_queue_timeout_continues() -> None:
     world = refused(queue_timeout_s=450)
     world.now += 300
     assert TryAgain("w-1/g") in world.turn()
@@ -577,8 +577,8 @@ def test_a_time_in_the_queue_goes_on_beside_it() -> None:
     assert ended_as(world) is Status.FAILED_QUEUE_TIMEOUT
 
 
-def test_one_that_is_not_refused_any_more_is_left_alone() -> None:
-    """A node has changed, and now it waits for room like everybody else."""
+def test_a_gang_that_is_no_longer_refused_is_left_alone() -> None:
+    """A node has changed, and now it waits for room like any other gang."""
     world = refused()
     change(world, "n0", resources={GPU: 0})
     world.turn()

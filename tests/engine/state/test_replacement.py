@@ -1,4 +1,6 @@
-"""Pods of lost nodes, by cases with known outcomes: another node in the domain, or none; and those that stay (docs/conformance.md)."""
+"""Pods of lost nodes in cases with known results: another node in the domain or none, and the remaining pods
+(docs/conformance.md).
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +13,9 @@ from tests.worlds.placement import PLENTY, city, one_by_one, pods, stand
 
 
 class Case(NamedTuple):
-    """*stands*: pod set → node → pods, before the nodes *gone* are lost.  *then*: the node of each pod, None: nowhere in its domain."""
+    """*stands*: pod set → node → pods, before the nodes *gone* are lost. *then*: the node of each pod; None if its
+    domain has no room.
+    """
 
     drawn: str
     levels: tuple[str, ...]
@@ -93,7 +97,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_what_is_lost_with_a_node_is_replaced_as_in(case: Case) -> None:
+def test_pods_of_lost_nodes_are_replaced_as_expected(case: Case) -> None:
     """T1, T2."""
     world = city(case.drawn, case.levels, team=PLENTY)
     submit(world, "w", *case.tasks)

@@ -1,4 +1,4 @@
-"""The table of tasks behaves as a dictionary does, whatever is put into it, and keeps no record of tasks that only wait."""
+"""The table of tasks behaves like a dictionary, and stores no record for tasks that only wait."""
 
 from dataclasses import replace
 from random import Random
@@ -28,7 +28,7 @@ def _drawn(rng: Random) -> Task:
     return replace(task, **rng.choice(more))
 
 
-def test_a_table_of_tasks_is_a_dictionary() -> None:
+def test_the_task_table_behaves_like_a_dictionary() -> None:
     rng = Random(16)
     table, expected = TaskTable(), dict[TaskKey, Task]()
     for _ in range(5000):
@@ -45,7 +45,7 @@ def test_a_table_of_tasks_is_a_dictionary() -> None:
         assert table.records.items() <= expected.items()
 
 
-def test_a_task_that_waits_has_no_record_until_it_starts() -> None:
+def test_a_waiting_task_has_no_record_until_it_starts() -> None:
     table = TaskTable()
     for at in range(3):
         task = replace(WAITING, workflow=f"w-{at}")

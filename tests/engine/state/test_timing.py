@@ -1,4 +1,4 @@
-"""Where the time of a workflow goes, against a reading of the log that knows nothing of how it is kept."""
+"""How a workflow spends its time, compared with an independent evaluation of the log."""
 
 import random
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ AGAIN = (ExitRule(ExitAction.RESCHEDULE, 3001, 3001), ExitRule(ExitAction.RESCHE
 
 
 class History(World):
-    """A world with its log, in which what was admitted starts when the test says."""
+    """A world with its log, in which admitted work starts when the test decides."""
 
     def __init__(self) -> None:
         self.log: list[tuple[float, Action]] = []
@@ -50,7 +50,7 @@ class History(World):
         super().do(*actions)
 
     def round(self, dice: random.Random) -> None:
-        """Time passes, more of what was admitted starts, and a cycle decides."""
+        """Time passes, more admitted work starts, and a cycle runs."""
         self.now += dice.randint(1, 5)
         self.slow = {key for key in self.state.unsteady if key not in self.facts and dice.random() < 0.5}
         plan = cycle.run(self.state, self.observe(), self.now)
@@ -92,7 +92,7 @@ class History(World):
                 self.round(dice)
 
     def _leave_alone(self, dice: random.Random, id: str) -> None:
-        """Law W8; what is set aside already is ended, or released with the holds."""
+        """Rule W8; a workflow that is already set aside is ended, or released with the holds."""
         if not self.state.workflows[id].set_aside:
             self.do(*setting_aside.set_aside(self.state, id, "ValueError").actions)
         elif dice.random() < 0.5:
@@ -130,7 +130,7 @@ def events_of(history: History, id: str) -> Iterator[tuple[float, Action]]:
 
 
 def read(history: History, id: str) -> Times:
-    """Each stretch between two events by itself: what holds in it follows from all that happened before."""
+    """Evaluates each interval between two events separately, from everything that happened before it."""
     events = list(events_of(history, id))
     bounds = sorted({at for at, _ in events} | {history.now})
     lost = list(_lost(events))
@@ -187,7 +187,7 @@ def _lost(events: list[tuple[float, Action]]) -> Iterator[tuple[float, float]]:
 
 
 @given(st.integers(min_value=0))
-def test_each_moment_of_a_workflow_has_one_class_as_the_log_says(seed: int) -> None:
+def test_each_moment_of_a_workflow_has_the_class_that_the_log_implies(seed: int) -> None:
     dice = random.Random(seed)
     history = History()
     for number in range(60):
@@ -201,7 +201,7 @@ def test_each_moment_of_a_workflow_has_one_class_as_the_log_says(seed: int) -> N
         assert times.total_s == (history.now if kept.end_time is None else kept.end_time) - kept.submit_time
 
 
-def test_random_histories_have_every_class_and_lose_something() -> None:
+def test_random_histories_have_every_class_and_lost_time() -> None:
     found = dict.fromkeys((*(moment.value for moment in Moment), "lost_s"), 0.0)
     for seed in range(20):
         dice, history = random.Random(seed), History()
@@ -214,8 +214,8 @@ def test_random_histories_have_every_class_and_lose_something() -> None:
     assert min(found.values()) > 0, found
 
 
-def test_work_that_is_preempted_waits_from_then_on_and_its_first_run_is_lost() -> None:
-    """R2: it ran for 103 s, and what it waited for before and after adds up."""
+def test_preempted_work_waits_from_then_on_and_its_first_run_is_lost() -> None:
+    """R2: it ran for 103 s, and its waits before and after add up."""
     world = World({"a": 2, "b": 2}, {"n0": 4})
     low = world.submit("low", "a", LOW, 3)
     world.cycle()
@@ -244,7 +244,7 @@ def test_work_that_is_preempted_waits_from_then_on_and_its_first_run_is_lost() -
         (((4, 5),), (4, 4), ((4, 5),)),
     ],
 )
-def test_what_is_lost_twice_counts_once(
+def test_time_lost_twice_counts_once(
     known: tuple[tuple[float, float], ...], losing: tuple[float, float], lost: tuple[tuple[float, float], ...]
 ) -> None:
     assert Times(0.0, None, lost=known).losing(*losing).lost == lost

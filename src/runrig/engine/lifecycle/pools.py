@@ -163,7 +163,7 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
     if create and before is not None:
         raise Conflict(f"cohort {cohort.name} already exists: `runrig cohort update` changes it")
     if not create and before is None:
-        raise NotFound(f"no cohort {cohort.name!r}: `runrig cohort list` shows all cohorts")
+        raise NotFound(f"cohort {cohort.name!r} not found. List cohorts with `runrig cohort list`")
     problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
     if problem:
         raise InvalidInput.one(problem, "name")
