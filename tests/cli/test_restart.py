@@ -56,7 +56,7 @@ def test_if_nothing_completed_all_of_it_runs_again(tmp_path: Path) -> None:
     with served(tmp_path) as there:
         id = stopped(there, after=1)
         done = there.runrig("restart", id, "--failed")
-        assert done.out.splitlines()[-1] == "No group of chain-1 was COMPLETED, so all of them run again."
+        assert done.out.splitlines()[-1] == "chain-1 completed no group, so all of it runs again."
         there.desk.later(0)
         assert sorted(key.task for key in there.desk.backend.desired.run) == ["data-0", "data-1"]
 

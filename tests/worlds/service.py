@@ -14,7 +14,7 @@ from runrig.domain.nodes import Node
 from runrig.domain.observed import Observation, TaskFact
 from runrig.domain.plan import Action
 from runrig.domain.workflows import TaskKey
-from runrig.ports.backend import Desired
+from runrig.ports.backend import Desired, Output
 from runrig.service.commands.submissions import Submission
 from runrig.service.runtime.writing import Command
 from runrig.service.service import Service
@@ -46,6 +46,10 @@ class Backend(SimulatedBackend):
     answers: threading.Event | None = None
     facts: Mapping[TaskKey, TaskFact] = MappingProxyType({})
     refused: Mapping[str, str] = MappingProxyType({})
+    written: Mapping[TaskKey, Output] = MappingProxyType({})
+
+    def output(self, key: TaskKey) -> Output | None:
+        return self.written.get(key) or super().output(key)
 
     def observe(self) -> Observation:
         if self.answers is not None:

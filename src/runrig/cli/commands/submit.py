@@ -362,5 +362,5 @@ def restart(session: Session, id: str | None, keep: bool, pool: str | None) -> N
 
 def _kept(id: str, groups: list[str]) -> str:
     if not groups:
-        return f"No group of {id} was COMPLETED, so all of them run again."
+        return f"{id} completed no group, so all of it runs again."
     return f"Not run again, because {id} completed {'it' if len(groups) == 1 else 'them'}: {', '.join(groups)}."

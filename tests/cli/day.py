@@ -1,0 +1,178 @@
+"""A researcher's day at a real server in this process, on a terminal of 80 columns: each command with all that it prints.
+
+``python -m tests.cli.day`` records it anew; read it aloud before it is kept.
+"""
+
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.workflows import TaskKey
+from runrig.ports.backend import LogFile, Output
+from runrig.spec.cluster import read_cluster
+from tests.worlds.served import Served, served
+
+RECORDED = Path(__file__).with_name("day.txt")
+_WIDTH = 80
+_CLUSTER = """
+backend: {name: lab, type: simulated}
+nodes: [{name: "n{1..4}", resources: {gpu: 8, cpu: 64, memory: 512Gi}}]
+cohorts: [{name: lab}]
+pools:
+- {name: vision, cohort: lab, quota: 16}
+- {name: nlp, cohort: lab, quota: 16}
+"""
+_OF_BOB = """
+workflow:
+  name: NAME
+  tasks: [{name: main, image: any, command: [x], duration: SECONDS, resource: node}]
+  resources: {node: {gpu: 8}}
+"""
+_FAILURE = """step 0  loading ckpt/base.pt
+Traceback (most recent call last):
+  File "train.py", line 88, in <module>
+    net.load_state_dict(ckpt["state_dict"])
+KeyError: 'state_dict'
+"""
+_STOPPED = 143
+_ROLES = ("vision-user", "nlp-user")
+
+
+class Day:
+    """*screen*: what stands on it so far."""
+
+    def __init__(self, server: Served, folder: Path, midnight: float) -> None:
+        self.ann = server.by("anna", *_ROLES)
+        self.bob = server.by("bob", *_ROLES)
+        self.screen = ""
+        self._desk = server.desk
+        self._folder = folder
+        self._midnight = midnight
+        self._date = datetime.fromtimestamp(midnight, UTC).date().isoformat()
+
+    def at(self, clock: str) -> None:
+        """Moves the clock of the server to HH:MM or HH:MM:SS, in small steps at its end, so that what is due happens."""
+        hours, minutes, *seconds = map(int, clock.split(":"))
+        self._desk.time[0] = self._midnight + 3600 * hours + 60 * minutes + sum(seconds)
+        self._desk.later(0)
+        self._desk.later(0)
+        self.screen += f"# {clock}\n"
+
+    def type(self, line: str) -> None:
+        """Rounds of the server go on meanwhile, as its own thread would do."""
+        with ThreadPoolExecutor(1) as typing:
+            running = typing.submit(self.ann.runrig, *shlex.split(line), width=_WIDTH)
+            while not running.done():
+                self._desk.service.settle()
+                wait([running], timeout=0.01)
+        done = running.result()
+        out = done.out.replace(self.ann.url, "http://server").replace(self._date, "2026-01-31")
+        self.screen += f"$ runrig {line}\n{done.err}{out}"
+        self.screen += f"[exit code {done.code}]\n" if done.code else ""
+
+    def submits(self, name: str, pool: str, seconds: int = 90_000) -> str:
+        """Bob's work of 8 GPUs; returns its id."""
+        return self.bob.submit(_OF_BOB.replace("NAME", name).replace("SECONDS", str(seconds)), "--pool", pool)
+
+    def writes(self, id: str, task: str, text: str, attempt: int = 0) -> None:
+        """The task has written *text* so far."""
+        name = f"{id}-{task}-{attempt}.log"
+        (self._folder / name).write_text(text, encoding="utf-8")
+        output = Output(LogFile(str(self._folder), name))
+        self._desk.backend.written = {**self._desk.backend.written, TaskKey(id, task, attempt): output}
+
+    def runs(self, id: str, *tasks: str, attempt: int = 0) -> None:
+        """The tasks run until they end."""
+        self._see(TaskFact(Phase.RUNNING), id, tasks, attempt)
+
+    def ends(self, id: str, *tasks: str, code: int) -> None:
+        self._see(TaskFact(Phase.ENDED, code, by_itself=code != _STOPPED), id, tasks, 0)
+
+    def _see(self, fact: TaskFact, id: str, tasks: tuple[str, ...], attempt: int) -> None:
+        facts = {TaskKey(id, task, attempt): fact for task in tasks}
+        self._desk.backend.facts = {**self._desk.backend.facts, **facts}
+
+
+def the_day(day: Day) -> str:
+    """Returns the transcript."""
+    day.at("09:00")
+    day.submits("detr", "vision")
+    day.submits("lm", "nlp")
+    day.at("09:01")
+    day.type("pool default")
+    day.type("pool default vison")
+    day.type("pool default vision")
+    day.at("09:05")
+    day.type("run --gpus 8 --time 4h -d -- torchrun train.py --lr 1e-4")
+    day.at("09:05:04")
+    day.writes("train-1", "main", _FAILURE)
+    day.runs("train-1", "main")
+    day.ends("train-1", "main", code=1)
+    day.at("09:08:45")
+    day.type("logs")
+    day.type("wait train-1")
+    day.at("09:10")
+    day.type("run -g 8 -N 2 --time 8h -d -- torchrun train.py --lr 1e-4")
+    day.at("09:10:01")
+    day.type("why trian-2")
+    day.type("why train-2")
+    day.at("09:14")
+    day.type("workflow reprioritise train-2 --priority LOW --dry-run")
+    day.type("workflow reprioritise train-2 --priority LOW")
+    day.runs("train-2", "main-0", "main-1")
+    day.at("09:14:01")
+    day.writes("train-2", "main-0", "epoch 0  step 20  loss 7.9120  lr 1.0e-06\nepoch 0  step 40  loss 7.4018\n")
+    day.writes("train-2", "main-1", "W dataloader: worker 5 was slow (2.1 s)\n")
+    day.type("logs --tail 1")
+    day.at("12:30")
+    day.type("status")
+    other = day.submits("lm", "nlp", seconds=3000)
+    day.at("12:30:05")
+    day.ends("train-2", "main-0", "main-1", code=_STOPPED)
+    day.at("12:30:20")
+    day.runs("train-2", "main-0", "main-1", attempt=1)
+    day.type("why train-2")
+    day.type("status")
+    day.at("13:20:41")
+    day.at("13:20:42")
+    day.writes("train-2", "main-0", "resuming from ckpt/60223.pt\n", attempt=1)
+    day.writes("train-2", "main-1", "resuming from ckpt/60223.pt\n", attempt=1)
+    day.type("logs train-2 --attempt all --grep resuming")
+    day.at("15:31")
+    day.type("status")
+    day.type("workflow query train-2")
+    day.type("restart train-1 --failed")
+    day.at("15:32")
+    day.type("cancel train-3")
+    assert other == "lm-2"
+    return day.screen
+
+
+@contextmanager
+def morning() -> Iterator[Day]:
+    """A server whose clock stands at midnight of today, in UTC, the zone of this process meanwhile."""
+    zone, before = os.environ.get("TZ"), Path.cwd()
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    nodes = read_cluster(_CLUSTER).nodes
+    try:
+        with TemporaryDirectory() as folder, served(Path(folder), nodes=nodes, cluster=_CLUSTER, time=midnight) as it:
+            os.chdir(folder)
+            yield Day(it, Path(folder), midnight)
+    finally:
+        os.chdir(before)
+        os.environ.pop("TZ") if zone is None else os.environ.update(TZ=zone)
+        time.tzset()
+
+
+if __name__ == "__main__":
+    with morning() as today:
+        RECORDED.write_text(the_day(today), encoding="utf-8")
