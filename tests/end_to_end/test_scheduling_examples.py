@@ -14,7 +14,7 @@ TWO_POOLS = "pools: [{name: pool1, quota: 2}, {name: pool2, quota: 2}]"
 
 
 @BACKENDS
-def test_the_queue_is_served_by_priority_then_by_submit_time(tmp_path: Path, backend: str) -> None:
+def test_the_queue_is_ordered_by_priority_and_then_by_submit_time(tmp_path: Path, backend: str) -> None:
     with server(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
         wf1, wf2 = here.submit("wf1", "pool", NORMAL), here.submit("wf2", "pool", NORMAL)
         here.wait_for(wf1, "RUNNING")
@@ -30,7 +30,7 @@ def test_the_queue_is_served_by_priority_then_by_submit_time(tmp_path: Path, bac
 
 
 @BACKENDS
-def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(tmp_path: Path, backend: str) -> None:
+def test_a_preempted_workflow_is_requeued_ahead_of_later_ones(tmp_path: Path, backend: str) -> None:
     with server(tmp_path / "data", backend, gpus=2, cluster=ONE_POOL) as here:
         wf1, wf2 = here.submit("wf1", "pool", LOW), here.submit("wf2", "pool", NORMAL)
         here.wait_for(wf1, "RUNNING")
@@ -47,7 +47,7 @@ def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(tm
 
 
 @BACKENDS
-def test_a_pool_takes_back_what_it_lent_and_only_that(tmp_path: Path, backend: str) -> None:
+def test_a_pool_reclaims_exactly_what_it_lent(tmp_path: Path, backend: str) -> None:
     with server(tmp_path / "data", backend, gpus=4, cluster=TWO_POOLS) as here:
         wf1, wf2, wf4 = (
             here.submit("wf1", "pool1", NORMAL),

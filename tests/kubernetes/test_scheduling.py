@@ -31,7 +31,7 @@ def statuses(here: Rig, id: str) -> list[str]:
 # ---------------------------------------------------------------- the examples
 
 
-def test_the_queue_is_served_by_priority_then_by_submit_time(world: World, tmp_path: Path) -> None:
+def test_the_queue_is_ordered_by_priority_and_then_by_submit_time(world: World, tmp_path: Path) -> None:
     """P4: example 1."""
     with rig(world, tmp_path, ONE_POOL) as here:
         start = here.now()
@@ -50,7 +50,7 @@ def test_the_queue_is_served_by_priority_then_by_submit_time(world: World, tmp_p
         assert world.events("Evict", "Preempted") == []
 
 
-def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(world: World, tmp_path: Path) -> None:
+def test_a_preempted_workflow_is_requeued_ahead_of_later_ones(world: World, tmp_path: Path) -> None:
     """R1, R6: example 2."""
     with rig(world, tmp_path, ONE_POOL) as here:
         start = here.now()
@@ -69,7 +69,7 @@ def test_a_preempted_workflow_is_queued_again_before_those_that_came_after_it(wo
         assert world.events("Evict", "Preempted") == []
 
 
-def test_a_pool_takes_back_what_it_lent_and_only_that(world: World, tmp_path: Path) -> None:
+def test_a_pool_reclaims_exactly_what_it_lent(world: World, tmp_path: Path) -> None:
     """R2: example 3."""
     with rig(world, tmp_path, TWO_POOLS) as here:
         wf1, wf2 = submitted(here, "wf1", "pool1", NORMAL), submitted(here, "wf2", "pool1", LOW)

@@ -64,7 +64,7 @@ class Times:
         """The times with class *to* from *at* on. Returns itself if that is already its class."""
         if to is self.now:
             return self
-        in_vain = self.now is Moment.WAITED and at <= self.since  # it started in the moment in which it was queued
+        in_vain = self.now is Moment.WAITED and at <= self.since  # it started at the moment it was queued
         return replace(self.until(at), since=at, now=to, waits=self.waits + (to is Moment.WAITED) - in_vain)
 
     def losing(self, begin: float, end: float) -> "Times":

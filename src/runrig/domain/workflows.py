@@ -37,7 +37,7 @@ class Status(Word):
     INITIALIZING = "INITIALIZING"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
-    RESCHEDULED = "RESCHEDULED"  # tasks only: ended, and restarted as the next attempt
+    RESCHEDULED = "RESCHEDULED"  # only for tasks: ended, and restarted as the next attempt
     FAILED = "FAILED"
     FAILED_CANCELED = "FAILED_CANCELED"
     FAILED_SERVER_ERROR = "FAILED_SERVER_ERROR"
@@ -46,7 +46,7 @@ class Status(Word):
     FAILED_QUEUE_TIMEOUT = "FAILED_QUEUE_TIMEOUT"
     FAILED_UPSTREAM = "FAILED_UPSTREAM"
     FAILED_EVICTED = "FAILED_EVICTED"
-    FAILED_IMAGE_PULL = "FAILED_IMAGE_PULL"  # tasks only: their group is FAILED
+    FAILED_IMAGE_PULL = "FAILED_IMAGE_PULL"  # only for tasks: their group is FAILED
     FAILED_START_ERROR = "FAILED_START_ERROR"
     FAILED_START_TIMEOUT = "FAILED_START_TIMEOUT"
     FAILED_PREEMPTED = "FAILED_PREEMPTED"

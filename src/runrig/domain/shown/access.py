@@ -88,7 +88,7 @@ shown_as(User.of(access.User("alice", (access.role_named("vision-user"),), _TIME
 
 
 class UserPage(Page[User]):
-    """Users by name."""
+    """Sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ shown_as(Role.of(GrantRow("alice", access.role_named("vision-user"), _TIME, "app
 
 
 class RolePage(Page[Role]):
-    """By user, then by role."""
+    """Sorted by user, then by role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ shown_as(
 
 
 class CredentialPage(Page[Credential]):
-    """By name."""
+    """Sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)

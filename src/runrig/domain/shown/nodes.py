@@ -68,7 +68,7 @@ shown_as(
 
 
 class NodePage(Page[Node]):
-    """Nodes by name."""
+    """Sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)

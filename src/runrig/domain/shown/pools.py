@@ -268,8 +268,8 @@ shown_as(
 
 
 class PoolPage(Page[Pool]):
-    """By name, subpools after their parents."""
+    """Sorted by name, subpools after their parents."""
 
 
 class CohortPage(Page[Cohort]):
-    """By name."""
+    """Sorted by name."""

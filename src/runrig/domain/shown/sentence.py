@@ -86,7 +86,7 @@ def _standing(facts: Facts) -> list[str]:
         status = workflow.status.value if workflow.status is WorkflowStatus.RUNNING else "starting"
         return [f"{workflow.id} is {status}{_held(holding)}", _safety(workflow, holding)]
     code = None if facts.cause is None else facts.cause.exit_code
-    told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause says more
+    told = code is not None and workflow.failure_message == f"exit code {code}"  # the cause has more details
     said = "" if told else workflow.failure_message
     return [f"{workflow.id} is {workflow.status.value}{f': {said}' if said else ''}"]
 

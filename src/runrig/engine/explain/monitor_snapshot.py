@@ -54,7 +54,7 @@ def monitor_snapshot(state: State, now: float) -> MonitorSnapshot:
 def waiting(state: State) -> dict[tuple[str, str], WaitingGangs]:
     found: dict[tuple[str, str], WaitingGangs] = {}
     for bucket in state.ledger.pending.values():
-        _count(found, bucket.waiting[0], len(bucket.waiting))  # the head of a bucket was submitted first
+        _count(found, bucket.waiting[0], len(bucket.waiting))  # the oldest gang of a bucket is its head
     for entry in state.ledger.nominated.values():
         _count(found, entry, 1)
     return dict(sorted(found.items()))

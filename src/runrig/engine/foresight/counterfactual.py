@@ -165,7 +165,7 @@ class Search:
                 trial.apply(edit)
             turn = self._entry.bucket
             if changes and turn.asleep is not None:
-                self._ledger.sleepers.wake(turn)  # waking too many changes no plan, and shows when it was evaluated
+                self._ledger.sleepers.wake(turn)  # waking too many buckets never changes the plan
             for action in trial.cycle():
                 match action:
                     case None:

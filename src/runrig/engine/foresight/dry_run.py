@@ -47,7 +47,7 @@ def dry_run(
                     found[name] = GroupDryRun(groups[name], Verdict.STARTS, _nodes(placement))
                 case Nominate(name, placement, stops) if name in found:
                     found[name] = GroupDryRun(groups[name], Verdict.STARTS_AFTER_STOPS, _nodes(placement), tuple(stops))
-                case Preempt(name) if name in found:  # by its own sibling: as if it had not started
+                case Preempt(name) if name in found:  # by its own sibling, so it counts as not started
                     found[name] = GroupDryRun(groups[name], Verdict.NOT_PROVEN)
             if looks > most_looks or all(each.verdict.starts for each in found.values()):
                 break

@@ -77,7 +77,7 @@ class EndedWork:
             first, last = 0, len(useful)
             if not way.met_by(self._chosen(useful)):
                 continue
-            while first < last:  # more ending workflows free more
+            while first < last:  # bisects: a longer list of workflows frees at least as much
                 half = (first + last) // 2
                 first, last = (first, half) if way.met_by(self._chosen(useful[:half])) else (half + 1, last)
             needed = way.nearest(self._chosen(useful[:first]))
@@ -171,7 +171,7 @@ class EndedWork:
     def _promise(self, leaf: QuotaLeaf, request: Request) -> Iterator["_Quota"]:
         """Rule P2: only guaranteed work frees a guarantee, in pools that share a cohort's quota or a pool above."""
         if self._ledger.nominated or self._ledger.stopping:
-            return  # as in `refuting`
+            return  # see `refuting`
         for index, amount in request:
             if (lack := amount - min(left for _, left in promises(leaf, index))) > 0:
                 columns = self._columns

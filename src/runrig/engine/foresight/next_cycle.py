@@ -40,7 +40,7 @@ def _settled(ledger: Ledger, workflow: str, group: GroupWhy, most_looks: int) ->
 
 def _on_trial(ledger: Ledger, entry: Entry, group: GroupWhy, most_looks: int) -> GroupWhy:
     looks = 0
-    with OnTrial(ledger, float("inf")) as trial:  # gangs that start in it count as the latest
+    with OnTrial(ledger, float("inf")) as trial:  # gangs that start in the run count as started last
         for action in trial.cycle():
             match action:
                 case None:

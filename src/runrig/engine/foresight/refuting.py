@@ -45,7 +45,7 @@ def _short(ledger: Ledger, leaf: QuotaLeaf, request: Request) -> int:
     if leaf.kind is NodeKind.LOW:
         return max(0, *(amount - headroom(leaf, index, REAL) for index, amount in request), 0)
     if ledger.nominated or ledger.stopping:
-        return 0  # a nomination may be dropped, or a stopping gang may be counted on
+        return 0  # unknown: a nomination may be dropped, or a stopping gang may free enough
     return max(0, *(amount - left for index, amount in request for _, left in promises(leaf, index)), 0)
 
 

@@ -57,14 +57,14 @@ class GangColumns:
         self.pools: dict[str, int] = {}
         self.requests: dict[Request, int] = {}
         self.order, self.pool, self.request = (column(()) for _ in range(3))
-        self._keys: list[tuple[Key, int]] = []  # of `_all`
+        self._keys: list[tuple[Key, int]] = []  # the sort keys of `_all`
         self._there = bytearray()
         self._all = column(())  # `order`, plus some removed gangs
         self._moved = False  # a gang was removed or restored since `order` was computed
-        self._left: dict[Entry, _Left] = {}  # since the last `refresh`
+        self._left: dict[Entry, _Left] = {}  # gangs removed since the last `refresh`
         # One row per gang, pod set and node: numbers of the node and of the requests per pod, and the number of pods.
         self._rows = np.zeros((3, 0), dtype=np.int64)
-        self._first_row = column((0,))  # by slot, and the end
+        self._first_row = column((0,))  # by slot: the gang's first row; finally the number of rows
         self._nodes: dict[str, int] = {}
         self._asked: dict[Requests, int] = {}
         self._places: dict[tuple[str, ...], tuple[TopologyIndex, Ints]] = {}

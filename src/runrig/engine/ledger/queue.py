@@ -169,7 +169,7 @@ class Bucket:
         return -self.rank, self.waiting[0].gang.submitted_at
 
     def add(self, entry: "Entry") -> None:
-        last = not self.waiting or self.waiting[-1].order < entry.order  # the usual case
+        last = not self.waiting or self.waiting[-1].order < entry.order  # usually True: gangs arrive in order
         self.waiting.insert(len(self.waiting) if last else self.ahead_of(entry), entry)
 
     def remove(self, entry: "Entry") -> None:

@@ -39,7 +39,7 @@ class Sleepers:
         self.changes = 0
         self.risen: tuple[list[Barrier], ...] = ([], [], [])
         self.eased: dict[str, None] = {}
-        self._in_pool: dict[str, dict[Bucket, None]] = {}  # of sleeping buckets
+        self._in_pool: dict[str, dict[Bucket, None]] = {}  # pool → its sleeping buckets
         self.barriers: dict[Hashable, Barrier] = {}
         self.notes: Notes | None = None
         self._deaf = False

@@ -26,7 +26,7 @@ class ClusterNodes:
     def __init__(self) -> None:
         self.by_name: dict[str, NodeCapacity] = {}
         self.capacity: dict[FlavorResource, int] = {}
-        self._listing: Counter[FlavorResource] = Counter()  # number of nodes that list each
+        self._listing: Counter[FlavorResource] = Counter()  # how many nodes list each resource
         self._flavors: Mapping[str, Flavor] = {}
         self._journal = Journal()
         self._caches: dict[tuple[str, ...], FitCountCache] = {}

@@ -58,7 +58,7 @@ class TopologyIndex:
                 apart.append((room.node.name, room))
             else:
                 placed.append((path, room.node.name, room))
-        placed.sort()  # names differ, so no two rooms are compared
+        placed.sort()  # names are unique, so the sort never compares rooms
         apart.sort()
         self.labels = tuple(labels)
         self.labelled = len(placed)

@@ -47,7 +47,7 @@ class Slices:
         for node in held_nodes:
             self._unused_nodes[node] = False
         self._largest = max(free, default=0)
-        self._pieces = [0] * len(self._nodes)  # 0: not counted
+        self._pieces = [0] * len(self._nodes)  # 0: not computed yet
 
     def put(self) -> Slice | None:
         """Places one more slice; None if it does not fit."""

@@ -66,7 +66,7 @@ class DeclaredTree:
             edit.run(self._changed_cohorts, self._changed_pools, capacity)
             followed = Followed(edit.recounted, edit.numbers, edit.more, edit.same_nodes)
         except BuildAnew:
-            self.tree = None  # the edit may have been applied in part
+            self.tree = None  # the edit may have been applied only partly
             self.tree = QuotaTree(self.cohorts.values(), self.pools.values(), capacity)
             followed = Followed(None, (), (), same_nodes=False)
         self._changed_cohorts, self._changed_pools = set(), set()

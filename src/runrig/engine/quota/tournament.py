@@ -38,7 +38,7 @@ class Tournament(Generic[Rank, Key, Item]):
         self._rank = rank
         self._heaps: dict[QuotaNode, list[tuple[Rank, tuple[Key, Item], QuotaNode]]] = {}
         children = _children(top, queues)
-        for node in sorted(children, key=lambda node: -len(node.path)):  # children first
+        for node in sorted(children, key=lambda node: -len(node.path)):  # process children before their parents
             self._heaps[node] = [self._standing(child) for child in children[node]]
             heapify(self._heaps[node])
 

@@ -123,7 +123,7 @@ def low_heads(ledger: Ledger) -> QueueHeads:
         sleepers.wake(bucket)
     if ledger.tree.weighted:
         for turn in (Pass.WITHIN, Pass.BORROWING):
-            deque(QueueHeads(sleepers, (), turn), maxlen=0)  # wakes them
+            deque(QueueHeads(sleepers, (), turn), maxlen=0)  # drains the iterator, which wakes the buckets
     low = [bucket for bucket in sleepers.awake if not bucket.firm]
     if low and ledger.tree.weighted:
         low = [bucket for bucket in ledger.pending.values() if not bucket.firm]

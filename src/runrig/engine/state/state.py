@@ -131,7 +131,7 @@ class State:
             state.put_group(group)
         for key, group in state.groups.items():
             for task in state.current_tasks(key) if group.attempt else ():
-                if left_out(group, task):  # only has rows of earlier attempts (rule A3)
+                if left_out(group, task):  # the pod was left out, so it only has rows of earlier attempts (rule A3)
                     del state.current[key][task.name]
         state.ledger.restore(loaded.gangs)
         state.aside = {each.id for each in loaded.workflows if each.set_aside}

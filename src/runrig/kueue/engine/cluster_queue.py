@@ -128,7 +128,7 @@ class QueueState:
             key, _, equivalents = heappop(self._heads)
             waiting = equivalents.waiting
             if equivalents.parked or not waiting or waiting[0][0] != key:
-                continue  # it has moved since
+                continue  # outdated entry: the class has moved since
             _, workload = heappop(waiting)
             if waiting:
                 self._enter(equivalents)
