@@ -20,6 +20,9 @@ LEFT_OUT = {
     "/workflows/{}/tasks/{}:exec": "a terminal is a matter of the command line",
     "/workflows/{}/tasks/{}:port-forward": "the same",
     "/workflows/{}/tasks/{}:rsync": "the same",
+    "/code": "files are a matter of the command line",
+    "/code/{}": "the same",
+    "/workflows/{}/code": "the same",
     "/clock/accept": "an admin looks at the machine first",
     "/credentials:reseal": "an admin changes the key file first",
 }

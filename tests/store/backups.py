@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from threading import Event, Semaphore, Thread
 
 from sqlalchemy import select
 
+from runrig.domain.code import sha256
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.store import SqlStore
 from runrig.store.backup import TABLES
+from tests.worlds.code import manifest, packed
 from tests.worlds.service import Desk, do
 
 
@@ -80,3 +83,5 @@ def some_users(it: Desk) -> None:
     access.users.create("bob", [], actor="ann")
     access.tokens.create("bob", "laptop", actor="ann")
     access.credentials.set("bob", "wandb", CredentialKind.GENERIC, {"key": "value"}, actor="bob")
+    files = {"train.py": b"print('train')\n", "noise": sha256(b"").encode() * 20_000}
+    it.service.codes.receive("bob", BytesIO(packed(manifest(files), files.values())))

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runrig.api import browsers
+from runrig.api.http.body_limits import limit_of, too_large
 from runrig.api.http.crowd import Guest
 from runrig.api.http.upgrade import SOCKETS
 from runrig.api.problems import OURS, written
@@ -24,9 +25,6 @@ from runrig.api.routing import source
 from runrig.domain.access import Identity
 from runrig.domain.errors import NotAllowed, NotFound, NotLoggedIn, RunrigError
 from runrig.domain.statuses import headers_of, status_of
-
-LARGEST_BODY = 2 * 1024 * 1024
-"""Bytes. Larger workflow files are refused by their parser in any case."""
 
 OPEN_PATHS = (
     "/healthz",
@@ -47,7 +45,6 @@ USER_HEADER = "x-osmo-user"
 _PASSED_ON = ("forwarded", "via", "x-forwarded-", "x-original-", "x-real-ip", "origin", "sec-fetch-")
 """Prefixes of headers that proxies and browsers add, and the osmo client does not."""
 SERVER_NAMES = ("127.0.0.1", "localhost", "[::1]")
-TOO_LARGE = f"the request is larger than {LARGEST_BODY // 1024 // 1024} MiB. Send less"
 
 _SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -138,15 +135,15 @@ class Guard:
         except RunrigError as error:
             await _tell(scope, receive, send, path, *_as_answer(error))
             return
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or len(length) > 20 or int(length) > LARGEST_BODY:
-            await _tell(scope, receive, send, path, 413, TOO_LARGE, "USAGE")
+        length, limit = headers.get("content-length", "0"), limit_of(path)
+        if not length.isdecimal() or len(length) > 20 or int(length) > limit:
+            await _tell(scope, receive, send, path, 413, too_large(limit), "USAGE")
             return
         scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         else:
-            await self._app(scope, _limited(receive), _secured(send))
+            await self._app(scope, _limited(receive, limit), _secured(send))
 
     def _cookie(self, headers: Headers) -> str | None:
         return None if "authorization" in headers else browsers.cookie(headers, self._scheme)
@@ -219,7 +216,7 @@ def _with_port(port: int) -> Iterable[str]:
             yield name
 
 
-def _limited(receive: Receive) -> Receive:
+def _limited(receive: Receive, limit: int) -> Receive:
     """Counts the bytes of a body of unknown length as it arrives."""
     seen = 0
 
@@ -227,8 +224,8 @@ def _limited(receive: Receive) -> Receive:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > LARGEST_BODY:
-            raise HTTPException(413, TOO_LARGE)
+        if seen > limit:
+            raise HTTPException(413, too_large(limit))
         return message
 
     return counted

@@ -22,6 +22,7 @@ from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.quantities import GPU
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, LogFile, Opens, Output, Passage, Program, Pulls
+from runrig.ports.code import CodeOf
 
 DEFAULT_DURATION_S = 60.0
 DEFAULT_GPUS = 8
@@ -100,6 +101,7 @@ class SimulatedBackend:
     topology = True
     queues = False
     outputs = True
+    largest_code: int | None = None
     datagrams = False
 
     def __init__(
@@ -123,6 +125,9 @@ class SimulatedBackend:
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """Does nothing: no process runs that could use one."""
+
+    def use_code(self, code_of: CodeOf) -> None:
+        """Does nothing, for the same reason."""
 
     def observe(self) -> Observation:
         with self._lock:

@@ -40,7 +40,7 @@ _PORTS = {"http": 80, "https": 443}
 
 class Request(NamedTuple):
     """*timeout_s*: for each piece of the response; None: no timeout. *key*: a new UUID, by which the server recognises
-    a repeated call.
+    a repeated call. *body*: sent as JSON; bytes are sent as they are, compressed by the caller.
     """
 
     method: str
@@ -54,7 +54,7 @@ class Request(NamedTuple):
     @property
     def harmless(self) -> bool:
         """Returns True if it is safe to send twice."""
-        return self.method == "GET" or self.key is not None
+        return self.method in ("GET", "HEAD") or self.key is not None
 
 
 class Answer(NamedTuple):
@@ -125,6 +125,17 @@ class Caller:
         if rest:
             yield rest
 
+    async def raw(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """Yields the bytes of the response as they arrive."""
+        exchange, _ = await self._answered(request)
+        try:
+            async for piece in exchange.pieces():
+                yield piece
+        except BROKEN as error:
+            raise self._silence(error) from None
+        finally:
+            exchange.close()
+
     async def _text(self, exchange: Exchange, meanwhile: Meanwhile | None = None) -> AsyncGenerator[str, None]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         kept = False
@@ -180,12 +191,13 @@ class Caller:
 
     async def _sent(self, exchange: Exchange, request: Request, always: Mapping[str, str]) -> Head:
         parts = urlsplit(self.address.url)
-        body = None if request.body is None else json.dumps(request.body).encode()
+        packed = isinstance(request.body, bytes)
+        body = request.body if request.body is None or packed else json.dumps(request.body).encode()
         try:
             headers = {
                 "Host": parts.netloc.rpartition("@")[2],
                 **always,
-                "Content-Type": "application/json",
+                "Content-Type": "application/gzip" if packed else "application/json",
                 "Accept": "*/*",
             }
             headers |= {**request.headers, **({"Idempotency-Key": request.key} if request.key else {})}

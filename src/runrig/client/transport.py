@@ -69,6 +69,10 @@ class Transport:
     def text(self, path: str, query: Query | None = None) -> str:
         return "".join(each(self._caller.pieces(Request("GET", path, query))))
 
+    def raw(self, path: str) -> Iterator[bytes]:
+        """Yields the bytes of the response as they arrive."""
+        return each(self._caller.raw(Request("GET", path)))
+
     def socket_address(self, path: str) -> tuple[str, dict[str, str]]:
         """Returns the URL and headers of a WebSocket."""
         parts = urlsplit(self.url + path)

@@ -28,7 +28,8 @@ class RoleKind(enum.Enum):
 class Permission(enum.Enum):
     """The permission that a route requires.
 
-    CONNECT: any valid token. LIST_POOLS: list the pools that the user can see. CHANGE_WORKFLOW: cancel, hold, restart.
+    CONNECT: any valid token. LIST_POOLS: list the pools that the user can see. SEND_CODE: for work in some pool.
+    CHANGE_WORKFLOW: cancel, hold, restart.
     EXEC_WORKFLOW: run commands in tasks, reach their ports and files. CHANGE_POOL: settings of a pool. READ_CLUSTER:
     nodes, topology. READ_EVERYTHING: data about all pools, such as metrics. CHANGE_CLUSTER: cluster files, cohorts,
     top-level pools, quotas. OWN_TOKENS, OWN_CREDENTIALS: the user's own. CHANGE_OWN: what all tokens of a user share.
@@ -39,6 +40,7 @@ class Permission(enum.Enum):
     LIST_POOLS = "list pools"
     READ_POOL = "read pool"
     SUBMIT = "submit"
+    SEND_CODE = "send code"
     READ_WORKFLOW = "read workflow"
     CHANGE_WORKFLOW = "change workflow"
     EXEC_WORKFLOW = "exec workflow"
@@ -297,6 +299,8 @@ def allows(
         return identity.reaches(None)
     if permission is Permission.READ_CLUSTER:
         return bool(identity.grants)
+    if permission is Permission.SEND_CODE:
+        return any(grant.kind in _WORKERS for grant in identity.grants)
     mine = owner is not None and owner == identity.user
     if permission is Permission.ACCESS and mine:
         return True

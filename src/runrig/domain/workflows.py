@@ -153,6 +153,7 @@ class WorkflowSpec:
 
     *linked*: tasks of *groups* read the outputs of tasks that an earlier workflow completed: name of the task as written → the
     COMPLETED attempt of each pod.
+    *code*: id of the code in which the tasks start (`domain.code`); None: none was sent.
     """
 
     name: str
@@ -162,6 +163,7 @@ class WorkflowSpec:
     exec_timeout_s: float | None = None
     queue_timeout_s: float | None = None
     linked: Mapping[str, tuple[TaskKey, ...]] = field(default_factory=dict)
+    code: str | None = None
 
     def group(self, name: str) -> GroupSpec:
         return next(group for group in self.groups if group.name == name)

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from runrig.domain.credentials import CredentialUse
-from runrig.domain.errors import Conflict
+from runrig.domain.errors import Conflict, NotFound
 from runrig.domain.gangs import Priority
 from runrig.domain.nodes import Flavor
 from runrig.domain.observed import ClusterEvent, Observation
 from runrig.domain.pools import Pool
 from runrig.domain.subgroups import Outline
 from runrig.domain.workflows import FileSpec, GroupSpec, TaskKey
+from runrig.ports.code import CodeOf, StoredCode
 
 Opens = Callable[[str, str], Mapping[str, str]]
 """(user, credential name) → its values, for a task of that user. Raises RunrigError with a message for users."""
@@ -24,6 +25,11 @@ Pulls = Callable[[str], Mapping[str, str]]
 def no_credentials(user: str, name: str) -> Mapping[str, str]:
     """`Opens` for a server without credentials."""
     raise Conflict(f"credentials are not enabled on this server, so credential {name!r} of {user} is not available")
+
+
+def no_code(user: str, id: str) -> StoredCode:
+    """`CodeOf` for a backend that has not been given one."""
+    raise NotFound(f"code {id} of {user} is not available")
 
 
 def no_pulls(_user: str) -> Mapping[str, str]:
@@ -41,6 +47,7 @@ class Launch:
     contain the tokens of ``domain.tokens``. *inputs*: (name of the task as written, attempts whose output folders hold it),
     in the order of the file. *hosts*: pods of the gang → node. *grace_s*: seconds between SIGTERM and SIGKILL.
     *credentials*: of *user*, for `Opens`.
+    *code*: id of the code of *user* in which the command starts; None: none.
     """
 
     key: TaskKey
@@ -64,6 +71,7 @@ class Launch:
     credentials: tuple[CredentialUse, ...] = ()
     user: str = ""
     gang_attempt: int = 0
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class GangLaunch:
     *uuid*: unique to this attempt of the gang, across clusters. *pool*: where it was submitted. *top*: that pool or its
     parent, whose topology keys apply. *group*: its tasks, with the admitted counts. *outline*: which pods share
     topology levels, or a sentence that explains why the keys of the pool no longer allow it. *labels*: of the workflow.
-    *workflow*: its id. *workflow_uuid* None: it was never submitted.
+    *workflow*: its id. *workflow_uuid* None: it was never submitted. *code*: as of a launch.
     """
 
     id: str
@@ -87,6 +95,7 @@ class GangLaunch:
     group: GroupSpec
     outline: Outline | str
     labels: Mapping[str, str]
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +233,14 @@ class Backend(Protocol):
     datagrams: bool
     """`connect` supports UDP."""
 
+    largest_code: int | None
+    """Bytes of code that it can pass to a task, as an archive (`domain.code_archive`); None: any number."""
+
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """*opens*: gets credential values for tasks that start from now on. *pulls*: lists those for pulling images."""
+
+    def use_code(self, code_of: CodeOf) -> None:
+        """*code_of*: gets the code of tasks that start from now on."""
 
     def observe(self) -> Observation: ...
 

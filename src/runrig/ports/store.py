@@ -9,6 +9,7 @@ from runrig.domain.records import Event, Loaded, Note, RowChange
 from runrig.domain.tags import Expected
 from runrig.domain.workflows import Group, LabelSelector, Task, Workflow, WorkflowSpec
 from runrig.ports.access import AccessStore
+from runrig.ports.code import CodeStore
 from runrig.ports.past import PastStore
 
 
@@ -272,6 +273,9 @@ class WorkflowReads(Protocol):
 class Store(WorkflowReads, Protocol):
     @property
     def access(self) -> AccessStore: ...
+
+    @property
+    def code(self) -> CodeStore: ...
 
     @property
     def log(self) -> EventLog: ...

@@ -134,6 +134,7 @@ def seeing_as_much(stays: Stays, visibility: Visibility) -> Callable[[], Visibil
 _DOING = {
     Permission.READ_POOL: "see pool {pool}",
     Permission.SUBMIT: "submit to pool {pool}",
+    Permission.SEND_CODE: "send code",
     Permission.READ_WORKFLOW: "see workflows of pool {pool}",
     Permission.CHANGE_WORKFLOW: "cancel, hold or repeat workflow {workflow} of {owner}",
     Permission.EXEC_WORKFLOW: "run commands in the tasks of workflow {workflow} of {owner}, or reach their ports and files",
@@ -147,6 +148,7 @@ _DOING = {
 _WITH = {
     Permission.READ_POOL: ("{top}-user", "{top}-viewer"),
     Permission.SUBMIT: ("{top}-user", "{top}-admin"),
+    Permission.SEND_CODE: ("{top}-user", "{top}-admin"),
     Permission.READ_WORKFLOW: ("{top}-user", "{top}-viewer"),
     Permission.CHANGE_WORKFLOW: ("{top}-admin",),
     Permission.EXEC_WORKFLOW: ("{top}-admin",),

@@ -19,6 +19,7 @@ from runrig.ports.store import Store
 from runrig.service.access.access import Access
 from runrig.service.commands.arrivals import Arrivals
 from runrig.service.commands.batches import Batches
+from runrig.service.commands.code import Codes
 from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.nodes import Nodes
 from runrig.service.commands.sessions import Sessions
@@ -96,7 +97,11 @@ class Service:
         self.retention = retention.Retention(store, backend, clock, retention_days, self.metrics)
         self.access = Access(store.access, pools=self._top_pools, oidc=oidc, credential_key=credential_key)
         backend.use_credentials(self.access.credentials.opened, self.access.credentials.pulls)
-        self.submissions = Submissions(self._transactor, store, backend, self._reconciler, self.access.credentials)
+        self.codes = Codes(store.code, clock, backend)
+        backend.use_code(self.codes.code)
+        self.submissions = Submissions(
+            self._transactor, store, backend, self._reconciler, self.access.credentials, self.codes
+        )
         self.batches = Batches(self.submissions, self._transactor, self._reconciler)
         self.arrivals = Arrivals(self._transactor, self.submissions, self.batches)
         self.declarations = Declarations(self._transactor, store, backend, self._reconciler, self.access)

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from runrig.domain.code import is_id
 from runrig.domain.errors import InvalidInput
 from runrig.domain.gangs import Priority
 from runrig.domain.workflows import GroupSpec, WorkflowSpec
@@ -20,7 +21,7 @@ MOST_TASKS = 1_000
 MOST_PODS = 10_000
 
 _FILE = ("version", "workflow", "resources", "default-values")
-_WORKFLOW = ("name", "labels", "pool", "backend", "priority", "tasks", "groups", "resources", "timeout")
+_WORKFLOW = ("name", "labels", "pool", "backend", "priority", "tasks", "groups", "resources", "timeout", "code")
 _GROUP = ("name", "barrier", "ignoreNonleadStatus", "tasks")
 _TIMEOUT = ("exec_timeout", "queue_timeout")
 _HINTS = {"array": ARRAY_HINT}
@@ -93,7 +94,20 @@ def _workflow(field: Field, outer_resources: Field | None) -> WorkflowSpec | Non
         fields.choice("priority", _PRIORITIES),
         exec_timeout_s,
         queue_timeout_s,
+        code=_code(fields.get("code")),
     )
+
+
+def _code(field: Field | None) -> str | None:
+    if field is None:
+        return None
+    id = field.node.text
+    if not is_id(id):
+        field.wrong(
+            f"{field.shown()} is not the id of sent code: 64 hexadecimal digits, as `runrig run --print` shows it."
+        )
+        return None
+    return id
 
 
 def _timeouts(fields: Fields) -> tuple[float | None, float | None]:

@@ -15,7 +15,20 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from sqlalchemy import JSON, Column, Connection, Select, String, Table, inspect, literal, select, type_coerce, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    LargeBinary,
+    Select,
+    String,
+    Table,
+    inspect,
+    literal,
+    select,
+    type_coerce,
+    update,
+)
 
 from runrig.domain.errors import Conflict, InvalidInput, ServerFault
 from runrig.store import schema
@@ -26,9 +39,12 @@ from runrig.store.dialect import before_migration, insert_plain
 from runrig.store.faults import translated
 from runrig.store.plain_rows import RowChecker
 from runrig.store.rows import Row
+from runrig.store.text import text_of
 
 FORMAT = 1
 ROWS_AT_ONCE = 2_000
+PIECES_AT_ONCE = 8
+"""Rows with a piece of code, which have up to 1 MiB."""
 PIECE = 64 * 1024
 """Bytes of a file per line."""
 STATE_FILES = ("backend", "clock.json", "tasks.json")
@@ -85,9 +101,12 @@ class BackupWriter:
         for table in TABLES:
             self._line({"table": table.name, "columns": table.columns.keys()})
             times = [index for index, each in enumerate(table.columns) if isinstance(each.type, UtcDateTime)]
+            blobs = [index for index, each in enumerate(table.columns) if isinstance(each.type, LargeBinary)]
             count = 0
-            for row in self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(_in_order(table)):
+            for row in self._connection.execution_options(yield_per=_at_once(table)).execute(_in_order(table)):
                 values = list(row)
+                for index in blobs:
+                    values[index] = text_of(values[index])
                 for index in times:
                     values[index] = None if values[index] is None else UtcDateTime.text(values[index])
                 self._line(values)
@@ -110,6 +129,11 @@ class BackupWriter:
         line = f"{dumps(value)}\n".encode()
         self._hash.update(line)
         self._stream.write(line)
+
+
+def _at_once(table: Table) -> int:
+    """Returns how many rows of *table* may be in memory together."""
+    return PIECES_AT_ONCE if table is schema.code_pieces else ROWS_AT_ONCE
 
 
 def _check_tables(connection: Connection) -> None:
@@ -208,7 +232,7 @@ class BackupReader:
             entry = loads(line)
             if isinstance(entry, list):
                 rows.append(tuple(entry))
-            if rows and table is not None and (len(rows) == ROWS_AT_ONCE or not isinstance(entry, list)):
+            if rows and table is not None and (len(rows) == _at_once(table) or not isinstance(entry, list)):
                 yield table, rows
                 rows = []
             if isinstance(entry, dict):

@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import Connection, Table, Text, UpdateBase, bindparam, cast, column, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import psycopg
-from sqlalchemy.types import JSON, TypeEngine
+from sqlalchemy.types import JSON, LargeBinary, TypeEngine
 
 from runrig.domain.errors import ServerFault
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
 from runrig.store.postgresql import MIGRATION_KEY
 from runrig.store.rows import Row
-from runrig.store.text import checked, checked_dumps
+from runrig.store.text import bytes_of, checked, checked_dumps
 
 ROWS_AT_ONCE = 5_000
 """So that no parameter exceeds a few megabytes."""
@@ -149,8 +149,19 @@ def _for_json(table: Table) -> tuple[tuple[int, Encoder], ...]:
 
 @cache
 def _nested(table: Table) -> tuple[tuple[int, Encoder], ...]:
-    """Returns (position, encoder) of JSON columns, which SQLite stores as text. It stores other plain values as they are."""
-    return _encoders(table, lambda type_: checked_dumps if isinstance(type_, (Encoded, JSON)) else None)
+    """Returns (position, encoder) of JSON columns, which SQLite stores as text, and of bytes. It stores other plain values
+    as they are.
+    """
+    return _encoders(table, _plain_encoder)
+
+
+def _plain_encoder(type_: TypeEngine[Any]) -> Encoder | None:
+    match type_:
+        case Encoded() | JSON():
+            return checked_dumps
+        case LargeBinary():
+            return bytes_of
+    return None
 
 
 def _encoders(table: Table, encoder: Callable[[TypeEngine[Any]], Encoder | None]) -> tuple[tuple[int, Encoder], ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Table
+from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, Table
 
 from runrig.domain.access import Grant
 from runrig.domain.errors import InvalidInput
@@ -21,7 +21,7 @@ from runrig.domain.subjects import pool_of, workflow_of
 from runrig.store import schema
 from runrig.store.codec import Undecodable, decode, decode_action
 from runrig.store.columns import Encoded, OneOf, UtcDateTime, Words
-from runrig.store.text import checked_dumps
+from runrig.store.text import bytes_of, checked_dumps
 
 Fields = Mapping[str, Any]
 """Values of a row, by column."""
@@ -176,6 +176,8 @@ def _value(column: Column[Any], value: Any) -> Any:
             return decode(encoded.declared, _storable(value))
         case Boolean():
             return _typed(value, bool)
+        case LargeBinary():
+            return bytes_of(_typed(value, str))
         case Integer() | BigInteger():
             return _whole(column.name, value)
         case Double():

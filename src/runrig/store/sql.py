@@ -21,6 +21,7 @@ from runrig.ports.access import AccessStore
 from runrig.ports.store import SpecText, StoredWorkflow, WorkflowQuery
 from runrig.store import schema
 from runrig.store.access import AccessTables
+from runrig.store.code import SqlCode
 from runrig.store.codec import decode
 from runrig.store.dialect import insert_new, insert_rows, put_rows, run
 from runrig.store.filters import filters
@@ -75,7 +76,7 @@ _RUNNING_SINCE = (
 _NOT_PENDING = [each for each in WorkflowStatus if each is not WorkflowStatus.PENDING]
 _ADVANCE = update(schema.meta).where(schema.meta.c.revision == bindparam("before")).values(revision=bindparam("after"))
 _ADVANCE_IN_EPOCH = _ADVANCE.where(schema.meta.c.epoch == bindparam("in_epoch"))
-_HASHED = select(schema.specifications).where(_SPEC.hash == bindparam("hash"))
+_HASHED = select(_SPEC.hash, _SPEC.text, _SPEC.template, _SPEC.spec).where(_SPEC.hash == bindparam("hash"))
 
 
 class SqlStore:
@@ -85,6 +86,7 @@ class SqlStore:
         """The database must have the tables of this version, or get them from `Transactions.migrate`."""
         self.transactions = transactions
         self.access: AccessStore = AccessTables(transactions)
+        self.code = SqlCode(transactions)
         self.log = SqlLog(transactions)
         self.past = SqlPast(transactions)
         self.retention = SqlRetention(transactions)
@@ -333,4 +335,4 @@ def _write(connection: Connection, kind: str, records: Sequence[Any]) -> None:
 
 
 def _write_spec(connection: Connection, spec: SpecText) -> None:
-    insert_new(connection, schema.specifications, (spec.hash, spec.text, spec.template, spec.spec))
+    insert_new(connection, schema.specifications, (spec.hash, spec.text, spec.template, spec.spec, spec.spec.code))

@@ -25,6 +25,18 @@ def checked_dumps(plain: object) -> str:
     return text
 
 
+def text_of(data: bytes) -> str:
+    """Returns bytes as text, in the form that PostgreSQL reads: ``\\x`` and hexadecimal digits."""
+    return f"\\x{data.hex()}"
+
+
+def bytes_of(text: str) -> bytes:
+    """The inverse of `text_of`. Raises ValueError."""
+    if not text.startswith("\\x") or " " in text:
+        raise ValueError(f"{text!r:.80} is not bytes in hexadecimal")
+    return bytes.fromhex(text[2:])
+
+
 def _walk(plain: Any) -> None:
     if isinstance(plain, str):
         checked(plain).encode()

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from json import loads
 from typing import Any, Literal
 
+from tests.api.permissions.two_teams import CODE, SOURCE
+from tests.worlds.code import manifest
 from tests.worlds.service import one_task
 
 GOOD, NOT_ALLOWED, NOT_THERE = 200, 403, 404
@@ -145,6 +148,9 @@ ROWS: Mapping[str, Row] = {
     "PATCH /api/v1/workflows/{id}/tags": Row("/api/v1/workflows/{id}/tags", {"add": ["paper"]}),
     "GET /api/v1/workflows": Row("/api/v1/workflows", None, {"why": True}),
     "GET /api/v1/workflows/{id}": Row("/api/v1/workflows/{id}"),
+    "GET /api/v1/workflows/{id}/code": Row("/api/v1/workflows/{id}/code"),
+    "HEAD /api/v1/code/{id}": Row(f"/api/v1/code/{CODE.id}"),
+    "POST /api/v1/code": Row("/api/v1/code", loads(manifest({"again.py": SOURCE}).written())),
     "GET /api/v1/workflows/{id}/events": Row("/api/v1/workflows/{id}/events"),
     "GET /api/v1/workflows/{id}/changes": Row("/api/v1/workflows/{id}/changes", None, {"by": "all"}),
     "GET /api/v1/workflows/{id}/logs": Row("/api/v1/workflows/{id}/logs"),
@@ -201,6 +207,7 @@ OUTCOMES: Mapping[str, Mapping[str, int]] = {
     "read pool": _READ,
     "read workflow": _READ,
     "submit": {**_READ, "vera": NOT_ALLOWED},
+    "send code": {**_ALL, "vera": NOT_ALLOWED, "nina": NOT_ALLOWED},
     "exec workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
     "change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},
     "submit and change workflow": {**_READ, "vera": NOT_ALLOWED, "tess": NOT_ALLOWED},

@@ -131,6 +131,7 @@ def una(folder: Path) -> Iterator[Una]:
 def test_every_route_by_which_a_user_changes_what_no_pool_decides_has_a_row() -> None:
     decided = {each.value for each in OF_A_POOL}
     decided |= {each.value for each in (Permission.CHANGE_CLUSTER, Permission.ACCESS, Permission.READ_EVERYTHING)}
+    decided.add(Permission.SEND_CODE.value)  # by a role on any pool
     found = set()
     for module in (*application._MODULES, *PAGES):
         for route in module.router.routes:

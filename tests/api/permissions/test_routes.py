@@ -40,6 +40,7 @@ COMMANDS = [route for route in GUARDED if not route.startswith("GET ")]
 WITHOUT_TRACE = {
     "PATCH /api/v1/me",  # no default pool, as before
     "POST /api/configs/history/rollback",  # to what there is
+    "HEAD /api/v1/code/{id}",
     "POST /api/v1/browser-codes",
     "POST /api/v1/clock/accept",
     "POST /api/v1/nodes:uncordon",  # what is open

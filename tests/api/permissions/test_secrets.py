@@ -144,9 +144,9 @@ HANDED_OUT = {
 NO_SECRETS = {
     *("Me.token", "ProfileAnswer.token", "VersionAnswer.hash", "RouterAnswer.cookie"),
     *("ReasonAnswer.code", "WorkflowHeadline.code", "ProblemDetails.code", "LevelAnswer.key", "Taint.key"),
-    "TopologyKeyModel.key",
+    *("TopologyKeyModel.key", "Workflow.code"),
 }
-"""A token by name, a commit, words, and labels of nodes; the cookie is always empty."""
+"""A token by name, a commit, words, labels of nodes, and an id; the cookie is always empty."""
 
 
 def test_no_answer_has_a_field_for_a_secret_but_those_that_hand_one_out() -> None:

@@ -5,17 +5,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import httpx2
+from sqlalchemy import select
 
 from runrig.domain.access import role_named
 from runrig.domain.credentials import CredentialKind
 from runrig.domain.gangs import Priority
 from runrig.ports.store import RevisionsQuery, WorkflowQuery
+from runrig.store import schema
 from tests.api.client import Api, api
+from tests.worlds.code import manifest, packed
 from tests.worlds.service import do, one_task, submit
 
 CLUSTER = """
@@ -42,6 +46,9 @@ FOREIGN = ("team2", "uwe", "zeta")
 """What nobody of `team` may read anywhere: the other pool, its cohort, its user, and with the user's name all of its work."""
 
 CANARY = "s3cr3t-canary"
+SOURCE = b"print('hello')\n"
+CODE = manifest({"train.py": SOURCE})
+"""Everybody has sent this code."""
 SETTINGS: Mapping[str, Any] = {"cluster": CLUSTER, "gpus": 8}
 
 
@@ -67,7 +74,7 @@ class TwoTeams:
     def submit(self, user: str, name: str, pool: str, *, priority: Priority = Priority.NORMAL, gpus: int = 1) -> str:
         desk = self.api.desk
         desk.time[0] += 1
-        text = one_task(name, gpus=gpus, extra=f"    environment: {{KEY: {CANARY}}}")
+        text = one_task(name, gpus=gpus, extra=f"    environment: {{KEY: {CANARY}}}") + f"  code: {CODE.id}\n"
         id = submit(desk.service, text, pool, user, priority)
         desk.service.settle()
         return id
@@ -89,7 +96,9 @@ class TwoTeams:
         tags = store.tags.used(WorkflowQuery(limit=100))
         profiles = tuple(store.access.profile(user) for user in ROLES)
         said = store.log.pool_revisions(RevisionsQuery(limit=1000))
-        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles, said
+        with store.transactions.reading() as connection:
+            codes = connection.execute(select(schema.codes).order_by(schema.codes.c.user, schema.codes.c.id)).all()
+        return store.load(), store.log.events(), replace(access, tokens=tokens), tags, profiles, said, codes
 
 
 @contextmanager
@@ -130,6 +139,7 @@ def _settled(it: Api) -> TwoTeams:
     tokens = {user: access.tokens.create(user, "laptop", actor=user).text for user in ROLES}
     for user in ROLES:
         access.credentials.set(user, "spare", CredentialKind.GENERIC, {"key": CANARY}, actor=user)
+        it.desk.service.codes.receive(user, BytesIO(packed(CODE, {SOURCE})))
     found = TwoTeams(it, tokens, {}, {})
     found.old = {pool: found.submit(user, f"{user}old", pool) for user, pool in (("tom", "team"), ("uwe", "team2"))}
     for id in found.old.values():

@@ -23,6 +23,7 @@ from runrig.domain.records import Loaded
 from runrig.domain.workflows import TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls
 from runrig.ports.clock import Clock
+from runrig.ports.code import CodeOf
 from runrig.service.commands.edits import PoolEdit
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
@@ -68,6 +69,11 @@ class Cluster:
         self._ever: set[TaskKey] = set()
         self._lock = threading.Lock()
         self._woken = threading.Event()
+
+    largest_code: int | None = None
+
+    def use_code(self, code_of: CodeOf) -> None:
+        """No task is handed any."""
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         """No task is handed any."""

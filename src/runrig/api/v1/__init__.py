@@ -3,6 +3,7 @@
 from runrig.api.v1 import (
     access,
     browsers,
+    code,
     cohorts,
     credentials,
     events,
@@ -20,6 +21,7 @@ from runrig.api.v1 import (
 MODULES = (
     workflows,
     workflow,
+    code,
     pools,
     cohorts,
     nodes,

@@ -39,9 +39,11 @@ from runrig.ports.backend import (
     Passage,
     Program,
     Pulls,
+    no_code,
     no_credentials,
     no_pulls,
 )
+from runrig.ports.code import CodeOf
 
 Object = dict[str, Any]
 
@@ -73,6 +75,7 @@ class KubernetesBackend:
     queues = True
     outputs = False
     datagrams = False
+    largest_code: int | None = 0
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class KubernetesBackend:
         self._claim = claim
         self._opens: Opens = no_credentials
         self._pulls: Pulls = no_pulls
+        self._code_of: CodeOf = no_code
         self._changed = threading.Event()
         self._view = ClusterView(cluster, namespace, self._changed.set)
         self._crew = Crew()
@@ -116,6 +120,9 @@ class KubernetesBackend:
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:
         self._opens, self._pulls = opens, pulls
+
+    def use_code(self, code_of: CodeOf) -> None:
+        self._code_of = code_of
 
     def observe(self) -> Observation:
         """Also repairs changes by others, so that the result matches the desired state. Raises Unavailable."""

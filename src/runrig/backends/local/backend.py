@@ -17,15 +17,17 @@ from typing import Any
 
 from runrig.backends.local import datagrams, machine, owners, supervisor, task_ports, visits
 from runrig.backends.local.attempt import NO_FILE, STARTING, Attempt, Live, is_folder_name, output_of, supervised
+from runrig.backends.local.code import CodeFolders
 from runrig.backends.local.live import LiveFolder
 from runrig.backends.local.prepare import prepare
 from runrig.backends.local.processes import NO_DESCRIPTOR, kill_all, reaped, start_supervisor, supervisors
 from runrig.backends.local.strays import strays_of
 from runrig.backends.local.wake_pipe import WakePipe
-from runrig.domain.errors import Conflict, ServerFault
+from runrig.domain.errors import Conflict, NotFound, ServerFault
 from runrig.domain.observed import ClusterEvent, Observation, Phase, TaskFact
 from runrig.domain.workflows import ExitCode, TaskKey
 from runrig.ports.backend import Desired, Launch, Opens, Output, Passage, Program, Pulls, no_credentials
+from runrig.ports.code import CodeOf
 from runrig.ports.disk import identity
 
 _POLL_S = 0.5
@@ -50,6 +52,7 @@ class LocalBackend:
     queues = False
     outputs = True
     datagrams = True
+    largest_code: int | None = None
 
     def __init__(
         self, folder: Path, gpus: int | None, *, find_gpus: Callable[[], tuple[str, ...]] = machine.nvml_gpus
@@ -61,6 +64,7 @@ class LocalBackend:
         try:
             self._tasks.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._markers = LiveFolder(self._folder / "live")
+            self._code = CodeFolders(self._folder / "code")
             self._wake_pipe = WakePipe(self._folder / "bell")
         except OSError as error:
             why = f"{folder} cannot be used for tasks ({error.strerror})"
@@ -82,6 +86,9 @@ class LocalBackend:
 
     def use_credentials(self, opens: Opens, pulls: Pulls) -> None:  # noqa: ARG002 - nothing pulls images here
         self._opens = opens
+
+    def use_code(self, code_of: CodeOf) -> None:
+        self._code.code_of = code_of
 
     def observe(self) -> Observation:
         with self._lock:
@@ -265,6 +272,7 @@ class LocalBackend:
                 self._alone(self._stop, self._live[key], launch.grace_s)
         for key in [key for key in self._live if key not in desired.run and key not in desired.stop]:
             self._alone(self._finish, self._live[key])
+        self._code.keep({launch.code for launch in desired.run.values()})
 
     def _alone(self, act: Callable[..., Any], live: Live, *args: Any) -> Any:
         """Returns the result of *act*; None if it fails for this attempt, which does not stop the others and is retried."""
@@ -325,8 +333,8 @@ class LocalBackend:
             return
         try:
             if not attempt.prepared:
-                prepare(attempt, self._tasks, launch, self._machine.visible, self._opens)
-        except ValueError as error:
+                prepare(attempt, self._tasks, launch, self._machine.visible, self._opens, self._code)
+        except (ValueError, NotFound) as error:
             self._see(live, attempt.settle(ExitCode.START_ERROR, str(error)))
         except OSError as error:
             if error.errno in NO_DESCRIPTOR:

@@ -1,6 +1,6 @@
 """Turns a launch into a folder that a supervisor can run: files, expanded tokens, environment.
 
-work/      its working directory and HOME, with the files of the task
+work/      its working directory and HOME, with the code and the files of the task
 output/    {{output}}
 inputs/    {{input:NAME}} for a task with a count: inputs/NAME/POD links to the output of each pod;
            the output of a single pod is named directly
@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from runrig.backends.launcher import hostfile_of, port_of, variables
 from runrig.backends.local import supervisor
 from runrig.backends.local.attempt import Attempt
+from runrig.backends.local.code import CodeFolders
 from runrig.backends.local.credentials import hand_over
 from runrig.backends.local.processes import MARKER
 from runrig.domain.tokens import contents_of, expand
@@ -36,7 +37,9 @@ _IN_A_PATH = r"\w/\-+~@%"
 _INPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 
 
-def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...], opens: Opens) -> None:
+def prepare(
+    attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, ...], opens: Opens, code: CodeFolders
+) -> None:
     """Creates the folder of *attempt* anew. *visible*: index of a GPU → its name in CUDA_VISIBLE_DEVICES.
 
     Raises ValueError with a message for an impossible launch, OSError if the machine fails.
@@ -47,6 +50,8 @@ def prepare(attempt: Attempt, tasks: Path, launch: Launch, visible: tuple[str, .
     for name in ("work", "output", "inputs", "tmp"):
         (attempt.folder / name).mkdir(mode=0o700)
     values = _token_values(attempt, tasks, launch)
+    if launch.code is not None:
+        code.copy(launch.user, launch.code, attempt.folder / "work")
     for file in launch.files:
         _write_file(attempt.folder / "work", file, values)
     handed, secrets = hand_over(attempt.folder, launch, opens)
@@ -183,7 +188,9 @@ def _write_file(work: Path, file: FileSpec, values: Mapping[str, str]) -> None:
     try:
         _create(work, parts, data)
     except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"file {file.path!r} cannot be created: another file of the task has the same path") from None
+        raise ValueError(
+            f"file {file.path!r} cannot be created: another file of the task, or of its code, has the same path"
+        ) from None
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise

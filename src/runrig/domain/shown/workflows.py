@@ -259,7 +259,7 @@ shown_as(
 class Workflow(WorkflowHead):
     """*backend*: where its tasks run. *message*: how it ended. *cause*: why one of its own programs failed. *repeats*:
     the workflow whose file it runs again. Timeouts are in seconds; null: none. *warnings*: preferences that are not
-    met, such as one rack.
+    met, such as one rack. *code*: id of the code that was sent with it; null: none.
     """
 
     UNTOLD = ("etag",)
@@ -272,6 +272,7 @@ class Workflow(WorkflowHead):
     tags: tuple[str, ...]
     exec_timeout_s: float | None
     queue_timeout_s: float | None
+    code: str | None
     groups: tuple[TaskGroup, ...]
     warnings: tuple[str, ...]
     etag: str | None = None
@@ -288,6 +289,7 @@ shown_as(
         tags=(),
         exec_timeout_s=None,
         queue_timeout_s=None,
+        code=None,
         groups=(example(TaskGroup),),
         warnings=(),
     )

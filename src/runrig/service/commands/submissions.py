@@ -22,6 +22,7 @@ from runrig.ports.backend import Backend, Blueprint
 from runrig.ports.store import SpecText, Store
 from runrig.service.access.credentials import Credentials
 from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, with_images, without_inputs
+from runrig.service.commands.code import Codes
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
 from runrig.service.commands.restarts import check_linked, remaining
 from runrig.service.queries.pool_deletions import pool_deletions
@@ -46,7 +47,6 @@ MOST_KEPT, LARGEST_KEPT = 128, 8 * 1024
 
 MOST_TAGS = 16
 """Maximum tags of a workflow."""
-
 
 _templates = TemplateQueue()
 """One for the process, because templates use its processors and memory."""
@@ -166,9 +166,7 @@ def _read(text: str) -> WorkflowSpec:
     return _kept(text) if _is_short(text) else workflow.read_workflow(text)
 
 
-@lru_cache(MOST_KEPT)
-def _kept(text: str) -> WorkflowSpec:
-    return workflow.read_workflow(text)
+_kept = lru_cache(MOST_KEPT)(workflow.read_workflow)
 
 
 def _hash(submission: Submission, text: str) -> str:
@@ -187,8 +185,9 @@ class Submissions:
         backend: Backend,
         reconciler: Reconciler,
         credentials: Credentials,
+        codes: Codes,
     ) -> None:
-        self._credentials = credentials
+        self._credentials, self._codes = credentials, codes
         self._transactor = transactor
         self._store = store
         self._backend = backend
@@ -265,6 +264,7 @@ class Submissions:
     ) -> ParsedSubmission:
         whole = self._store.spec(old.spec_hash)
         check_repeated(old, whole.spec, user)
+        self._codes.adopt(user, old.submitted_by, whole.spec.code)
         spec = remaining(whole, self._store.workflow(old.id)) if keep_completed else whole
         check_linked(spec.spec, old.id, self._backend, whole=not whole.spec.linked)
         return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
@@ -372,6 +372,7 @@ class Submissions:
         if self._backend.name == KUBERNETES:
             with_images(parsed.spec.spec)
         check_credentials(parsed.spec.spec, parsed.user, self._credentials)
+        self._codes.check(parsed.user, parsed.spec.spec.code)
         try:
             return parsed.plan(writing.state, writing.now, before=before)
         except Refused as error:
@@ -387,8 +388,7 @@ class Submissions:
 
 
 def filled_in(submission: Submission) -> str:
-    """Returns its text, rendered if it is a template. Raises InvalidInput; Unavailable if too many renderings are
-    waiting.
+    """Returns its text, rendered if it is a template. Raises InvalidInput; Unavailable if too many are waiting.
 
     If the text differs from its template, the client rendered it: only the template has the variables that can be set.
     """

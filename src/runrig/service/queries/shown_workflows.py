@@ -119,6 +119,7 @@ def workflow(
         tags=tags,
         exec_timeout_s=None if spec is None else spec.exec_timeout_s,
         queue_timeout_s=None if spec is None else spec.queue_timeout_s,
+        code=None if spec is None else spec.code,
         groups=tuple([_group(it, group, specs, stored.tasks) for group in groups]),
         warnings=warnings,
     )

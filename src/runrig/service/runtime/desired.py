@@ -100,6 +100,7 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
     workflow = state.workflows[task.workflow]
     assert task.node is not None, f"{task.key} is started nowhere"
     granted = {each.pod_set: each for each in entry.placement}[spec.name]
+    code = state.spec_of(workflow.id).code
     return Launch(
         key=task.key,
         gang=entry.gang.id,
@@ -120,8 +121,9 @@ def _launch(state: State, entry: Entry, task: Task, hosts: Mapping[str, str]) ->
         grace_s=state.pools[workflow.pool].grace_s,
         duration_s=spec.duration_s,
         credentials=spec.credentials,
-        user=workflow.submitted_by if spec.credentials else "",
+        user=workflow.submitted_by if spec.credentials or code else "",
         gang_attempt=entry.gang.attempt,
+        code=code,
     )
 
 
@@ -147,6 +149,7 @@ def _gang(state: State, entry: Entry, known: tuple[_Origin, GangLaunch] | None) 
         group=admitted,
         outline=_outline(top.topology_keys, admitted, None if known is None else known[1]),
         labels=workflow.labels,
+        code=state.spec_of(workflow.id).code,
     )
     return origin, launch
 

@@ -20,6 +20,8 @@ EVERY_S = 600.0
 WORKFLOWS_AT_ONCE = 200
 ROWS_AT_ONCE = 500
 """About 10 ms, so that a commit never waits 50 ms."""
+UNUSED_CODE_S = 86_400.0
+"""Code is kept for this time after it was sent, so that a workflow can use it."""
 REST = 4.0
 """A pause lasts this many times as long as the previous step."""
 
@@ -27,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Retention:
-    """*days* None: everything is kept."""
+    """*days* None: all workflows are kept. Code that no workflow uses is deleted in any case."""
 
     def __init__(self, store: Store, backend: Backend, clock: Clock, days: float | None, metrics: Metrics) -> None:
         assert days is None or days > 0, f"a retention of {days} days"
@@ -42,9 +44,11 @@ class Retention:
 
     def step(self) -> bool:
         """Deletes a small expired piece; returns False if there is none. Raises what the store raises; the piece then stays due."""
-        if (
-            self._days is None or self._clock.doubt is not None
-        ):  # A clock that was set forward must not delete data early.
+        if self._clock.doubt is not None:  # A clock that was set forward must not delete data early.
+            return False
+        if self._store.code.prune(self._clock.now() - UNUSED_CODE_S):
+            return True
+        if self._days is None:
             return False
         if self._store.retention.prune_events(ROWS_AT_ONCE).rows:
             return True
@@ -64,9 +68,8 @@ class Retention:
         return True
 
     def start(self) -> None:
-        if self._days is not None:
-            self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Returns when the current step has ended."""

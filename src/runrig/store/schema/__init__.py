@@ -6,6 +6,7 @@ No foreign key refers to a cohort or a flavor, because undefined names are allow
 
 from runrig.store.schema.base import metadata
 from runrig.store.schema.cluster import cohorts, flavors, nodes, pools
+from runrig.store.schema.code import code_pieces, codes
 from runrig.store.schema.history import checkpoints, events, notes, past_numbers, pruned, waiting
 from runrig.store.schema.people import (
     access_events,
@@ -20,5 +21,5 @@ from runrig.store.schema.people import (
 from runrig.store.schema.servers import leader, meta
 from runrig.store.schema.work import gangs, groups, specifications, tasks, workflow_tags, workflows
 
-HEAD = "0018"
+HEAD = "0019"
 """The newest migration, which results in these tables."""

@@ -16,6 +16,7 @@ specifications = Table(
     Column("text", Prose, nullable=False),
     Column("template", Prose, nullable=False),
     Column("spec", Encoded(WorkflowSpec), nullable=False),
+    Column("code", Words, index=True),
 )
 
 workflows = Table(

@@ -1,0 +1,106 @@
+"""Code that is sent along with workflows: what the server lacks of it, its contents, and the code of a workflow."""
+
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from runrig.api.http.body_limits import LARGEST_CODE
+from runrig.api.permissions import Asking, needs, workflow
+from runrig.api.routing import Asked, Route, Serving
+from runrig.api.v1.frame import User, empties, shows, texts
+from runrig.domain.access import Permission
+from runrig.domain.code_archive import archive
+from runrig.domain.errors import NotFound, ServerFault
+from runrig.domain.shown.code import CodeReceived
+from runrig.ports.disk import is_full
+
+router = APIRouter(route_class=Route, tags=["workflows"])
+
+GZIP = "application/gzip"
+IN_MEMORY = 1024 * 1024
+"""Bytes of a request that are kept in memory; the rest is in a temporary file."""
+_SEND = [needs(Permission.SEND_CODE)]
+_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+_MANIFEST = {"files": [["train.py", False, _HASH, 4]], "links": []}
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"type": "object"}, "example": _MANIFEST},
+            GZIP: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+
+@router.head(
+    "/api/v1/code/{id}",
+    summary="Check whether you have sent this code",
+    description="204 if you have: a workflow can use it during the next day. 404 if you have not, even if others have.",
+    dependencies=_SEND,
+    status_code=204,
+    responses=empties(404),
+)
+def check_code(service: Serving, user: User, id: str) -> Response:
+    service.codes.renew(user, id)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/v1/code",
+    summary="Send code",
+    description="The body is a manifest: files as path, executable, SHA-256 and size, and links as path and target, both sorted by "
+    "path. The answer lists the contents that you have not sent yet. To send them, append to the manifest a newline, a JSON list of "
+    "their SHA-256 and a newline, then the contents in that order. The body may be compressed with gzip. Nothing is stored until "
+    "nothing is missing. Code that no workflow uses is deleted after a day.",
+    dependencies=_SEND,
+    responses=shows(CodeReceived, 409, 413),
+    openapi_extra=_BODY,
+)
+async def send_code(service: Serving, user: User, request: Asked) -> CodeReceived:
+    try:
+        with SpooledTemporaryFile(IN_MEMORY) as body:
+            await _receive(request, body)
+            return CodeReceived(*await run_in_threadpool(service.codes.receive, user, body))
+    except OSError as error:
+        if is_full(error):
+            raise ServerFault(
+                "the disk for temporary files of the server is full, so nothing was stored. Free some space and try again"
+            ) from error
+        raise
+
+
+async def _receive(request: Request, body: SpooledTemporaryFile[bytes]) -> None:
+    size = 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > LARGEST_CODE:
+                raise HTTPException(413, f"the code is larger than {LARGEST_CODE // 1024 // 1024} MiB. Send less")
+            body.write(piece)
+    except ClientDisconnect:
+        raise HTTPException(400) from None
+    body.seek(0)
+
+
+@router.get(
+    "/api/v1/workflows/{id}/code",
+    summary="Download the code that was sent with a workflow",
+    description="A tar file, compressed with gzip.",
+    dependencies=[needs(Permission.READ_WORKFLOW, workflow("id"))],
+    response_class=Response,
+    responses=texts("(a tar file)", 404, media_type=GZIP),
+)
+def get_workflow_code(service: Serving, asker: Asking, id: str) -> Response:
+    place = asker.place(id)
+    code = service.workflow_queries.spec(place.id).spec.code
+    if code is None:
+        raise NotFound(f"{place.id} has no code: none was sent with it")
+    found = service.codes.code(place.owner, code)
+    headers = {"content-disposition": f'attachment; filename="{place.id}.tar.gz"'}
+    return StreamingResponse(archive(found.manifest, found.read), media_type=GZIP, headers=headers)
