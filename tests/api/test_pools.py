@@ -215,7 +215,7 @@ def test_bad_pools_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
             "/api/v1/pools",
             {"name": "p", "quota": 1, "borrowing_limit": -2},
             422,
-            "invalid borrowing_limit -2",
+            "borrowing_limit: -2 is negative: at least 0",
         ),
         (
             "POST",

@@ -1,18 +1,22 @@
 """What a good cluster file says, and quotas in their short forms."""
 
+import json
 from typing import Any
 
 import pytest
 
+from runrig.domain.amounts import ONLY, Amount
 from runrig.domain.cluster import ClusterSpec, RoleGrant
 from runrig.domain.nodes import Flavor, Node, Taint
 from runrig.domain.pools import Cohort, Pool, Queueing, Quota, TopologyKey
 from runrig.domain.quantities import FlavorResource
-from runrig.spec.cluster import amounts_from_text, parse_quota_option, quota_from_json, read_cluster
+from runrig.spec.cluster import read_cluster
 from tests.spec.files import problems
+from tests.worlds.edits import amounts
 
 TI = 2**40
 GPU = FlavorResource("default", "gpu")
+KINDS = ["h100", "b200"]
 H100, B200 = FlavorResource("h100", "gpu"), FlavorResource("b200", "gpu")
 
 FULL = """
@@ -129,20 +133,26 @@ def test_a_resource_that_a_node_has_can_have_a_quota() -> None:
     ],
 )  # fmt: skip
 def test_a_quota_has_short_and_full_forms(value: Any, quotas: dict[FlavorResource, Quota]) -> None:
-    assert quota_from_json(value, ("default",)) == quotas
+    assert read_cluster(_of_kinds(value, ["default"])).pools[0].quotas == quotas
 
 
 def test_a_key_that_is_a_flavor_and_a_resource_is_the_flavor() -> None:
-    assert quota_from_json({"gpu": {"gpu": 3}}, ("gpu",)) == {FlavorResource("gpu", "gpu"): Quota(3)}
+    quotas = read_cluster(_of_kinds({"gpu": {"gpu": 3}}, ["gpu"])).pools[0].quotas
+    assert quotas == {FlavorResource("gpu", "gpu"): Quota(3)}
 
 
 def test_with_several_flavors_each_is_named() -> None:
-    assert parse_quota_option("h100=8, b200=4", ("h100", "b200")) == {H100: 8, B200: 4}
-    assert quota_from_json("h100=8", ("h100", "b200")) == {H100: Quota(8)}
+    assert read_cluster(_of_kinds("h100=8, b200=4", KINDS)).pools[0].quotas == {H100: Quota(8), B200: Quota(4)}
+    assert read_cluster(_of_kinds("h100=8", KINDS)).pools[0].quotas == {H100: Quota(8)}
     form = "quota: there are 2 flavors, h100, b200. Give an amount for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"
     for value in (64, "64"):
-        assert problems(lambda text: quota_from_json(value, ("h100", "b200")), "") == [(None, None, form)]  # noqa: B023
-    assert parse_quota_option("64", ("h100",)) == {H100: 64}
+        assert [each[2] for each in problems(read_cluster, _of_kinds(value, KINDS))] == [form]
+
+
+def _of_kinds(quota: Any, flavors: list[str]) -> str:
+    """A cluster file with *flavors* and one pool with *quota*."""
+    kinds = [{"name": each, "node_labels": {"kind": each}} for each in flavors]
+    return json.dumps({"flavors": kinds, "pools": [{"name": "p", "quota": quota}]})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +161,6 @@ def test_with_several_flavors_each_is_named() -> None:
         (-8, "quota: -8 is negative: at least 0"),
         (1.5, "quota: expected a whole number, got 1.5"),
         (True, "quota: expected a whole number, got true"),
-        (None, "quota: expected a whole number, got nothing"),
         ("many", "quota: 'many' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("b200=4", "quota: unknown flavor 'b200'. Use h100"),
         ("h100=4,h100=5", "quota: 'h100=4,h100=5' names h100 twice"),
@@ -163,15 +172,21 @@ def test_with_several_flavors_each_is_named() -> None:
     ],
 )
 def test_a_wrong_quota_is_refused_with_what_to_write(value: Any, message: str) -> None:
-    assert (None, None, message) in problems(lambda text: quota_from_json(value, ("h100",)), "")
+    assert (None, None, message) in problems(lambda _: amounts(("h100",), quota=value), "")
 
 
-def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
-    flavors = ("h100", "b200")
-    cpu = FlavorResource("b200", "cpu")
-    assert amounts_from_text("h100=8, b200/cpu=500m,b200=none", flavors) == {H100: 8, cpu: 500, B200: None}
-    assert amounts_from_text("cpu=2,64", ("b200",)) == {cpu: 2000, B200: 64}
-    assert amounts_from_text("fpga=2", ("b200",), ["fpga"]) == {FlavorResource("b200", "fpga"): 2}
+def test_amounts_are_read_before_their_owner_is_known() -> None:
+    """What has no flavor stays so: only the state knows whether there is one."""
+    cpu, plain = FlavorResource("b200", "cpu"), FlavorResource(ONLY, "gpu")
+    text = "h100=8, b200/cpu=500m,b200=none,memory=1Ti"
+    assert {each.key: each.value for each in amounts(quota=text)} == {
+        H100: 8, cpu: 500, B200: None, FlavorResource(ONLY, "memory"): TI
+    }  # fmt: skip
+    assert amounts(quota="64") == amounts(quota=64) == (Amount(plain, "nominal", 64),)
+    assert amounts(lending_limit=None) == (Amount(plain, "lending_limit", None),)
+    assert amounts(quota={"h100": {"gpu": {"nominal": 8, "borrowing_limit": 2}}}) == (
+        Amount(H100, "nominal", 8), Amount(H100, "borrowing_limit", 2), Amount(H100, "lending_limit", None)
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -180,14 +195,15 @@ def test_amounts_as_text_name_flavors_and_resources_and_may_say_none() -> None:
         ("xpu=8", "unknown flavor 'xpu'. Use one of h100, b200"),
         ("h100/disk=8", "'disk' is neither a resource nor a flavor. Use one of gpu, cpu, memory, storage, h100, b200"),
         ("h100=8,h100/gpu=4", "'h100=8,h100/gpu=4' names h100/gpu twice"),
-        ("cpu=8", "there are 2 flavors, h100, b200. Give an amount for each: h100=8,b200=8, or in full {h100: {gpu: 8}, b200: {gpu: 8}}"),
+        ("h100=8,4", "'h100=8,4' names gpu with and without its flavor"),
         ("h100/cpu=-1", "'-1' is negative: amounts of cpu start at 0"),
         ("h100=1.5", "'h100=1.5' is not a number of GPUs. Use for example 64, or h100=8,b200=4."),
         ("h100/memory=1e400", "'1e400' is more than 64 bits can hold"),
+        (-1, "-1 is negative: at least 0"),
     ],
 )  # fmt: skip
-def test_a_wrong_amount_is_refused_with_its_place(text: str, message: str) -> None:
-    limit = problems(lambda _: amounts_from_text(text, ("h100", "b200"), path="lending_limit"), "")
+def test_a_wrong_amount_is_refused_with_its_place(text: str | int, message: str) -> None:
+    limit = problems(lambda _: amounts(lending_limit=text), "")
     assert limit == [(None, None, f"lending_limit: {message}")]
 
 

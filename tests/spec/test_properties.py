@@ -10,13 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from runrig.domain.errors import InvalidInput, Problem
-from runrig.spec.cluster import parse_quota_option, quota_from_json, read_cluster
+from runrig.spec.cluster import read_cluster
 from runrig.spec.patterns import parse_pattern
 from runrig.spec.template import is_template, render
 from runrig.spec.workflow import read_workflow
 from runrig.spec.yamltree import decoded, node_of, plain, read_yaml
 from tests.spec.test_cluster import FULL as CLUSTER
 from tests.spec.test_workflow import FULL as WORKFLOW
+from tests.worlds.edits import amounts, share
 
 Reader = Callable[[str], object]
 READERS: list[Reader] = [read_workflow, read_cluster, read_yaml]
@@ -86,8 +87,9 @@ def test_any_value_in_place_of_one_that_was_right(good: tuple[Reader, str], data
 @given(VALUES, st.sampled_from([("default",), ("h100", "b200")]))
 @settings(deadline=None)
 def test_any_value_as_a_quota(value: Any, flavors: tuple[str, ...]) -> None:
-    survives(lambda _: quota_from_json(value, flavors), "")
-    survives(lambda _: parse_quota_option(str(value), flavors), "")
+    for read in (lambda said: amounts(flavors, quota=said, lending_limit=said), lambda said: share(said, flavors)):
+        survives(lambda _: read(value), "")  # noqa: B023
+        survives(read, str(value))
 
 
 @given(st.text(alphabet="n0123456789+-*/%(){} ", max_size=20), st.integers(0, 10**6))

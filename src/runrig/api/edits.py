@@ -1,30 +1,35 @@
 """Converts the body of an edit into a command of the service."""
 
 from runrig import wire
+from runrig.domain.amounts import Amount
 from runrig.domain.keep import KEEP
+from runrig.domain.pools import SUBPOOL_DELIMITER
+from runrig.domain.settings import PARTS
 from runrig.service.commands.edits import CohortEdit, PoolEdit
-from runrig.spec.quota import Kinds
+from runrig.spec.quota import Kinds, read_amounts, share_from_json
 from runrig.spec.settings import settings_from_json
 
 
-def pool_edit(body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
+def pool_edit(name: str, body: wire.PoolEditRequest, kinds: Kinds) -> PoolEdit:
     """Returns the fields in the body. null removes a cohort or a limit, and is ignored elsewhere. Raises InvalidInput."""
-    sent = body.model_dump(exclude_unset=True)
+    subpool = SUBPOOL_DELIMITER in name
     return PoolEdit(
-        quota=KEEP if body.quota is None else body.quota,
-        borrowing_limit=sent.get("borrowing_limit", KEEP),
-        lending_limit=sent.get("lending_limit", KEEP),
-        settings=settings_from_json(sent, kinds),
+        _amounts(body, kinds, quota=not subpool),
+        share_from_json(body.quota, kinds) if subpool and body.quota is not None else None,
+        settings_from_json(body.model_dump(exclude_unset=True), kinds),
     )
 
 
-def cohort_edit(body: wire.CohortEditRequest) -> CohortEdit:
+def cohort_edit(body: wire.CohortEditRequest, kinds: Kinds) -> CohortEdit:
     """Returns the fields in the body. null removes a parent or a limit, and is ignored elsewhere. Raises InvalidInput."""
-    sent = body.model_fields_set
-    return CohortEdit(
-        quota=KEEP if body.quota is None else body.quota,
-        parent=body.parent if "parent" in sent else KEEP,
-        borrowing_limit=body.borrowing_limit if "borrowing_limit" in sent else KEEP,
-        lending_limit=body.lending_limit if "lending_limit" in sent else KEEP,
-        weight=KEEP if body.weight is None else body.weight,
-    )
+    parent = body.parent if "parent" in body.model_fields_set else KEEP
+    return CohortEdit(_amounts(body, kinds), parent, KEEP if body.weight is None else body.weight)
+
+
+def _amounts(
+    body: wire.PoolEditRequest | wire.CohortEditRequest, kinds: Kinds, *, quota: bool = True
+) -> tuple[Amount, ...]:
+    said = {part: getattr(body, name) for part, name in PARTS.items() if name in body.model_fields_set}
+    if not quota or body.quota is None:
+        said.pop("nominal", None)
+    return tuple(amount for part, value in said.items() for amount in read_amounts(value, part, kinds))

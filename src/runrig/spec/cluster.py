@@ -10,19 +10,15 @@ from runrig.domain.pools import Pool
 from runrig.spec.fields import Field, Fields, closest, each, listed, root
 from runrig.spec.nodes import read_flavors, read_nodes
 from runrig.spec.pools import pool_from_json, read_cohorts, read_pools
-from runrig.spec.quota import RESOURCES, Kinds, amounts_from_text, parse_quota_option, quota_from_json, share_from_json
+from runrig.spec.quota import RESOURCES, Kinds
 from runrig.spec.yamltree import read_yaml
 
 __all__ = [
     "FIELDS",
-    "amounts_from_text",
     "cluster_of",
     "listed",
-    "parse_quota_option",
     "pool_from_json",
-    "quota_from_json",
     "read_cluster",
-    "share_from_json",
 ]
 
 FIELDS = ("backend", "nodes", "cohorts", "pools", "flavors", "resource_names", "roles")

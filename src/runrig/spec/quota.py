@@ -5,13 +5,15 @@ A key that is both a flavor and a resource means the flavor.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import partial
 
+from runrig.domain.amounts import ONLY, Amount, Share, plain
 from runrig.domain.pools import Quota, Quotas, gpus_of, share_of
 from runrig.domain.quantities import CPU, GPU, MEMORY, STORAGE, FlavorResource, amount_in_words, parse_quantity
+from runrig.domain.settings import PARTS
 from runrig.spec.fields import Field, Problems, closest, listed
 from runrig.spec.yamltree import node_of
 
@@ -25,55 +27,42 @@ _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Names a quota can use. *flavors*: of its owner. *declared*: all flavors."""
+    """Names a quota can use. *flavors*: of its owner. *declared*: all flavors. *later*: the owner is not known yet, so that an
+    amount without a flavor is one of `ONLY`.
+    """
 
     flavors: tuple[str, ...]
     declared: tuple[str, ...]
     resources: tuple[str, ...] = RESOURCES
+    later: bool = False
 
-    @property
-    def full_form(self) -> str:
-        """Returns how to write a quota when a plain number is ambiguous."""
+    def ambiguity(self, *, whole: bool = True) -> str:
+        """Returns why a plain number is ambiguous, and what to write. *whole*: of a quota, which has a full form."""
         shown = self.flavors[:3]
-        short = ",".join(f"{flavor}=8" for flavor in shown)
-        return f"{short}, or in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}"
+        forms = [",".join(f"{flavor}=8" for flavor in shown)]
+        if whole:
+            forms.append(f"in full {{{', '.join(f'{flavor}: {{gpu: 8}}' for flavor in shown)}}}")
+        return f"there are {len(self.flavors)} flavors, {listed(self.flavors)}. Give an amount for each: {', or '.join(forms)}"
 
 
-def parse_quota_option(text: str, flavors: tuple[str, ...]) -> dict[FlavorResource, int]:
-    """Returns the GPUs in ``64`` or ``h100=8,b200=4``. A plain number requires a single flavor. Raises InvalidInput."""
-    problems = Problems()
-    field = Field(node_of(text), "quota", problems)
-    gpus = _option(field, text, Kinds(flavors, flavors))
-    problems.raise_if_any()
-    return gpus
-
-
-def quota_from_json(value: object, flavors: tuple[str, ...], resources: Collection[str] = ()) -> Quotas:
-    """Returns the quota in *value*, in any form, including that of ``--quota``. *resources*: in addition to the
-    standard ones.
+def read_amounts(value: object, part: str, kinds: Kinds) -> tuple[Amount, ...]:
+    """Reads *part* of a quota in a request: ``h100=8,b200/cpu=96,memory=none``, a number of GPUs, None for no limit; or a whole
+    quota, as in a cluster file. The short forms leave the other parts unchanged, and the full form replaces them.
 
     Raises InvalidInput with all errors.
     """
     problems = Problems()
-    field = Field(node_of(value), "quota", problems)
-    quotas = read_quota(field, Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources)))))
+    field, kinds = Field(node_of(value), PARTS[part], problems), replace(kinds, later=True)
+    found: list[Amount]
+    if isinstance(value, str):
+        found = [Amount(key, part, amount) for key, amount in _parts(field, value, kinds).items()]
+    elif isinstance(value, Mapping) and part == "nominal":
+        quotas = read_quota(field, kinds)
+        found = [Amount(key, each, getattr(quota, each)) for key, quota in quotas.items() for each in PARTS]
+    else:
+        found = [plain(None if value is None else field.whole(), part)]
     problems.raise_if_any()
-    return quotas
-
-
-def amounts_from_text(
-    text: str, flavors: tuple[str, ...], resources: Collection[str] = (), path: str = "quota"
-) -> dict[FlavorResource, int | None]:
-    """Returns the amounts in ``h100=8,b200/cpu=96,memory=none``, None for ``none``; ``64`` means GPUs of the only
-    flavor.
-
-    *flavors*: allowed ones. *resources*: in addition to the standard ones. Raises InvalidInput with all errors.
-    """
-    problems = Problems()
-    kinds = Kinds(flavors, flavors, tuple(dict.fromkeys((*RESOURCES, *resources))))
-    amounts = _parts(Field(node_of(text), path, problems), text, kinds)
-    problems.raise_if_any()
-    return amounts
+    return tuple(found)
 
 
 def read_quota(field: Field, kinds: Kinds) -> dict[FlavorResource, Quota]:
@@ -134,11 +123,9 @@ def _amount(resource: str, field: Field) -> Quota:
 
 
 def _only_flavor(field: Field, kinds: Kinds) -> str | None:
-    if len(kinds.flavors) == 1:
-        return kinds.flavors[0]
-    field.wrong(
-        f"there are {len(kinds.flavors)} flavors, {listed(kinds.flavors)}. Give an amount for each: {kinds.full_form}"
-    )
+    if kinds.later or len(kinds.flavors) == 1:
+        return ONLY if kinds.later else kinds.flavors[0]
+    field.wrong(kinds.ambiguity())
     return None
 
 
@@ -161,6 +148,8 @@ def _parts(field: Field, text: str, kinds: Kinds) -> dict[FlavorResource, int | 
             continue
         if key in amounts:
             field.wrong(f"{text!r} names {name or key} twice")
+        elif any(other.resource == key.resource and ONLY in (other.flavor, key.flavor) for other in amounts):
+            field.wrong(f"{text!r} names {key.resource} with and without its flavor")
         elif equals and number == _NONE:
             amounts[key] = None
         elif (amount := _number(field, text, key.resource, number)) is not None:
@@ -204,58 +193,82 @@ def _number(field: Field, text: str, resource: str, number: str) -> int | None:
 
 
 def read_share(field: Field, parent: Quotas, kinds: Kinds) -> Quotas:
-    """Returns the quota of a subpool: GPUs, or a percentage of its parent's, rounded down. Other resources follow in
-    proportion (rules S1, S5).
+    """Returns the quota of a subpool in a file (rules S1, S5)."""
+    share = _share(field, replace(kinds, later=True))
+    try:
+        return {} if share is None else resolved_share(share, parent, kinds.flavors)
+    except ValueError as error:
+        field.wrong(str(error))
+        return {}
+
+
+def share_from_json(value: object, kinds: Kinds) -> Share:
+    """Reads the quota of a subpool in a request. Raises InvalidInput."""
+    problems = Problems()
+    share = _share(Field(node_of(value), "quota", problems), replace(kinds, later=True))
+    problems.raise_if_any()
+    assert share is not None, "a share without a problem is one"
+    return share
+
+
+def resolved_share(share: Share, parent: Quotas, flavors: tuple[str, ...]) -> Quotas:
+    """Returns the quota of a subpool: GPUs, or a percentage of its parent's, rounded down. Other resources follow in proportion
+    (rules S1, S5). *flavors*: of the parent. Raises ValueError.
     """
+    whole = gpus_of(parent)
+    if isinstance(share, Decimal):
+        return share_of(parent, _percentage(share, whole))
+    if isinstance(share, int):
+        own = tuple(whole) or flavors
+        if len(own) != 1:
+            raise ValueError(Kinds(own, own).ambiguity())
+        share = {own[0]: share}
+    lacking = [f"{flavor}/{GPU}" for flavor, gpus in share.items() if gpus and flavor not in whole]
+    if lacking:
+        raise ValueError(f"its parent has no quota of {listed(lacking)}, so it has nothing to share")
+    return share_of(parent, {flavor: gpus for flavor, gpus in share.items() if flavor in whole})
+
+
+def _percentage(share: Decimal, whole: Mapping[str, int]) -> dict[str, int]:
+    """Returns GPUs by flavor. Raises ValueError."""
+    if not whole:
+        raise ValueError(f"its parent has no GPU quota to take {share:f}% of")
+    gpus = {flavor: int((each * share / 100).to_integral_value(ROUND_FLOOR)) for flavor, each in whole.items()}
+    if share and not any(gpus.values()):
+        raise ValueError(
+            f"{share:f}% of {amount_in_words(GPU, sum(whole.values()))}, rounded down, is 0 GPUs. Use a larger percentage, or 0 "
+            "if you mean it."
+        )
+    return gpus
+
+
+def _share(field: Field, kinds: Kinds) -> Share | None:
+    """Returns None if there is a problem, which is reported."""
     value = field.node.value
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         field.wrong(f"a quota of {len(value)} characters is too long: at most {LONGEST_TEXT}")
-        return {}
-    percent = isinstance(value, str) and "%" in value
-    gpus = _percentage(field, str(value).strip(), parent) if percent else _share_in_gpus(field, parent, kinds)
-    if percent and gpus and not any(gpus.values()) and str(value).strip(" 0.%"):
-        whole = sum(gpus_of(parent).values())
-        field.wrong(
-            f"{value} of {amount_in_words(GPU, whole)}, rounded down, is 0 GPUs. Use a larger percentage, or 0 if you mean it."
-        )
-    return share_of(parent, gpus)
-
-
-def share_from_json(value: object, parent: Quotas, flavors: tuple[str, ...]) -> Quotas:
-    """`read_share` for a JSON value. *flavors*: of the parent. Raises InvalidInput."""
-    problems = Problems()
-    quotas = read_share(Field(node_of(value), "quota", problems), parent, Kinds(flavors, flavors))
-    problems.raise_if_any()
-    return quotas
-
-
-def _percentage(field: Field, text: str, parent: Quotas) -> dict[str, int]:
-    """Returns GPUs by flavor; empty, and reported, unless *text* is a percentage from 0 to 100."""
-    match, whole = _PERCENT.fullmatch(text), gpus_of(parent)
-    if match is None:
-        field.wrong(f"{text!r} is not a percentage. Use 0% to 100%, such as 25% or 33.3%.")
-        return {}
-    share = Decimal(match[1])
-    if share > 100:
-        field.wrong(f"{text} is more than the parent's quota. Use at most 100%.")
-        return {}
-    if not whole:
-        field.wrong(f"its parent has no GPU quota to take {text} of")
-    return {flavor: int((gpus * share / 100).to_integral_value(ROUND_FLOOR)) for flavor, gpus in whole.items()}
-
-
-def _share_in_gpus(field: Field, parent: Quotas, kinds: Kinds) -> dict[str, int]:
-    """Returns GPUs by flavor. A plain number means the only flavor of the parent's quota."""
-    value, there = field.node.value, tuple(gpus_of(parent))
-    plain = isinstance(value, int) or (isinstance(value, str) and value.strip().isdigit())
-    quotas = read_quota(field, replace(kinds, flavors=there) if plain and there else kinds)
+        return None
+    if isinstance(value, str) and "%" in value:
+        return _percent(field, value.strip())
+    quotas = read_quota(field, kinds)
     for key, quota in quotas.items():
         if key.resource != GPU or quota != Quota(quota.nominal):
             field.wrong(
                 f"a subpool has only a GPU quota, without limits: {key.resource} and the limits come from its parent"
             )
-            return {}
-    for key, quota in quotas.items():
-        if key not in parent and quota.nominal:
-            field.wrong(f"its parent has no quota of {key}, so it has nothing to share")
-    return {key.flavor: quota.nominal for key, quota in quotas.items() if key in parent}
+            return None
+    gpus = {key.flavor: quota.nominal for key, quota in quotas.items()}
+    if ONLY in gpus and len(gpus) > 1:
+        field.wrong(kinds.ambiguity())
+    return gpus.get(ONLY, gpus)
+
+
+def _percent(field: Field, text: str) -> Decimal | None:
+    match = _PERCENT.fullmatch(text)
+    if match is None:
+        field.wrong(f"{text!r} is not a percentage. Use 0% to 100%, such as 25% or 33.3%.")
+    elif Decimal(match[1]) > 100:
+        field.wrong(f"{text} is more than the parent's quota. Use at most 100%.")
+    else:
+        return Decimal(match[1])
+    return None

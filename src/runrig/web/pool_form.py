@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runrig.domain.amounts import Amount, Share
 from runrig.domain.errors import InvalidInput, Problem
 from runrig.domain.pools import Pool
 from runrig.domain.quantities import GPU, FlavorResource, format_quantity, parse_quantity
 from runrig.domain.settings import PARTS, SETTINGS, Choice, CohortName, Setting
 from runrig.service.commands.edits import PoolEdit
-from runrig.spec.quota import Kinds
+from runrig.spec.quota import Kinds, share_from_json
 from runrig.spec.settings import settings_from_json
 
 
@@ -37,9 +38,13 @@ def lines(pool: Pool, flavors: Sequence[str]) -> list[Line]:
 
 
 def _now(pool: Pool, key: FlavorResource, part: str) -> str:
-    quota = pool.quotas.get(key)
-    amount = None if quota is None else getattr(quota, part)
+    amount = _before(pool, key, part)
     return "" if amount is None else format_quantity(key.resource, amount)
+
+
+def _before(pool: Pool, key: FlavorResource, part: str) -> int | None:
+    quota = pool.quotas.get(key)
+    return None if quota is None else getattr(quota, part)
 
 
 def edit_of(pool: Pool, kinds: Kinds, typed: Mapping[str, str]) -> PoolEdit:
@@ -49,24 +54,23 @@ def edit_of(pool: Pool, kinds: Kinds, typed: Mapping[str, str]) -> PoolEdit:
     *kinds*: the names that the pool may use.
     """
     if pool.parent is not None:
-        return _resized(pool, typed)
+        return _resized(pool, kinds, typed)
     problems: list[Problem] = []
-    texts: dict[str, list[str]] = {part: [] for part in PARTS}
+    amounts = []
     for line in lines(pool, kinds.flavors):
         for part, cell in zip(PARTS, line.cells, strict=True):
             said = typed.get(cell.name, cell.now).strip()
             try:
-                amount = "none" if not said else format_quantity(line.key.resource, _amount(line.key.resource, said))
+                amount = _amount(line.key.resource, said) if said else None
             except ValueError as error:
                 problems.append(Problem(str(error), cell.name))
                 continue
-            if amount != (cell.now or "none"):
-                texts[part].append(f"{line.key}={amount}")
+            if amount != _before(pool, line.key, part):
+                amounts.append(Amount(line.key, part, amount))
     settings = _settings(pool, kinds, typed, problems)
     if problems:
         raise InvalidInput(tuple(problems))
-    amounts = {PARTS[part]: ",".join(found) for part, found in texts.items() if found}
-    return PoolEdit(**amounts, settings=settings)
+    return PoolEdit(tuple(amounts), settings=settings)
 
 
 def _settings(pool: Pool, kinds: Kinds, typed: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
@@ -124,17 +128,17 @@ def _amount(resource: str, said: str) -> int:
         ) from None
 
 
-def _resized(pool: Pool, typed: Mapping[str, str]) -> PoolEdit:
-    """A subpool has only a quota: GPUs, a percentage, or ``h100=8,b200=4``."""
+def _resized(pool: Pool, kinds: Kinds, typed: Mapping[str, str]) -> PoolEdit:
+    """A subpool has only a quota."""
     said = typed.get("quota", "").strip()
-    return PoolEdit(quota=share(said)) if said != share_now(pool) else PoolEdit()
+    return PoolEdit(share=share(said, kinds)) if said != share_now(pool) else PoolEdit()
 
 
-def share(said: str) -> int | str:
-    """Raises InvalidInput."""
+def share(said: str, kinds: Kinds) -> Share:
+    """GPUs, a percentage, or ``h100=8,b200=4``.  Raises InvalidInput."""
     if not said:
         raise InvalidInput.one("enter a number of GPUs such as 8, or a percentage of the parent such as 25%", "quota")
-    return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else said
+    return share_from_json(said, kinds)
 
 
 def share_now(pool: Pool) -> str:

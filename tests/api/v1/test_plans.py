@@ -16,6 +16,7 @@ from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries.visibility import ALL
 from tests.api.client import Api, api
 from tests.api.v1.ours import problem
+from tests.worlds.edits import amounts
 from tests.worlds.service import T0, desk, one_task
 
 RACKS = """
@@ -184,7 +185,7 @@ def test_no_more_than_a_few_are_planned_at_once(tmp_path: Path) -> None:
 def test_who_leaves_ends_the_work_and_gives_the_turn_back(tmp_path: Path) -> None:
     with desk(tmp_path) as it:
         it.submit("waits", gpus=2)
-        question = OfEdit("pool1", PoolEdit(quota=4))
+        question = OfEdit("pool1", PoolEdit(amounts(quota=4)))
         gone = Leaving()
         gone.leave()
         with pytest.raises(GivenUp):

@@ -28,6 +28,7 @@ from tests.properties.machine import check_guarantees
 from tests.properties.subpools.restartable_server import HandClock, PowerCut, RestartableServer
 from tests.properties.subpools.witness import Witness, families, gpus, least
 from tests.stores import store_url
+from tests.worlds.edits import share as share_of
 
 TOPS = ("team", "sim")
 SHORTS = ("a", "b")
@@ -227,7 +228,7 @@ class Subpools(RuleBasedStateMachine):
             case "create a part":
                 share = gpus(rules.pools[parent]) * quota * 9 // 100
                 allowed = rules.may_create(parent, short, share) and (share > 0 or quota == 0)
-                self.attempt(allowed, subpools.create, parent, short, f"{quota * 9}%", user="ann")
+                self.attempt(allowed, subpools.create, parent, short, share_of(f"{quota * 9}%"), user="ann")
             case "resize":
                 self.attempt(rules.may_resize(parent, short, share), subpools.resize, parent, short, share, user="ann")
             case "delete":
@@ -255,12 +256,20 @@ class Subpools(RuleBasedStateMachine):
     )
     def nonsense(self, parent: str, short: str, share: object) -> None:
         """The Cyrillic a looks like the Latin one.  A subpool may have a quota of 0."""
+        subpools = self.server.service.subpools
+
+        def create(parent: str, short: str, share: object) -> None:
+            subpools.create(parent, short, share_of(share), user="ann")
+
+        def resize(parent: str, short: str, share: object) -> None:
+            subpools.resize(parent, short, share_of(share), user="ann")
+
         empty = share == 0 and short == "a" and Rules(self.server).may_create(parent, short, 0)
-        self.attempt(empty, self.server.service.subpools.create, parent, short, share, user="ann")
+        self.attempt(empty, create, parent, short, share)
         if short != "a":
-            self.attempt(False, self.server.service.subpools.create, parent, short, 1, user="ann")
+            self.attempt(False, create, parent, short, 1)
         to_nothing = share == 0 and Rules(self.server).may_resize(parent, "b", 0)
-        self.attempt(to_nothing, self.server.service.subpools.resize, parent, "b", share, user="ann")
+        self.attempt(to_nothing, resize, parent, "b", share)
         self.attempt(False, self.server.submit, f"{parent}--none")
 
     # ------------------------------------------------------------ work
@@ -401,7 +410,7 @@ class Subpools(RuleBasedStateMachine):
             case "create":
                 subpools.create(parent, short, data.draw(amounts), user="ann")
             case "create a part":
-                subpools.create(parent, short, "34%", user="ann")
+                subpools.create(parent, short, share_of("34%"), user="ann")
             case "resize":
                 subpools.resize(parent, short, data.draw(amounts), user="ann")
             case "delete":

@@ -30,6 +30,7 @@ from runrig.service.service import Service
 from runrig.spec.cluster import read_cluster
 from runrig.store import SqlStore
 from runrig.store.schema import metadata
+from tests.worlds.edits import amounts
 from tests.worlds.service import T0, do, submit
 
 STOPPED = 143
@@ -190,12 +191,12 @@ class RestartableServer:
     # ------------------------------------------------------------ doing
 
     def pool(self, name: str, gpus: int, **subpools: int) -> None:
-        self.service.declarations.create_pool(name, PoolEdit(quota=gpus), user="ann")
+        self.service.declarations.create_pool(name, PoolEdit(amounts(quota=gpus)), user="ann")
         for short, share in subpools.items():
             self.service.subpools.create(name, short, share, user="ann")
 
     def resize(self, pool: str, gpus: int, user: str = "ann") -> None:
-        self.service.declarations.update_pool(pool, PoolEdit(quota=gpus), user=user)
+        self.service.declarations.update_pool(pool, PoolEdit(amounts(quota=gpus)), user=user)
 
     def submit(self, pool: str, priority: Priority = Priority.NORMAL, gpus: int = 1, **more: Any) -> str:
         """Submits one task, or *count* pods with *gpus* each.  Returns the id."""

@@ -26,6 +26,7 @@ from runrig.service.commands.edits import PoolEdit
 from tests.patience import PATIENCE_S
 from tests.properties.subpools.restartable_server import RestartableServer, file
 from tests.properties.subpools.witness import Witness, gpus
+from tests.worlds.edits import amounts
 from tests.worlds.http import Client, listening
 from tests.worlds.service import submit
 
@@ -117,7 +118,7 @@ def _done(server: RestartableServer, asked: Asked) -> Any:
         case Edit(user, "delete", short):
             return subpools.delete("team", short, user=user).view.pool.state.value
         case Edit(user, _, _, share):
-            server.service.declarations.update_pool("team", PoolEdit(quota=30 + share), user=user)
+            server.service.declarations.update_pool("team", PoolEdit(amounts(quota=30 + share)), user=user)
             return 30 + share
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runrig.backends.simulated import SimulatedClock
+from runrig.domain.amounts import Share
 from runrig.domain.errors import Conflict, Refused, RunrigError, Unavailable
 from runrig.domain.plan import Plan, PutPool, Submit
 from runrig.domain.pools import PoolState, gpus_of
@@ -27,7 +28,7 @@ def _state(it: Desk, name: str) -> PoolState:
     return it.service.queries.pool(name).pool.state
 
 
-def _create(it: Desk, short: str, share: object) -> None:
+def _create(it: Desk, short: str, share: Share) -> None:
     it.service.subpools.create("team", short, share, user="ann")
 
 

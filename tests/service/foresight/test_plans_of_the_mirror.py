@@ -14,12 +14,13 @@ from runrig.service.mirror.mirror import GivenUp
 from runrig.service.queries.visibility import ALL
 from tests.service.mirror.questions import revision
 from tests.service.mirror.test_mirror import mirrored, told
+from tests.worlds.edits import amounts
 from tests.worlds.service import Desk, one_task
 
 
 def _plans(it: Desk) -> list[str]:
     asked: tuple[Question, ...] = (
-        OfEdit("pool1", PoolEdit(quota=1)),
+        OfEdit("pool1", PoolEdit(amounts(quota=1))),
         OfFile("pools: [{name: pool2, quota: 3}]"),
         OfDrain(("n0",), force=True, user="ann"),
         OfSubmission(read(Submission(one_task("mine", gpus=2), "pool2", "tom"))),
@@ -40,4 +41,4 @@ def test_the_mirror_plans_what_the_server_would(tmp_path: Path, monkeypatch: pyt
         gone = Leaving()
         gone.leave()
         with pytest.raises(GivenUp):
-            it.service.plans.plan(OfEdit("pool1", PoolEdit(quota=1)), user="u", visibility=ALL, leaving=gone)
+            it.service.plans.plan(OfEdit("pool1", PoolEdit(amounts(quota=1))), user="u", visibility=ALL, leaving=gone)

@@ -12,6 +12,7 @@ from runrig.service.foresight.seen import seen
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.redaction import ANOTHER
 from runrig.service.queries.visibility import ALL, Visibility
+from tests.worlds.edits import amounts
 from tests.worlds.service import desk, one_task
 
 TOM = Visibility(Identity("tom", (Grant(RoleKind.POOL_USER, "pool2"),)))
@@ -38,7 +39,7 @@ def test_own_work_that_is_preempted_does_not_learn_by_whom(tmp_path: Path) -> No
         it.submit("mine", "pool2", Priority.LOW, gpus=4)
         it.service.settle()
         it.submit("secret", "pool1", gpus=2)
-        quota = OfEdit("pool1", PoolEdit(quota=1))
+        quota = OfEdit("pool1", PoolEdit(amounts(quota=1)))
         found = it.service.plans.plan(quota, user="ada", visibility=ALL, leaving=Leaving()).plan
         (spared,) = seen(found, TOM).spared
         assert (spared.gang, spared.by) == ("mine-1", ANOTHER)

@@ -26,6 +26,7 @@ from runrig.service.mirror import asker
 from runrig.service.mirror.asker import NoBranches
 from runrig.service.mirror.leaving import Leaving
 from runrig.service.queries.visibility import ALL
+from tests.worlds.edits import amounts
 from tests.worlds.service import Desk, desk, one_task
 
 ADMIN = Identity("ann", (Grant(RoleKind.ADMIN),))
@@ -47,7 +48,9 @@ def would_start(it: Desk, *, others: bool = False, depth: int = 1) -> WorkflowCh
 
 
 def plan(it: Desk) -> object:
-    return it.service.plans.plan(OfEdit("pool1", PoolEdit(quota=1)), user="u", visibility=ALL, leaving=Leaving())
+    return it.service.plans.plan(
+        OfEdit("pool1", PoolEdit(amounts(quota=1))), user="u", visibility=ALL, leaving=Leaving()
+    )
 
 
 def test_looks_find_in_the_server_what_a_search_in_a_copy_finds(it: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from runrig.domain.errors import InvalidInput, NotFound, RunrigError
 from runrig.domain.plan import PutPool
-from runrig.domain.pools import Pool, PoolState, Queueing, Quota, TopologyKey, exit_actions
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, Queueing, Quota, TopologyKey, exit_actions
 from runrig.domain.quantities import FlavorResource
 from runrig.domain.records import Event
 from runrig.domain.settings import PARTS
@@ -28,6 +28,7 @@ from runrig.store import SqlStore, schema
 from runrig.wire.json import to_plain
 from tests.store import make_dump
 from tests.store.strategies import values_of
+from tests.worlds.edits import amounts
 from tests.worlds.service import T0, Desk, desk
 from tests.worlds.sql import plans, statements, traced
 
@@ -49,16 +50,18 @@ def nominal(before: int | None, after: int | None) -> PoolFieldEdit:
     return PoolFieldEdit("nominal", str(GPU), before, after)
 
 
-def pool_edit(**fields: Any) -> PoolEdit:
-    amounts = {name: fields.pop(name) for name in PARTS.values() if name in fields}
-    return PoolEdit(**amounts, settings=fields)
+def pool_edit(name: str, **fields: Any) -> PoolEdit:
+    if SUBPOOL_DELIMITER in name:
+        return PoolEdit(share=fields.pop("quota", None), settings=fields)
+    said = {name: fields.pop(name) for name in PARTS.values() if name in fields}
+    return PoolEdit(amounts(**said), settings=fields)
 
 
 def edit(it: Desk, name: str, user: str = "ann", *, create: bool = False, **fields: Any) -> float:
     """A second later; the time of the change."""
     it.time[0] += 1
     change = it.service.declarations.create_pool if create else it.service.declarations.update_pool
-    change(name, pool_edit(**fields), user=user)
+    change(name, pool_edit(name, **fields), user=user)
     return it.time[0]
 
 
@@ -326,7 +329,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "weight": st.integers(1, 3),
     "description": st.text(max_size=3),
 }
-EDITS = st.fixed_dictionaries({}, optional=FIELDS).map(lambda fields: pool_edit(**fields))
+EDITS = st.fixed_dictionaries({}, optional=FIELDS).map(lambda fields: pool_edit("pool1", **fields))
 FILES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3)), max_size=2, unique_by=lambda each: each[0]).map(
     lambda subpools: (
         "pools: [{name: team, quota: 6, subpools: ["

@@ -13,6 +13,7 @@ from runrig.domain.access import Permission
 from runrig.osmo.shape import Shape
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
+from runrig.spec.quota import share_from_json
 
 router = APIRouter(route_class=Route, tags=["subpools"])
 
@@ -88,7 +89,8 @@ def show_subpool(service: Serving, visibility: Seeing, parent: str, subpool: str
 def create_subpool(
     service: Serving, user: User, parent: str, body: wire.SubpoolCreateRequest, dry_run: DryRun = False
 ) -> Shape:
-    return _answer(service, service.subpools.create(parent, body.name, body.quota, user=user, dry_run=dry_run))
+    share = share_from_json(body.quota, service.declarations.kinds())
+    return _answer(service, service.subpools.create(parent, body.name, share, user=user, dry_run=dry_run))
 
 
 @router.patch(
@@ -101,7 +103,8 @@ def create_subpool(
 def update_subpool(
     service: Serving, user: User, parent: str, subpool: str, body: wire.SubpoolEditRequest, dry_run: DryRun = False
 ) -> Shape:
-    return _answer(service, service.subpools.resize(parent, subpool, body.quota, user=user, dry_run=dry_run))
+    share = share_from_json(body.quota, service.declarations.kinds())
+    return _answer(service, service.subpools.resize(parent, subpool, share, user=user, dry_run=dry_run))
 
 
 @router.put(

@@ -68,7 +68,9 @@ def _reply(cohort: Cohort, *, created: bool = False) -> Response:
     responses=creates(Cohort, 404, 409, 413, tag=True),
 )
 def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.CohortCreate) -> Response:
-    service.declarations.create_cohort(body.name, cohort_edit(body), user=user, again=key is not None)
+    service.declarations.create_cohort(
+        body.name, cohort_edit(body, service.declarations.kinds()), user=user, again=key is not None
+    )
     return _reply(service.queries.cohort(body.name), created=True)
 
 
@@ -80,7 +82,9 @@ def create_cohort(service: Serving, user: User, key: IdempotencyKey, body: v1.Co
     responses=shows(Cohort, 404, 409, 412, 413, tag=True),
 )
 def update_cohort(service: Serving, user: User, expected: IfMatch, name: str, body: v1.CohortEdit) -> Response:
-    service.declarations.update_cohort(name, cohort_edit(body), user=user, expected=expected)
+    service.declarations.update_cohort(
+        name, cohort_edit(body, service.declarations.kinds()), user=user, expected=expected
+    )
     return _reply(service.queries.cohort(name))
 
 

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Response
 
+from runrig.api.edits import pool_edit
 from runrig.api.http.leaving import leaving_of
 from runrig.api.permissions import Asking, Sent, needs
 from runrig.api.routing import Asked, Route, Serving
@@ -9,7 +10,6 @@ from runrig.api.v1.frame import User, reply, shows
 from runrig.api.v1.workflows import submission_of
 from runrig.domain.access import Permission
 from runrig.domain.shown.plans import Plan
-from runrig.service.commands.edits import PoolEdit
 from runrig.service.commands.submissions import read
 from runrig.service.foresight.questions import OfDomain, OfDrain, OfEdit, OfFile, OfSubmission, Question
 from runrig.service.rights import About, Asker
@@ -39,7 +39,8 @@ def _question(asker: Asker, user: str, body: v1.PlanRequest) -> Question:
     """Raises NotAllowed, NotFound, InvalidInput."""
     if body.pool is not None and body.quota is not None:
         asker.check_promise(body.pool, {"quota"})
-        return OfEdit(body.pool, PoolEdit(quota=body.quota))
+        edit = v1.PoolEdit(quota=body.quota)
+        return OfEdit(body.pool, pool_edit(body.pool, edit, asker.service.declarations.kinds()))
     if body.submission is not None:
         pool = body.submission.pool
         asker.need(Permission.SUBMIT, About(pool))

@@ -22,6 +22,7 @@ from runrig.service.queries import history
 from runrig.service.queries.history import HistoryQuery
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.service import Service
+from runrig.spec.quota import share_from_json
 from runrig.wire import v1
 
 router = APIRouter(route_class=Route, tags=["pools"])
@@ -77,13 +78,14 @@ def _place(found: PoolView) -> tuple[str, str]:
 def create_pool(
     service: Serving, user: User, key: IdempotencyKey, body: v1.PoolCreate, dry_run: DryRun = False
 ) -> Response:
-    again = key is not None
+    again, kinds = key is not None, service.declarations.kinds()
     if body.parent is None:
-        edit = pool_edit(body, service.declarations.kinds())
+        edit = pool_edit(body.name, body, kinds)
         view = service.declarations.create_pool(body.name, edit, user=user, dry_run=dry_run, again=again)
     else:
         _check_subpool(body)
-        view = service.subpools.create(body.parent, body.name, body.quota, user=user, dry_run=dry_run, again=again)
+        share = share_from_json(body.quota, kinds)
+        view = service.subpools.create(body.parent, body.name, share, user=user, dry_run=dry_run, again=again)
     return _reply(service, view, created=not dry_run)
 
 
@@ -128,7 +130,7 @@ def update_pool(
     dry_run: DryRun = False,
 ) -> Response:
     asker.check_promise(name, body.model_fields_set)
-    edit = pool_edit(body, service.declarations.kinds())
+    edit = pool_edit(name, body, service.declarations.kinds())
     view = service.declarations.update_pool(name, edit, user=user, dry_run=dry_run, expected=expected)
     return _reply(service, view)
 

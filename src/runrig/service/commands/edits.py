@@ -1,48 +1,42 @@
 """Edits of a pool or cohort: only the mentioned fields change."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from runrig.domain.amounts import ONLY, Amount, Share
 from runrig.domain.errors import InvalidInput, NotFound, Problem
 from runrig.domain.keep import KEEP, Keep
 from runrig.domain.meant import suggested
 from runrig.domain.pools import Cohort, Pool, Quota, Quotas, name_problem
-from runrig.domain.quantities import GPU, FlavorResource
+from runrig.domain.quantities import FlavorResource
 from runrig.domain.settings import PARTS, SETTINGS
 from runrig.engine.state.state import State
-from runrig.spec import cluster
-from runrig.spec.quota import RESOURCES, Kinds
-
-QuotaText = int | str | Mapping[str, object]
-"""GPUs; ``h100=8,b200/cpu=96``; ``none`` for no quota; or a map of flavors and resources, as in a cluster file."""
-
-LimitText = int | str
-"""GPUs of the only flavor, or ``h100=8,b200/cpu=none``."""
+from runrig.spec.fields import listed
+from runrig.spec.quota import RESOURCES, Kinds, resolved_share
 
 
 @dataclass(frozen=True, slots=True)
 class PoolEdit:
-    """*settings*: the changed fields of `Pool`, as `spec.settings` read them."""
+    """*amounts*: applied in this order. *share*: the quota of a subpool; None if it does not change.
+    *settings*: those that change, by field of `Pool`, as `spec.settings` read them."""
 
-    quota: QuotaText | Keep = KEEP
-    borrowing_limit: LimitText | Keep | None = KEEP
-    lending_limit: LimitText | Keep | None = KEEP
+    amounts: tuple[Amount, ...] = ()
+    share: Share | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def mentioned(self) -> set[str]:
-        """Returns the fields mentioned in the request."""
-        amounts = {each for each in PARTS.values() if not isinstance(getattr(self, each), Keep)}
-        return amounts | {each.asked for each in SETTINGS if each.name in self.settings}
+        """The fields of a request that it came from."""
+        shared = set() if self.share is None else {PARTS["nominal"]}
+        amounts = {PARTS[each.part] for each in self.amounts}
+        return shared | amounts | {each.asked for each in SETTINGS if each.name in self.settings}
 
 
 @dataclass(frozen=True, slots=True)
 class CohortEdit:
-    quota: QuotaText | Keep = KEEP
+    amounts: tuple[Amount, ...] = ()
     parent: str | Keep | None = KEEP
-    borrowing_limit: LimitText | Keep | None = KEEP
-    lending_limit: LimitText | Keep | None = KEEP
     weight: int | Keep = KEEP
 
 
@@ -56,7 +50,7 @@ def edited_pool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
     if "cohort" in edit.settings:
         known_cohort(state, edit.settings["cohort"])
     changed = replace(pool, **edit.settings)
-    return replace(changed, quotas=_edited_quotas(pool.quotas, edit, changed.flavors or tuple(state.flavors), state))
+    return replace(changed, quotas=_edited_quotas(pool.quotas, edit.amounts, changed.flavors or tuple(state.flavors)))
 
 
 def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
@@ -69,12 +63,18 @@ def _edited_subpool(pool: Pool, edit: PoolEdit, state: State) -> Pool:
                 for name in others
             )
         )
-    if isinstance(edit.quota, Keep):
+    assert not edit.amounts, "what changes of its quota is its share"
+    if edit.share is None:
         return pool
-    parent = state.pools[pool.parent or ""]
-    return replace(
-        pool, quotas=cluster.share_from_json(edit.quota, parent.quotas, parent.flavors or tuple(state.flavors))
-    )
+    return replace(pool, quotas=shared_quotas(state, state.pools[pool.parent or ""], edit.share))
+
+
+def shared_quotas(state: State, parent: Pool, share: Share) -> Quotas:
+    """The quota of a subpool of *parent*.  Raises InvalidInput."""
+    try:
+        return resolved_share(share, parent.quotas, parent.flavors or tuple(state.flavors))
+    except ValueError as error:
+        raise InvalidInput.one(f"quota: {error}", "quota") from None
 
 
 def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
@@ -88,7 +88,7 @@ def edited_cohort(cohort: Cohort, edit: CohortEdit, state: State) -> Cohort:
         if its_own
         else known_cohort(state, edit.parent),
         weight=cohort.weight if isinstance(edit.weight, Keep) else edit.weight,
-        quotas=_edited_quotas(cohort.quotas, edit, tuple(state.flavors), state),
+        quotas=_edited_quotas(cohort.quotas, edit.amounts, tuple(state.flavors)),
     )
 
 
@@ -99,32 +99,37 @@ def known_cohort(state: State, name: str | None) -> str | None:
     known = sorted(node.name for node in state.ledger.tree.cohorts.values())
     if name is None or name in known or name_problem("cohort", name):  # Invalid names are reported later.
         return name
-    there = suggested(name, known, f" (cohorts: {cluster.listed(known) or 'none'}).")
+    there = suggested(name, known, f" (cohorts: {listed(known) or 'none'}).")
     raise NotFound(f"unknown cohort {name!r}{there} To create it: `runrig cohort create {name}`")
 
 
-def _edited_quotas(before: Quotas, edit: PoolEdit | CohortEdit, flavors: tuple[str, ...], state: State) -> Quotas:
-    """The short form of a quota changes nominal amounts and keeps limits; the full form replaces everything that it
-    mentions.
-    """
+def _edited_quotas(before: Quotas, amounts: Iterable[Amount], flavors: tuple[str, ...]) -> Quotas:
+    """Raises InvalidInput."""
     quotas = dict(before)
-    resources = known_resources(state)
-    if isinstance(edit.quota, Mapping):
-        quotas.update(cluster.quota_from_json(edit.quota, flavors, resources))
-    elif isinstance(edit.quota, str):
-        for key, amount in cluster.amounts_from_text(edit.quota, flavors, resources).items():
-            if amount is None:
-                quotas.pop(key, None)
-            else:
-                quotas[key] = replace(quotas.get(key, Quota()), nominal=amount)
-    elif not isinstance(edit.quota, Keep):
-        for key, quota in cluster.quota_from_json(edit.quota, flavors).items():
-            quotas[key] = replace(quotas.get(key, Quota()), nominal=quota.nominal)
-    for key, limit in _limits(edit.borrowing_limit, "borrowing_limit", quotas, flavors, resources):
-        quotas[key] = replace(quotas.get(key, Quota()), borrowing_limit=limit)
-    for key, limit in _limits(edit.lending_limit, "lending_limit", quotas, flavors, resources):
-        quotas[key] = replace(quotas.get(key, Quota()), lending_limit=limit)
+    for each in amounts:
+        key, name = _key(each, quotas, flavors), PARTS[each.part]
+        if each.part == "nominal" and each.value is None:
+            quotas.pop(key, None)
+        elif key.flavor in flavors:
+            change: dict[str, Any] = {each.part: each.value}
+            quotas[key] = replace(quotas.get(key, Quota()), **change)
+        else:
+            raise InvalidInput.one(
+                f"{name}: flavor {key.flavor!r} is not one of its flavors, {listed(flavors)}: add it there", name
+            )
     return quotas
+
+
+def _key(amount: Amount, quotas: Quotas, flavors: tuple[str, ...]) -> FlavorResource:
+    """Returns the flavor and resource. A limit without a flavor applies to the only quota of its resource."""
+    if amount.key.flavor != ONLY:
+        return amount.key
+    resource, name = amount.key.resource, PARTS[amount.part]
+    limited = () if amount.part == "nominal" else sorted(key.flavor for key in quotas if key.resource == resource)
+    found = tuple(limited) or flavors
+    if len(found) != 1:
+        raise InvalidInput.one(f"{name}: {Kinds(found, found).ambiguity(whole=amount.part == 'nominal')}", name)
+    return FlavorResource(found[0], resource)
 
 
 def kinds_of(state: State) -> Kinds:
@@ -137,27 +142,3 @@ def known_resources(state: State) -> list[str]:
     quotas = [each.quotas for each in state.pools.values()] + [each.quotas for each in state.cohorts.values()]
     promised = {key.resource for each in quotas for key in each}
     return sorted(promised.union(*(node.resources for node in state.nodes.values())))
-
-
-def _limits(
-    limit: LimitText | Keep | None, name: str, quotas: Quotas, flavors: tuple[str, ...], resources: Sequence[str]
-) -> Iterator[tuple[FlavorResource, int | None]]:
-    """Yields (key, limit) for each limit in the request."""
-    if isinstance(limit, str):
-        yield from cluster.amounts_from_text(limit, flavors, resources, path=name).items()
-    elif not isinstance(limit, Keep):
-        if limit is not None and limit < 0:
-            raise InvalidInput.one(f"invalid {name} {limit}. Use 0 or more", name)
-        yield _gpu_key(quotas, flavors, name), limit
-
-
-def _gpu_key(quotas: Quotas, flavors: tuple[str, ...], name: str) -> FlavorResource:
-    """Returns the only GPU quota, to which a plain limit applies."""
-    keys = sorted(key for key in quotas if key.resource == GPU) or [FlavorResource(name, GPU) for name in flavors]
-    if len(keys) != 1:
-        raise InvalidInput.one(
-            f"this cluster has {len(keys)} GPU flavors ({', '.join(key.flavor for key in keys)}). "
-            f"Set the limit for each, such as {','.join(f'{key.flavor}=8' for key in keys)}",
-            name,
-        )
-    return keys[0]

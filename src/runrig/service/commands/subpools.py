@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from runrig.domain.amounts import Share
 from runrig.domain.pools import Pool, gpus_of, subpool_of
 from runrig.engine.lifecycle import pools, subpools
 from runrig.engine.state.state import State
+from runrig.service.commands.edits import shared_quotas
 from runrig.service.commands.pool_steps import Deleted, created, deleted, done
 from runrig.service.queries.lookup import any_subpool, live_pool
 from runrig.service.queries.resource_queries import PoolView
 from runrig.service.runtime.writing import Writing
-from runrig.spec import cluster
-
-Share = object
-"""GPUs, a percentage of the parent's, or ``h100=8,b200=4``, as sent and not yet checked."""
 
 Editing = Callable[[str], AbstractContextManager[Writing]]
 
@@ -67,5 +65,4 @@ def asked_subpool(state: State, parent: Pool, short: str, share: Share) -> Pool:
     """Returns the requested subpool. Problems with its name or parent are reported before problems with its share."""
     draft = subpool_of(parent, short, {})
     subpools.parent_of(state.pools, draft)
-    quotas = cluster.share_from_json(share, parent.quotas, parent.flavors or tuple(state.flavors))
-    return subpool_of(parent, short, gpus_of(quotas))
+    return subpool_of(parent, short, gpus_of(shared_quotas(state, parent, share)))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from runrig.domain.amounts import Share
 from runrig.domain.cluster import ClusterSpec
 from runrig.domain.errors import InvalidInput, NotFound
 from runrig.domain.nodes import Node
@@ -15,7 +16,7 @@ from runrig.service.commands.declarations import Declarations
 from runrig.service.commands.differences import Difference, of_file, of_plan
 from runrig.service.commands.edits import PoolEdit, edited_pool
 from runrig.service.commands.submissions import ParsedSubmission, Submissions
-from runrig.service.commands.subpools import Share, asked_subpool
+from runrig.service.commands.subpools import asked_subpool
 from runrig.service.queries.lookup import live_pool
 from runrig.service.queries.visibility import Visibility
 from runrig.service.runtime.writing import Writing

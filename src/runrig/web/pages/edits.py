@@ -11,8 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from runrig.api.permissions import Asking, named, needs
 from runrig.api.routing import Route, Serving
 from runrig.domain.access import Permission
+from runrig.domain.amounts import Amount, Share
 from runrig.domain.errors import Changed, InvalidInput, RunrigError
-from runrig.domain.pools import SUBPOOL_DELIMITER, PoolState, gpus_of
+from runrig.domain.pools import SUBPOOL_DELIMITER, Pool, PoolState, gpus_of
+from runrig.domain.quantities import GPU, FlavorResource
 from runrig.domain.statuses import status_of
 from runrig.domain.tags import check_unchanged, tag_of
 from runrig.service.commands.edits import PoolEdit
@@ -161,10 +163,10 @@ async def create_subpool(request: Asked, service: Serving, asker: Asking, name: 
     fields = await sent(request)
     short = fields.get("name", "").strip()
 
-    def amount() -> int | str:
+    def amount() -> Share:
         if not short:
             raise InvalidInput.one(f"enter the part of the name after {name}{SUBPOOL_DELIMITER}", "name")
-        return share(fields.get("quota", "").strip())
+        return share(fields.get("quota", "").strip(), service.declarations.kinds())
 
     def do() -> None:
         service.subpools.create(name, short, amount(), user=asker.identity.user)
@@ -236,7 +238,7 @@ async def what_if(
     draw = partial(html, request, "what_if.html", it=view.pool, slider=slider)
     if not slider["asked"]:
         return await run_in_threadpool(draw, plan=None, problem="")
-    wanted = OfEdit(name, PoolEdit(quota=f"{slider['flavor']}={slider['value']}"))
+    wanted = OfEdit(name, _guarantee(view.pool, slider["flavor"], slider["value"]))
     try:
         found = await plan_of(request, service, asker, lambda: wanted)()
     except RunrigError as error:
@@ -246,6 +248,12 @@ async def what_if(
     if found is None:
         return Response(status_code=NOBODY_WAITS)
     return await run_in_threadpool(draw, problem="", **found)
+
+
+def _guarantee(pool: Pool, flavor: str, gpus: int) -> PoolEdit:
+    if pool.parent is not None:
+        return PoolEdit(share={flavor: gpus})
+    return PoolEdit((Amount(FlavorResource(flavor, GPU), "nominal", gpus),))
 
 
 def slider_of(view: PoolView, flavor: str = "", quota: str = "") -> dict[str, Any]:
