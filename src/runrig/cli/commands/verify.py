@@ -1,0 +1,50 @@
+"""`runrig verify`: checks the decisions in an event log."""
+
+import click
+
+from runrig.cli import completing
+from runrig.cli.lazy import examples
+from runrig.cli.rendering.output import say
+from runrig.client.server_address import ServerAddress
+from runrig.domain.errors import InvalidInput
+
+DATABASE = "runrig.db"
+TEXT, JSON = "text", "json"
+
+
+@click.command(
+    epilog=examples(
+        "runrig verify",
+        "runrig verify runrig-monday.backup --from 1200",
+        "runrig verify runrig.db --law P4,R3 -t json",
+    )
+)
+@click.argument("file", required=False, shell_complete=completing.files)
+@click.option(
+    "--from", "since", type=click.IntRange(min=0), default=0, metavar="REVISION", help="Check from this revision on."
+)
+@click.option("--law", "laws", default="", metavar="LAWS", help="Check only these rules, such as P4,R3.")
+@click.option(
+    "-t",
+    "--format-type",
+    type=click.Choice([TEXT, JSON]),
+    default=TEXT,
+    help="json: one line per violation, then the totals.",
+)
+@click.pass_context
+def verify(context: click.Context, file: str | None, since: int, laws: str, format_type: str) -> int:
+    """Check every decision in an event log against the scheduling rules.
+
+    FILE is a SQLite database, a backup or an export of the event log; by default, the database of `runrig up` on this
+    machine. It is only read, also while the server runs. The exit code is 0 if all decisions follow the rules, 1 if one does not, 2
+    if the file cannot be read.
+    """
+    from runrig.verify.reading import Unreadable
+    from runrig.verify.verify import check, known_laws
+
+    address = context.find_object(ServerAddress) or ServerAddress()
+    path = file or str(address.data_folder() / DATABASE)
+    try:
+        return check(path, since=since, laws=known_laws(laws), as_json=format_type == JSON, say=say)
+    except Unreadable as error:
+        raise InvalidInput.one(str(error)) from error

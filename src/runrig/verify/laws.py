@@ -1,0 +1,258 @@
+"""Quota, order, preemption and partial admission: a law of docs/laws.md is a function, which yields what is wrong.
+
+It is asked before a decision is carried out, or at the end of a cycle.
+"""
+
+from collections.abc import Iterator
+
+from .court import MOST_REQUEUES, Action, Commit, Court, no_room
+from .places import choices, sizes
+from .quota import CHARGED, LAYERS, REAL
+from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang
+
+# ---------------------------------------------------------------- quota
+
+
+def balance(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Balance, Q3: a gang may start if no node of the tree on its path then borrows more than its limit.
+
+    Also Q1, Q2, Q4 and Q8, which define the tree, and R4: it must fit in what is held and in what was decided.
+    """
+    world = court.world
+    nominated = "targets" in action
+    with world.without(court.mine(action) if nominated else []):
+        for key, amount in world.asked(gang, action["placement"]).items():
+            for layer in (CHARGED,) if nominated else court.layers_of(gang):
+                most = world.tree.headroom(world.leaf(gang), key, layer)
+                if amount > most:
+                    yield f"it takes {amount} {key} in pool {gang.pool}, whose headroom is {most}"
+
+
+def guarantee(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Guarantee, P2: HIGH and NORMAL work may use the pool's quota and the unused quota of its cohorts."""
+    world = court.world
+    layers = court.layers_of(gang) if "targets" not in action else (CHARGED,)
+    with world.without(court.mine(action) if "targets" in action else []):
+        for key, amount in world.asked(gang, action["placement"]).items() if gang.firm else ():
+            for layer in layers:
+                why = world.tree.beyond_promise(world.leaf(gang), key, amount, layer)
+                if why is not None:
+                    yield f"it takes {amount} {key} in pool {gang.pool}: {why}"
+
+
+def no_cycles(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """No cycles, Q5: if a cycle of cohorts exists, nothing new starts in that tree."""
+    if court.world.tree.in_circle(gang.pool):
+        yield f"a cohort above pool {gang.pool} is its own ancestor"
+
+
+# ---------------------------------------------------------------- order
+
+
+def priorities(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Priorities, P1: HIGH and NORMAL are never preempted; LOW preempts nothing."""
+    by = court.world.gangs.get(action["by"])
+    if gang.firm:
+        yield f"{gang.priority} is preempted for {action['by']}"
+    if by is not None and not by.firm:
+        yield f"LOW work preempts it: {by.id}"
+
+
+def queue_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Queue order, P4: priority, then LOW within quota before LOW that borrows, then submit time.
+
+    Nobody before the gang could have started in its place. Where weights differ, LOW against LOW is not judged.
+    """
+    if gang.state != PENDING:
+        return
+    borrows = not gang.firm and not court.within(gang)
+    for other in court.waiting():
+        if other is gang or (other.order > gang.order and (gang.firm or other.firm or not borrows)):
+            continue
+        if not gang.firm and not other.firm:
+            theirs = not court.within(other)
+            if court.world.tree.weighted or (theirs and (not borrows or other.order > gang.order)):
+                continue
+        if court.could_start(other) is None:
+            continue
+        yield f"it starts before {other.id}, which is ahead of it and could start"
+
+
+def strict_order(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Queue order, P4: in a STRICT_FIFO pool a later gang cannot start while the head waits, even if the head is nominated."""
+    if gang.state != PENDING or court.world.pools[gang.pool]["queueing"] != "STRICT_FIFO":
+        return
+    for row in court.world.waiting.values():
+        for order, other in row:
+            if order < gang.order and other.pool == gang.pool and not other.refused and (gang.firm or other.firm):
+                yield f"it starts while {other.id} waits ahead of it in STRICT_FIFO pool {gang.pool}"
+                return
+    for other in court.world.nominated.values():
+        if other.pool == gang.pool and other.order < gang.order:
+            yield f"it starts while {other.id} is nominated ahead of it in STRICT_FIFO pool {gang.pool}"
+
+
+def keeps_its_place(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Queue order, P4: a gang is queued with the pool, priority and submit time of its workflow, also after a preemption (R6)."""
+    row = court.world.workflows.get(gang.workflow)
+    if row is None:
+        return
+    for name, ours, theirs in (
+        ("pool", gang.pool, row["pool"]),
+        ("priority", gang.priority, row["priority"]),
+        ("submit time", gang.submitted, row["submit_time"]),
+    ):
+        if ours != theirs:
+            yield f"it is queued with {name} {ours}, and its workflow has {theirs}"
+
+
+def full_cycle(court: Court) -> Iterator[tuple[Gang, str]]:
+    """Full cycle, P5: each cycle admits everything that can be admitted."""
+    for gang in court.waiting():
+        flavors = court.could_start(gang)
+        if flavors is not None:
+            yield gang, f"it waits at the end of a cycle, and fits on {' and '.join(sorted({*flavors}))}"
+
+
+# ---------------------------------------------------------------- preemption
+
+
+def named_law(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Preempt by priority, R1: PRIORITY takes LOW work of the preemptor's own pool, RECLAIM that of others (R2)."""
+    by = court.world.gangs.get(action["by"])
+    if by is not None and (action["law"] == "PRIORITY") != (by.pool == gang.pool):
+        yield f"{by.id} of pool {by.pool} takes it in pool {gang.pool} by {action['law']}"
+
+
+def own_pool_first(court: Court) -> Iterator[tuple[Gang, str]]:
+    """Preempt by priority, R1: after a cycle, no gang within its guarantee is waiting for LOW work of its own pool."""
+    world = court.world
+    if world.nominated:
+        return
+    low: dict[str, list[Gang]] = {}
+    for gang in world.gangs.values():
+        aside = world.workflows.get(gang.workflow, {}).get("aside")
+        if gang.state == ADMITTED and not gang.firm and not aside:
+            low.setdefault(gang.pool, []).append(gang)
+    for gang in court.waiting():
+        taken = low.get(gang.pool, ()) if gang.firm else ()
+        if taken:
+            with world.without(list(taken), LAYERS):
+                could = any(
+                    court.refused(gang, each, sizes(gang)[-1], (CHARGED,)) is None for each in choices(world, gang)
+                )
+            if could:
+                yield gang, f"it waits at the end of a cycle, and LOW work of its pool {gang.pool} runs in its place"
+
+
+def reclaim(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Reclaim, R2: a gang within its guarantee preempts LOW work of pools that hold more than their quota."""
+    world, mine = court.world, court.mine(action)
+    keys = world.asked(gang, action["placement"])
+    for target in mine:
+        if target.state != ADMITTED or target.pool == gang.pool or not keys:
+            continue
+        node = world.tree.outermost(target.pool, gang.pool)
+        numbers = []
+        with world.without(mine):
+            for other in mine:
+                if other.pool != gang.pool and world.tree.outermost(other.pool, gang.pool) is node:
+                    back = world.asked(other, other.placement)
+                    for key in keys:
+                        held, nominal = world.tree.over(node, key)
+                        numbers.append((held + back.get(key, 0) - nominal, held + back.get(key, 0), nominal, key))
+        over, held, nominal, key = max(numbers)
+        if over <= 0:
+            yield f"it takes {target.id} of {node.name}, which is within its quota (holds {held} of {nominal} {key})"
+
+
+def no_needless_stops(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """No needless stops, R3: none of the preempted gangs could have been kept running."""
+    mine = court.mine(action)
+    flavors, counts = [each["flavor"] for each in action["placement"]], [each["count"] for each in action["placement"]]
+    for target in mine:
+        if target.state == ADMITTED:
+            with court.world.without([each for each in mine if each is not target]):
+                if court.refused(gang, flavors, counts, (CHARGED,)) is None:
+                    yield f"it takes {target.id}, and fits without that"
+
+
+def reserve_then_start(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Reserve, then start, R4: HIGH or NORMAL work is nominated, and waits for gangs that run or stop."""
+    if not gang.firm:
+        yield "LOW work is nominated"
+    for name in action["targets"]:
+        target = court.world.gangs.get(name)
+        if target is not None and target.state not in (ADMITTED, STOPPING):
+            yield f"it waits for {name}, which does not run"
+
+
+def preempts_what_it_waits_for(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Reserve, then start, R4: who preempts is nominated and waits for whom it preempts."""
+    by = court.world.gangs.get(action["by"])
+    if by is not None and (by.state != NOMINATED or gang.id not in by.targets):
+        yield f"{by.id} preempts it, and is not nominated to wait for it"
+
+
+def keeps_its_reservation(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Reserve, then start, R4: a nomination ends only if its place or its guarantee is gone."""
+    world = court.world
+    if any(world.workflows.get(name.partition("/")[0], {}).get("aside") for name in gang.targets):
+        return
+    with world.without([gang]):
+        lost = next(no_room(court, gang, gang.placement, (CHARGED,)), None)
+        if lost is None and court.short_of_quota(gang, gang.placement, (CHARGED,)) is None:
+            yield "its nomination ends, although its nodes and its guarantee are still there"
+
+
+def free_places(court: Court) -> Iterator[tuple[Gang, str]]:
+    """Reserve, then start, R4: the preemptor is admitted in the cycle in which its nodes are free."""
+    for gang in list(court.world.nominated.values()):
+        aside = court.world.workflows.get(gang.workflow, {}).get("aside")
+        new = gang.since == court.world.now
+        if new or aside or court.short_of_quota(gang, gang.placement, (REAL,)) is not None:
+            continue
+        if not list(no_room(court, gang, gang.placement, (REAL,))):
+            yield gang, "it is nominated at the end of a cycle, and its place is free"
+
+
+def requeue(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Requeue, R6: preempted work returns to the queue, at most 100 times."""
+    if court.preempted.get(gang.id, 0) > MOST_REQUEUES:
+        yield f"it is queued again after {court.preempted[gang.id]} preemptions"
+
+
+def edits_stop_nothing(court: Court, commit: Commit) -> Iterator[str]:
+    """Edits stop nothing, R7: creating, resizing or deleting a pool never stops running work."""
+    edits = [kind for kind, action in commit.events if kind in ("PutCohort", "DropCohort") or _declares(kind, action)]
+    for kind, action in commit.events if edits else ():
+        if kind in ("Preempt", "Stop"):
+            yield f"{action['gang']}: {edits[0]} and {kind} in one commit"
+
+
+def _declares(kind: str, action: Action) -> bool:
+    return kind == "PutPool" and action["pool"]["state"] == "ACTIVE"
+
+
+# ---------------------------------------------------------------- partial admission
+
+
+def fewer_pods(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Fewer pods, A1: a task with `count` and `minCount` starts with the most pods that fit."""
+    counts, ladder = [each["count"] for each in action["placement"]], sizes(gang)
+    if counts not in ladder:
+        yield f"it gets {counts} pods, which is not a step between {ladder[0]} and {ladder[-1]}"
+    elif gang.state == NOMINATED and sum(counts) < sum(each["count"] for each in gang.placement):
+        yield f"it starts with {counts} pods, fewer than it was nominated with"
+    elif gang.state == PENDING and "targets" not in action and counts != ladder[0]:
+        larger = ladder[ladder.index(counts) - 1]
+        if any(court.refused(gang, flavors, larger) is None for flavors in choices(court.world, gang)):
+            yield f"it starts with {counts} pods, and fits with {larger}"
+
+
+def recorded_size(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Recorded size, A3: a requeued gang requests its full count again."""
+    full = [(each["name"], each["count"], each.get("min_count")) for each in gang.sets]
+    first = court.first_sets.setdefault(gang.id, full)
+    if full != first:
+        yield f"it requests {full}, and requested {first} before"

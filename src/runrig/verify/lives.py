@@ -1,0 +1,161 @@
+"""Placement, workflows and pools: a law of docs/laws.md is a function, which yields what is wrong."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .court import Action, Commit, Court, no_room
+from .places import groups
+from .quota import CHARGED, LAYERS
+from .world import ADMITTED, NOMINATED, PENDING, STOPPING, Gang, Placement
+
+# ---------------------------------------------------------------- places
+
+
+def placement(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Placement, T1: a gang starts only with a node for every pod and one domain for every required group."""
+    if [each["pod_set"] for each in action["placement"]] != [each["name"] for each in gang.sets]:
+        yield "its placement is not one of all its pod sets"
+        return
+    for each in action["placement"]:
+        if sum(share["count"] for share in each["shares"]) != each["count"]:
+            yield f"{each['count']} pods of {each['pod_set']} are granted, and not all have a node"
+    usual = court.world.pools[gang.pool]["flavors"] or list(court.world.flavors)
+    for one, each in zip(gang.sets, action["placement"], strict=True):
+        if gang.state == PENDING and each["flavor"] not in ([one["platform"]] if one.get("platform") else usual):
+            yield f"{each['pod_set']} gets flavor {each['flavor']}, which it cannot use"
+    yield from _domains(court, gang, action["placement"])
+    if gang.state == ADMITTED:
+        with court.world.without([gang], LAYERS):
+            yield from no_room(court, gang, action["placement"], LAYERS, closed_is_fine=True)
+    elif "targets" in action:
+        with court.world.without(court.mine(action)):
+            yield from no_room(court, gang, action["placement"], (CHARGED,))
+    else:
+        yield from no_room(court, gang, action["placement"], court.layers_of(gang))
+
+
+def _domains(court: Court, gang: Gang, places: Placement) -> Iterator[str]:
+    levels = [each["label"] for each in court.world.pools[gang.pool]["topology_keys"]]
+    if not any(each["topology"] for each in gang.sets):
+        return
+    seen: dict[Any, tuple[Any, ...]] = {}
+    for index, each in enumerate(places):
+        nodes = [share["node"] for share in each["shares"] for _ in range(share["count"])]
+        for number, name in enumerate(nodes):
+            if name not in court.world.nodes or court.world.has_ended(gang, index, number):
+                continue
+            labels = court.world.nodes[name]["labels"]
+            for level, group in enumerate(groups(court.world, gang, (index, number))):
+                domain = tuple(labels.get(label) for label in levels[: level + 1])
+                if group is not None and (seen.setdefault(group, domain) != domain or None in domain):
+                    yield f"pods of one group are in {seen[group]} and {domain}"
+                    return
+
+
+def no_gpu_twice(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Nothing is lost, W2: no GPU is counted twice, and each pod has as many as it requests."""
+    taken: set[tuple[str, int]] = set()
+    for need, each in zip(gang.requests, action["placement"], strict=False):
+        for share in each["shares"]:
+            there = court.world.nodes.get(share["node"], {}).get("resources", {}).get("gpu", 0)
+            if len(share["gpus"]) != share["count"] * need.get("gpu", 0):
+                yield f"{share['count']} pods on {share['node']} get GPUs {share['gpus']}"
+            for index in share["gpus"]:
+                holder = court.world.gpus.get(share["node"], {}).get(index)
+                if (share["node"], index) in taken or holder is not None or not 0 <= index < there:
+                    yield f"GPU {index} of {share['node']} is {f'held by {holder}' if holder else 'given twice'}"
+                    return
+                taken.add((share["node"], index))
+
+
+def drain(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Drain, N2: a drain stops only gangs on cordoned nodes."""
+    if action["cause"] == "FAILED_EVICTED":
+        nodes = [court.world.nodes.get(share["node"]) for each in gang.placement for share in each["shares"]]
+        if not any(node is None or node.get("cordoned") for node in nodes):
+            yield "it is evicted, and none of its nodes is cordoned"
+
+
+# ---------------------------------------------------------------- lives
+
+
+_STEPS = {
+    "Unqueue": (PENDING, NOMINATED),
+    "Nominate": (PENDING,),
+    "Withdraw": (NOMINATED,),
+    "Preempt": (ADMITTED,),
+    "Stop": (ADMITTED, STOPPING),
+    "Refuse": (ADMITTED,),
+    "TryAgain": (PENDING, STOPPING),
+    "Admit": (PENDING, NOMINATED),
+    "Replace": (ADMITTED,),
+}
+
+
+def legal_step(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Gangs start whole, W1: a gang waits, is nominated, runs and stops in the order of docs/architecture.md."""
+    if gang.state not in _STEPS[action["kind"]]:
+        yield f"{action['kind']} of a gang that is {gang.state}"
+
+
+def inputs_are_done(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Gangs start whole, W1: a task group becomes a gang when its inputs are done."""
+    row = court.world.workflows.get(gang.workflow, {})
+    for name in row.get("upstream", {}).get(gang.id.partition("/")[2], ()):
+        if name not in row["done"]:
+            yield f"it is queued before group {name} is COMPLETED"
+
+
+def hold(court: Court, gang: Gang, action: Action) -> Iterator[str]:
+    """Hold, W3: groups of a workflow on hold that have not started stay outside the queue; also W8."""
+    row = court.world.workflows.get(gang.workflow, {})
+    if row.get("held_by") or row.get("aside"):
+        yield "it starts while its workflow is on hold"
+
+
+# ---------------------------------------------------------------- pools
+
+
+def shares_add_up(court: Court, commit: Commit) -> Iterator[str]:
+    """Shares add up, S1: the subpools of a pool together have at most its quota."""
+    pools = court.world.pools
+    edited = {action["pool"]["parent"] or action["pool"]["name"] for kind, action in commit.events if kind == "PutPool"}
+    for parent in sorted(edited & pools.keys()):
+        subpools = [each for each in pools.values() if each["parent"] == parent and each["state"] != "ARCHIVED"]
+        for key in sorted({key for each in subpools for key in each["quotas"]}):
+            whole = pools[parent]["quotas"].get(key, {}).get("nominal", 0)
+            shares = sum(each["quotas"].get(key, {}).get("nominal", 0) for each in subpools)
+            if shares > whole:
+                yield f"pool {parent}: its subpools have {shares} {key}, and it has {whole}"
+
+
+def drains(court: Court, action: Action) -> Iterator[str]:
+    """Drain, S3: a deleted pool lets started work finish, then is ARCHIVED."""
+    pool = action["pool"]
+    if pool["state"] == "ARCHIVED":
+        alive = [
+            gang.id
+            for gang in court.world.gangs.values()
+            if gang.pool == pool["name"] and gang.state in (ADMITTED, STOPPING)
+        ]
+        if alive:
+            yield f"pool {pool['name']} is ARCHIVED while {alive[0]} runs there"
+
+
+def history(court: Court, action: Action) -> Iterator[str]:
+    """History, S6: every change of a pool is logged, with what was before."""
+    new = action.get("pool") or action["cohort"]
+    known = (court.world.pools if "pool" in action else court.world.cohorts).get(new["name"])
+    if "before" in action and action["before"] != known:
+        yield f"{new['name']} is changed from something else than it was"
+
+
+def closed_pools(court: Court, action: Action) -> Iterator[str]:
+    """Closed pools, S7: a closed pool accepts no submissions, and neither does one that is deleted (S3)."""
+    pool = court.world.pools.get(action["workflow"]["pool"])
+    above = court.world.pools.get(pool["parent"]) if pool is not None and pool["parent"] else None
+    for each in (pool, above):
+        if each is not None and (each["state"] != "ACTIVE" or each.get("closed_by")):
+            state = each["state"] if each["state"] != "ACTIVE" else "closed"
+            yield f"{action['workflow']['id']} is submitted to pool {pool['name'] if pool else ''} while {each['name']} is {state}"
+            return

@@ -1,0 +1,197 @@
+"""Finds out whether a gang fits on nodes now, in both layers (T1, N1).
+
+A placement that is found is a proof; that none is found proves nothing, so the rules ask only *could it have started?*
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+from .quota import LAYERS
+from .world import UNLIMITED_IF_UNLISTED, Gang, Placement, World
+
+Pods = list[tuple[int, int]]
+"""(index of the pod set, index of the pod)."""
+MOST_CHOICES, MOST_PODS = 64, 1 << 30
+
+
+def sizes(gang: Gang) -> list[list[int]]:
+    """The counts that law A1 allows, the full one first."""
+    full, least = gang.counts, [each.get("min_count") or each["count"] for each in gang.sets]
+    widths = [most - low for most, low in zip(full, least, strict=True)]
+    total = sum(widths)
+    if not total:
+        return [list(full)]
+    return [
+        [most - width * step // total for most, width in zip(full, widths, strict=True)] for step in range(total + 1)
+    ]
+
+
+def choices(world: World, gang: Gang) -> list[tuple[str, ...]]:
+    """The flavors that its pod sets can have, in the order of the pool."""
+    usual = tuple(world.pools[gang.pool]["flavors"]) or tuple(world.flavors)
+    each = [(one["platform"],) if one.get("platform") else usual for one in gang.sets]
+    several = {tuple(one) for one in each}
+    if len(several) * len(usual) > MOST_CHOICES or len(usual) ** len(each) > MOST_CHOICES:
+        return [tuple(one[0] if len(one) == 1 else flavor for one in each) for flavor in usual]
+    return list(product(*each))
+
+
+def groups(world: World, gang: Gang, pod: tuple[int, int]) -> list[tuple[Any, ...] | None]:
+    """For each level of the pool, coarse to fine: the group of the pod; None: it requires no domain of that level."""
+    index, number = pod
+    named = {each["key"]: each for each in gang.sets[index]["topology"]}
+    found: list[tuple[Any, ...] | None] = []
+    path: tuple[Any, ...] = ()
+    for level in world.pools[gang.pool]["topology_keys"]:
+        need = named.get(level["key"])
+        if need is not None:
+            size = need.get("slice_size")
+            path = (
+                *path,
+                level["key"],
+                need.get("group", "default"),
+                None if size is None else (index, number // size),
+            )
+        else:
+            path = (*path, None)
+        found.append(path if need is not None and need.get("required", True) else None)
+    return found
+
+
+class Search:
+    """A try to place *counts* pods of a gang with these *flavors*, best fit, in the room that is left in *layers*."""
+
+    def __init__(
+        self, world: World, gang: Gang, counts: Sequence[int], flavors: Sequence[str], layers: Iterable[int] = LAYERS
+    ) -> None:
+        self.world, self.gang, self.counts, self.flavors, self.layers = world, gang, counts, flavors, tuple(layers)
+        self.levels = [each["label"] for each in world.pools[gang.pool]["topology_keys"]]
+        picky = any(each["topology"] for each in gang.sets)
+        self.left: dict[str, dict[str, int]] = {}
+        self.usable = [
+            name
+            for name, node in world.nodes.items()
+            if any(world.open(name, flavor) for flavor in {*flavors})
+            and not (picky and any(label not in node["labels"] for label in self.levels))
+        ]
+        required = any(need.get("required", True) for each in gang.sets for need in each["topology"])
+        self.depth = len(self.levels) if required else 0
+
+    def run(self) -> dict[tuple[int, int], str] | None:
+        pods = [(index, number) for index, count in enumerate(self.counts) for number in range(count)]
+        group_of = {pod: groups(self.world, self.gang, pod) for pod in pods} if self.depth else {}
+        return self._fill(pods, group_of, self.usable, 0)
+
+    def _fill(self, pods: Pods, group_of: Any, nodes: list[str], level: int) -> dict[tuple[int, int], str] | None:
+        if level == self.depth:
+            return self._pack(pods, nodes)
+        parts: dict[Any, Pods] = {}
+        for pod in pods:
+            parts.setdefault(group_of[pod][level], []).append(pod)
+        alone = parts.pop(None, [])
+        found: dict[tuple[int, int], str] = {}
+        for part in sorted(parts.values(), key=lambda each: (-len(each), each)):
+            placed = self._in_a_domain(part, group_of, nodes, level)
+            if placed is None:
+                return None
+            found |= placed
+        rest = self._fill(alone, group_of, nodes, level + 1) if alone else {}
+        return None if rest is None else found | rest
+
+    def _in_a_domain(
+        self, pods: Pods, group_of: Any, nodes: list[str], level: int
+    ) -> dict[tuple[int, int], str] | None:
+        domains: dict[tuple[str, ...], list[str]] = {}
+        for name in nodes:
+            labels = self.world.nodes[name]["labels"]
+            domains.setdefault(tuple(labels[label] for label in self.levels[: level + 1]), []).append(name)
+        tightest = sorted(
+            domains.values(), key=lambda names: (sum(self._room(name).get("gpu", 0) for name in names), names)
+        )
+        for names in tightest:
+            kept = {name: dict(self._room(name)) for name in names}
+            placed = self._fill(pods, group_of, names, level + 1)
+            if placed is not None:
+                return placed
+            self.left |= kept
+        return None
+
+    def _pack(self, pods: Pods, nodes: list[str]) -> dict[tuple[int, int], str] | None:
+        found = {}
+        by_set: dict[int, Pods] = {}
+        for pod in pods:
+            by_set.setdefault(pod[0], []).append(pod)
+        for index in sorted(by_set, key=lambda index: (-self.gang.requests[index].get("gpu", 0), index)):
+            need, left, flavor = self.gang.requests[index], by_set[index][::-1], self.flavors[index]
+            there = [
+                name for name in nodes if self.world.nodes[name]["flavor"] == flavor and self.world.open(name, flavor)
+            ]
+            for name in sorted(there, key=lambda name: (fits(self._room(name), need), name)):
+                room = self._room(name)
+                while left and fits(room, need):
+                    found[left.pop()] = name
+                    for resource, amount in need.items():
+                        if resource in room:
+                            room[resource] -= amount
+            if left:
+                return None
+        return found
+
+    def _room(self, name: str) -> dict[str, int]:
+        if name not in self.left:
+            self.left[name] = room_in(self.world, name, self.layers)
+        return self.left[name]
+
+
+def room_in(world: World, name: str, layers: Iterable[int]) -> dict[str, int]:
+    """Returns the free amounts of a node that all *layers* have."""
+    first, *others = (world.room(name, layer) for layer in layers)
+    for other in others:
+        for resource, amount in other.items():
+            first[resource] = min(first.get(resource, amount), amount)
+    return first
+
+
+def fits(room: dict[str, int], need: dict[str, int]) -> int:
+    """How many pods fit."""
+    most = MOST_PODS
+    for resource, amount in need.items():
+        if resource in room:
+            most = min(most, room[resource] // amount)
+        elif resource not in UNLIMITED_IF_UNLISTED:
+            return 0
+    return max(0, most)
+
+
+class Column:
+    """How many pods of one shape fit on the nodes of a flavor; only nodes that changed are counted again."""
+
+    def __init__(self, world: World, flavor: str, need: dict[str, int]) -> None:
+        self._world, self._flavor, self._need = world, flavor, need
+        self._seen, self._of, self._total = 0, dict[str, int](), 0
+        self._recount(list(world.nodes))
+        self._seen = len(world.touched)
+
+    def total(self) -> int:
+        touched = self._world.touched
+        if self._seen < len(touched):
+            self._recount({*touched[self._seen :]})
+            self._seen = len(touched)
+        return self._total
+
+    def _recount(self, names: Iterable[str]) -> None:
+        for name in names:
+            now = 0
+            if self._world.open(name, self._flavor):
+                now = fits(room_in(self._world, name, LAYERS), self._need)
+            self._total += now - self._of.get(name, 0)
+            self._of[name] = now
+
+
+def as_placement(gang: Gang, flavors: Sequence[str], counts: Sequence[int]) -> Placement:
+    """Returns a placement without nodes, for questions about quota."""
+    return [
+        {"pod_set": each["name"], "flavor": flavor, "count": count, "shares": []}
+        for each, flavor, count in zip(gang.sets, flavors, counts, strict=True)
+    ]

@@ -1,0 +1,197 @@
+"""The quota tree of a log: balances, headroom and what HIGH and NORMAL work draws (Q1 to Q8, P2).
+
+Amounts are kept per key, ``flavor/resource``, and per layer: CHARGED is what was decided, REAL is what is held.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+CHARGED, REAL = 0, 1
+LAYERS = (CHARGED, REAL)
+NO_LIMIT = 1 << 62
+ROOT, OWN = "the cluster", "own work of "
+
+
+class Node:
+    """A node of the tree. *held*: by its subtree; *used*: by HIGH and NORMAL work of it; *wanted*: what reaches it of *used*.
+
+    *balance*: T of law Q3. All four per layer and key. *quota*: key → (nominal, borrowing limit, lending limit). *whole*: key → the
+    nominal of a pool with its subpools.
+    """
+
+    __slots__ = ("balance", "held", "is_pool", "name", "parent", "quota", "used", "wanted", "whole")
+
+    def __init__(self, name: str, parent: "Node | None", quota: Mapping[str, Any], *, is_pool: bool = False) -> None:
+        self.name, self.parent, self.is_pool = name, parent, is_pool
+        self.quota = {key: limits(each) for key, each in quota.items()}
+        self.balance: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self.held: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self.used: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self.wanted: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self.whole: dict[str, int] = {}
+
+    def limits(self, key: str) -> tuple[int, int, int]:
+        return self.quota.get(key, (0, NO_LIMIT, NO_LIMIT))
+
+    def path(self) -> "Iterable[Node]":
+        node: Node | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+
+def limits(quota: Mapping[str, Any]) -> tuple[int, int, int]:
+    borrow, lend = quota.get("borrowing_limit"), quota.get("lending_limit")
+    return (
+        quota.get("nominal", 0),
+        NO_LIMIT if borrow is None else borrow,
+        NO_LIMIT if lend is None else lend,
+    )
+
+
+class Tree:
+    """*firm* and *low*: pool → its two leaves. *nodes*: pools and cohorts by name. *circular*: cohorts above themselves (Q5)."""
+
+    def __init__(self, pools: Mapping[str, Any], cohorts: Mapping[str, Any], capacity: Mapping[str, int]) -> None:
+        """*capacity*: key → what all nodes have of it; the caller keeps it up to date."""
+        self.capacity = capacity
+        self.root = Node(ROOT, None, {})
+        self.cohorts: dict[str, Node] = {}
+        self.pools: dict[str, Node] = {}
+        self.firm: dict[str, Node] = {}
+        self.low: dict[str, Node] = {}
+        self.assigned: dict[str, int] = {}
+        self.circular: set[str] = set()
+        self._declared = cohorts
+        there = {name: pool for name, pool in pools.items() if pool["state"] != "ARCHIVED"}
+        for name in cohorts:
+            self._cohort(name)
+        for pool in sorted(there.values(), key=lambda pool: pool["parent"] is not None):
+            self._pool(pool, [each for each in there.values() if each["parent"] == pool["name"]])
+        weights = {each.get("weight", 1) for each in [*cohorts.values(), *there.values()]}
+        self.weighted = len(weights) > 1
+
+    def _cohort(self, name: str, below: tuple[str, ...] = ()) -> Node:
+        if name in self.cohorts:
+            return self.cohorts[name]
+        declared = self._declared.get(name, {})
+        above = declared.get("parent")
+        if above in (*below, name):
+            self.circular |= {name, *below[: below.index(above) + 1 if above in below else 0]}
+            above = None
+        parent = self.root if above is None else self._cohort(above, (name, *below))
+        if name not in self.cohorts:
+            self.cohorts[name] = self._node(Node(name, parent, declared.get("quotas", {})))
+        return self.cohorts[name]
+
+    def _pool(self, pool: Mapping[str, Any], subpools: list[Any]) -> None:
+        """The node of a pool has its limits; its nominal is in the firm leaf, less what its subpools have."""
+        name, quota = pool["name"], pool["quotas"]
+        own = {key: each.get("nominal", 0) for key, each in quota.items()}
+        for each in subpools:
+            for key, part in each["quotas"].items():
+                own[key] = own.get(key, 0) - part.get("nominal", 0)
+        if pool["parent"] is not None:
+            above = self.pools[pool["parent"]]
+        else:
+            above = self.root if pool["cohort"] is None else self._cohort(pool["cohort"])
+        node = self.pools[name] = Node(name, above, quota, is_pool=True)
+        node.quota = {key: (0, *each[1:]) for key, each in node.quota.items()}
+        inner = Node(f"{OWN}{name}" if subpools else name, node, {}, is_pool=True)
+        leaf = self.firm[name] = Node(name, inner, {})
+        leaf.quota = {key: (nominal, NO_LIMIT, NO_LIMIT) for key, nominal in own.items()}
+        self.low[name] = Node(name, inner, {})
+        for key, nominal in own.items():
+            for each in leaf.path():
+                each.whole[key] = each.whole.get(key, 0) + nominal
+        self._node(leaf)
+
+    def _node(self, node: Node) -> Node:
+        """Hands the nominal of a new node up the tree."""
+        for key, (nominal, _, _) in node.quota.items():
+            self.assigned[key] = self.assigned.get(key, 0) + nominal
+            for layer in LAYERS:
+                self._move(node, key, nominal, layer)
+        return node
+
+    def _move(self, node: Node, key: str, change: int, layer: int) -> None:
+        """Changes the balance of *node*, and of those above as far as they notice."""
+        at: Node | None = node
+        while at is not None and change:
+            old = at.balance[layer].get(key, 0)
+            at.balance[layer][key] = old + change
+            lend = at.limits(key)[2]
+            change = min(lend, old + change) - min(lend, old)
+            at = at.parent
+
+    def charge(self, leaf: Node, key: str, amount: int, layer: int, *, firm: bool) -> None:
+        """*amount* below zero gives it back."""
+        self._move(leaf, key, -amount, layer)
+        asked = amount
+        for node in leaf.path():
+            node.held[layer][key] = node.held[layer].get(key, 0) + amount
+            if firm:
+                node.used[layer][key] = node.used[layer].get(key, 0) + amount
+                old = node.wanted[layer].get(key, 0)
+                node.wanted[layer][key] = old + asked
+                nominal = node.limits(key)[0]
+                asked = max(0, old + asked - nominal) - max(0, old - nominal)
+
+    # ------------------------------------------------------------ questions
+
+    def governs(self, pool: str, resource: str) -> bool:
+        """A resource without quota in the pool and the cohorts above it is limited by the nodes alone."""
+        return any(key.partition("/")[2] == resource for node in self.firm[pool].path() for key in node.quota)
+
+    def in_circle(self, pool: str) -> bool:
+        return bool(self.circular) and any(node.name in self.circular for node in self.pools[pool].path())
+
+    def headroom(self, node: Node, key: str, layer: int) -> int:
+        """Law Q4."""
+        balance = node.balance[layer].get(key, 0)
+        if node.parent is None:
+            return balance + max(0, self.capacity.get(key, 0) - self.assigned.get(key, 0))
+        _, borrow, lend = node.limits(key)
+        return min(balance + borrow, max(0, balance - lend) + self.headroom(node.parent, key, layer))
+
+    def may_draw(self, node: Node, key: str, layer: int) -> int:
+        """Returns how much HIGH and NORMAL work below *node* can draw from the nodes above it, by P2, including what it draws now."""
+        above = node.parent
+        if above is None:
+            return 0
+        nominal = above.limits(key)[0]
+        others = above.wanted[layer].get(key, 0) - self.asks(node, key, layer)
+        return min(node.limits(key)[1], max(0, nominal + self.may_draw(above, key, layer) - others))
+
+    def asks(self, node: Node, key: str, layer: int) -> int:
+        """What HIGH and NORMAL work below *node* has of the nodes above it."""
+        return max(0, node.wanted[layer].get(key, 0) - node.limits(key)[0])
+
+    def beyond_promise(self, leaf: Node, key: str, amount: int, layer: int) -> str | None:
+        """Law P2: why *amount* more is not within the guarantee of the pool; None if it is."""
+        asked = amount
+        for node in leaf.path():
+            nominal, borrow, _ = node.limits(key)
+            wanted = node.wanted[layer].get(key, 0)
+            asked = max(0, wanted + asked - nominal) - max(0, wanted - nominal)
+            now = self.asks(node, key, layer) + asked
+            if asked and (node.parent is None or now > borrow):
+                most = 0 if node.parent is None else borrow
+                return f"HIGH and NORMAL work would have {now} more than {node.name} has, and at most {most} more is allowed"
+            if node.is_pool and node is not leaf.parent:
+                used = node.used[layer].get(key, 0) + amount
+                most = node.whole.get(key, 0) + self.may_draw(node, key, layer)
+                if used > most:
+                    return f"HIGH and NORMAL work of {node.name} would use {used}, and its guarantee is {most}"
+        return None
+
+    def over(self, node: Node, key: str, layer: int = CHARGED) -> tuple[int, int]:
+        """Returns (what *node* holds without what it draws, its nominal), for law R2."""
+        drawn = min(self.asks(node, key, layer), self.may_draw(node, key, layer))
+        return node.held[layer].get(key, 0) - drawn, node.whole.get(key, 0)
+
+    def outermost(self, victim: str, preemptor: str) -> Node:
+        """Returns the pool of *victim* that counts for *preemptor* by R2: the outermost one below the node that both have in common."""
+        common = {id(node) for node in self.firm[preemptor].path()}
+        below = [node for node in self.firm[victim].path() if id(node) not in common and node.is_pool]
+        return below[-1]

@@ -1,0 +1,185 @@
+"""``runrig verify``, or ``python3 verify.py export.jsonl`` in a copy of this folder where runrig is not installed."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if not __package__:  # Run as a file: its folder is the package.
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
+    __package__ = Path(__file__).resolve().parent.name
+    __import__(__package__)
+
+from .court import Commit, Court
+from .reading import Unreadable, commits
+from .table import AT_REST, CODES, OF_COMMITS, OF_DECLARATIONS, OF_GANGS
+from .world import Gang
+
+ENGINE = "engine"
+LAWFUL, UNLAWFUL, NOT_READABLE = 0, 1, 2
+DECISIONS = frozenset(OF_GANGS) | {"Release"}
+
+
+class Report(NamedTuple):
+    """An unlawful decision. *who*: the gang, or what was declared."""
+
+    revision: int
+    law: str
+    who: str
+    what: str
+
+    def __str__(self) -> str:
+        return (
+            f"revision {self.revision}, {self.law}: {self.who}: {self.what}"
+            if self.who
+            else (f"revision {self.revision}, {self.law}: {self.what}")
+        )
+
+
+class Checker:
+    """Judges the commits of a log, in order. *laws*: only these; none: all."""
+
+    def __init__(self, *, since: int = 0, laws: Iterable[str] = ()) -> None:
+        self.court = Court()
+        self.decisions = self.rests = self.not_proven = 0
+        self.first: float | None = None
+        self.last = 0.0
+        self._since, self._laws = since, frozenset(laws) or frozenset(CODES)
+        self._told: set[tuple[str, str]] = set()
+        self._before: Commit | None = None
+
+    def read(self, log: Iterable[Commit]) -> list[Report]:
+        """Returns the unlawful decisions. Raises Unreadable where an event lacks what its kind needs.
+
+        Where events are missing, retention has deleted a workflow that had ended; only what comes after that is judged.
+        """
+        found: list[Report] = []
+        for commit in log:
+            try:
+                found += self.take(commit)
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                what = f"{type(error).__name__} {error}"
+                raise Unreadable(f"revision {commit.revision} is damaged, or of another release: {what}") from error
+            if commit.gap:
+                found, self.not_proven = [], self.decisions
+        return [*found, *self.finish()]
+
+    def take(self, commit: Commit) -> Iterator[Report]:
+        before, self._before = self._before, commit
+        if before is not None and self._at_rest(before, commit):
+            yield from self._rest(before)
+        world = self.court.world
+        world.now, world.revision = commit.time, commit.revision
+        self.first = commit.time if self.first is None else self.first
+        self.last = commit.time
+        judged = commit.revision >= self._since
+        for kind, action in commit.events:
+            if judged:
+                yield from self._judge(commit.revision, kind, action)
+            elif kind in DECISIONS:
+                self.not_proven += 1
+            self._count(kind, action)
+            world.apply(kind, action)
+        for law, judge in OF_COMMITS if judged else ():
+            if law in self._laws:
+                yield from (Report(commit.revision, law, "", what) for what in judge(self.court, commit))
+        self.court.forget()
+
+    def finish(self) -> Iterator[Report]:
+        if self._before is not None and self._at_rest(self._before, None):
+            yield from self._rest(self._before)
+
+    def _count(self, kind: str, action: Any) -> None:
+        self.decisions += kind in DECISIONS
+        if kind == "Preempt":
+            self.court.preempted[action["gang"]] = self.court.preempted.get(action["gang"], 0) + 1
+
+    def _judge(self, revision: int, kind: str, action: Any) -> Iterator[Report]:
+        for law, declared in OF_DECLARATIONS.get(kind, ()):
+            if law in self._laws:
+                yield from (Report(revision, law, "", what) for what in declared(self.court, action))
+        if kind not in OF_GANGS:
+            return
+        gang = Gang(action["gang"]) if kind == "Queue" else self.court.world.gangs.get(action["gang"])
+        if gang is None:
+            if "W1" in self._laws:
+                yield Report(revision, "W1", action["gang"], f"{kind} of a gang that is not in the queue")
+            return
+        action = {**action, "kind": kind}
+        for law, judge in OF_GANGS[kind]:
+            if law in self._laws:
+                for what in judge(self.court, gang, action):
+                    yield Report(revision, law, gang.id, what)
+
+    def _at_rest(self, commit: Commit, then: Commit | None) -> bool:
+        """Returns True if a cycle ended with *commit*. If the log does not record that, the next one must be of the engine, and later."""
+        if any(kind in ("PutPool", "PutCohort") for kind, _ in commit.events):
+            return False  # A drained pool is ARCHIVED when all is decided.
+        if commit.end is not None:
+            return commit.end
+        return then is not None and commit.actor == ENGINE == then.actor and then.time > commit.time
+
+    def _rest(self, commit: Commit) -> Iterator[Report]:
+        if commit.revision < self._since:
+            return
+        self.rests += 1
+        waits: set[tuple[str, str]] = set()
+        for law, judge in AT_REST:
+            for gang, what in judge(self.court) if law in self._laws else ():
+                waits.add((law, gang.id))
+                if (law, gang.id) not in self._told:
+                    yield Report(commit.revision, law, gang.id, what)
+        self._told = waits
+
+    def summary(self, reports: int) -> str:
+        days = (self.last - (self.first or self.last)) / 86_400
+        return (
+            f"{self.decisions:,} decisions of {days:,.1f} days, {reports:,} unlawful, "
+            f"{self.not_proven:,} not proven; {self.rests:,} rests"
+        )
+
+
+def check(path: str, *, since: int, laws: Sequence[str], as_json: bool, say: Callable[[str], None]) -> int:
+    """Checks a file and prints a line per violation with *say*. Returns the exit code. Raises Unreadable."""
+    checker = Checker(since=since, laws=laws)
+    found = checker.read(commits(path))
+    for report in found:
+        say(json.dumps(report._asdict()) if as_json else str(report))
+    numbers = {
+        "decisions": checker.decisions,
+        "unlawful": len(found),
+        "not_proven": checker.not_proven,
+        "rests": checker.rests,
+    }
+    say(json.dumps(numbers) if as_json else checker.summary(len(found)))
+    return UNLAWFUL if found else LAWFUL
+
+
+def main(args: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="verify.py", description="Checks the decisions in an event log of runrig.")
+    parser.add_argument("file", help="a SQLite database, a backup or an export")
+    parser.add_argument("--from", dest="since", type=int, default=0, metavar="REVISION", help="judge from there on")
+    parser.add_argument("--law", default="", metavar="LAWS", help="only these, such as P4,R3")
+    parser.add_argument("-t", dest="format", choices=("text", "json"), default="text")
+    asked = parser.parse_args(args)
+    try:
+        laws = known_laws(asked.law)
+        return check(asked.file, since=asked.since, laws=laws, as_json=asked.format == "json", say=print)
+    except Unreadable as error:
+        sys.stderr.write(f"{error}\n")
+        return NOT_READABLE
+
+
+def known_laws(text: str) -> list[str]:
+    """Raises Unreadable for a law that is not judged."""
+    laws = [each.strip().upper() for each in text.split(",") if each.strip()]
+    unknown = [each for each in laws if each not in CODES]
+    if unknown:
+        raise Unreadable(f"{unknown[0]} is not judged. These are: {', '.join(CODES)}")
+    return laws
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

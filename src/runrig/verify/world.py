@@ -1,0 +1,357 @@
+"""The state at a point of the log: nodes, pools, workflows and gangs, replayed action by action."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .quota import CHARGED, LAYERS, REAL, Node, Tree
+
+PENDING, NOMINATED, ADMITTED, STOPPING = "PENDING", "NOMINATED", "ADMITTED", "STOPPING"
+RANKS = {"HIGH": 0, "NORMAL": 1, "LOW": 2}
+UNLIMITED_IF_UNLISTED = ("cpu", "memory", "storage", "pods")
+Placement = list[dict[str, Any]]
+
+
+class Gang:
+    """*state* None: it is not in the queue and holds nothing. *layers*: those in which it is charged. *since*: time of its placement."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.id: str = row["id"]
+        self.pool: str = row["pool"]
+        self.priority: str = row["priority"]
+        self.submitted: float = row["submitted_at"]
+        self.sets: list[dict[str, Any]] = row["pod_sets"]
+        self.refused: bool = bool(row.get("refused"))
+        self.requests = [dict(each["requests"]) for each in self.sets]
+        self.counts = [each["count"] for each in self.sets]
+        self.state: str | None = PENDING
+        self.placement: Placement = []
+        self.targets: tuple[str, ...] = ()
+        self.since = 0.0
+        self.layers: tuple[int, ...] = ()
+
+    @property
+    def workflow(self) -> str:
+        return self.id.partition("/")[0]
+
+    @property
+    def firm(self) -> bool:
+        return self.priority != "LOW"
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """Its position in the queue by P4, except for LOW that borrows."""
+        return RANKS[self.priority], self.submitted, self.id
+
+    @property
+    def bucket(self) -> tuple[str, str, str]:
+        return self.pool, self.priority, repr(self.sets)
+
+
+class World:
+    """*loosened*: how often something became free. *touched*: names of nodes whose room changed, in order."""
+
+    def __init__(self) -> None:
+        self.flavors: dict[str, dict[str, Any]] = {}
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.free: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
+        self.pools: dict[str, dict[str, Any]] = {}
+        self.cohorts: dict[str, dict[str, Any]] = {}
+        self.workflows: dict[str, dict[str, Any]] = {}
+        self.gangs: dict[str, Gang] = {}
+        self.waiting: dict[tuple[str, str, str], list[tuple[tuple[int, float, str], Gang]]] = {}
+        self.nominated: dict[str, Gang] = {}
+        self.waited_for: dict[str, set[str]] = {}
+        self.gpus: dict[str, dict[int, str]] = {}
+        self.on_node: dict[str, set[str]] = {}
+        self.capacity: dict[str, int] = {}
+        self.ended: set[tuple[str, str]] = set()
+        self.loosened, self.touched = 0, list[str]()
+        self.now, self.revision = 0.0, 0
+        self._tree: Tree | None = None
+
+    # ------------------------------------------------------------ the tree
+
+    @property
+    def tree(self) -> Tree:
+        """Built anew after an edit of pools or cohorts."""
+        if self._tree is None:
+            self._tree = Tree(self.pools, self.cohorts, self.capacity)
+            for gang in self.gangs.values():
+                for layer in gang.layers:
+                    self._charge_quota(gang, layer, 1)
+        return self._tree
+
+    def leaf(self, gang: Gang) -> Node:
+        return (self.tree.firm if gang.firm else self.tree.low)[gang.pool]
+
+    def asked(self, gang: Gang, placement: Placement) -> dict[str, int]:
+        """Key → amount of quota that *placement* needs."""
+        found: dict[str, int] = {}
+        for requests, each in zip(gang.requests, placement, strict=True):
+            for resource, amount in requests.items():
+                if resource != "pods":
+                    key = f"{each['flavor']}/{resource}"
+                    found[key] = found.get(key, 0) + amount * each["count"]
+        return {key: amount for key, amount in found.items() if self.tree.governs(gang.pool, key.partition("/")[2])}
+
+    def _charge_quota(self, gang: Gang, layer: int, sign: int) -> None:
+        if self._tree is not None and gang.pool in self._tree.firm:
+            leaf = self.leaf(gang)
+            for key, amount in self.asked(gang, gang.placement).items():
+                self._tree.charge(leaf, key, sign * amount, layer, firm=gang.firm)
+
+    # ------------------------------------------------------------ nodes
+
+    def _charge_nodes(self, gang: Gang, layer: int, sign: int) -> None:
+        for requests, each in zip(gang.requests, gang.placement, strict=True):
+            for share in each["shares"]:
+                name = share["node"]
+                free = self.free[layer].setdefault(name, {})
+                for resource, amount in requests.items():
+                    free[resource] = free.get(resource, 0) - sign * amount * share["count"]
+                self.touched.append(name)
+
+    def room(self, name: str, layer: int) -> dict[str, int]:
+        """Resource → what the node has left; a resource that it does not limit is missing."""
+        node, used = self.nodes[name], self.free[layer].get(name, {})
+        listed = node["resources"]
+        return {
+            resource: listed.get(resource, 0) + used.get(resource, 0)
+            for resource in {*listed, *used}
+            if resource in listed or resource not in UNLIMITED_IF_UNLISTED
+        }
+
+    def open(self, name: str, flavor: str) -> bool:
+        """Law N1 and the rules of flavors: new pods of *flavor* can go there."""
+        node = self.nodes.get(name)
+        if node is None or not node["ready"] or node.get("cordoned") or node["flavor"] != flavor:
+            return False
+        tolerated = {(each["key"], each["value"], each["effect"]) for each in self.flavors[flavor]["taints"]}
+        taints = ((each["key"], each["value"], each["effect"]) for each in node["taints"])
+        return all(each[2] == "PreferNoSchedule" or each in tolerated for each in taints)
+
+    # ------------------------------------------------------------ charging
+
+    def _layers(self, gang: Gang) -> tuple[int, ...]:
+        """Stopping gangs for which a nominated one is waiting are no longer charged, by R4."""
+        if gang.state == NOMINATED:
+            return (CHARGED,)
+        if gang.state in (ADMITTED, STOPPING):
+            return (REAL,) if self.waited_for.get(gang.id) else LAYERS
+        return ()
+
+    def settle(self, gang: Gang) -> None:
+        """Charges the gang as its state says."""
+        wanted = self._layers(gang)
+        for layer in LAYERS:
+            if (layer in wanted) != (layer in gang.layers):
+                self._charge(gang, layer, 1 if layer in wanted else -1)
+        gang.layers = wanted
+
+    def _charge(self, gang: Gang, layer: int, sign: int) -> None:
+        self.loosened += sign < 0
+        self._charge_quota(gang, layer, sign)
+        self._charge_nodes(gang, layer, sign)
+
+    def set(
+        self, gang: Gang, state: str | None, placement: Placement | None = None, targets: tuple[str, ...] = ()
+    ) -> None:
+        """Moves the gang on; *placement* None: as it was."""
+        before = gang.targets
+        self._unlist(gang)
+        if placement is not None or state in (PENDING, None):
+            gang.state = None
+            self.settle(gang)
+            self._hold_gpus(gang, take=False)
+            gang.placement = placement or []
+        gang.state, gang.targets = state, targets
+        for name in {*before, *targets}:
+            waiters = self.waited_for.setdefault(name, set())
+            (waiters.add if name in targets else waiters.discard)(gang.id)
+            if not waiters:
+                del self.waited_for[name]
+            if name in self.gangs:
+                self.settle(self.gangs[name])
+        self.settle(gang)
+        if placement is not None:
+            gang.since = self.now
+        if state == ADMITTED and placement is not None:
+            self._hold_gpus(gang, take=True)
+        self._list(gang)
+
+    def _unlist(self, gang: Gang) -> None:
+        self.nominated.pop(gang.id, None)
+        if gang.state == PENDING:
+            row = self.waiting[gang.bucket]
+            del row[bisect_left(row, gang.order, key=lambda each: each[0])]
+            if not row:
+                del self.waiting[gang.bucket]
+
+    def _list(self, gang: Gang) -> None:
+        if gang.state == NOMINATED:
+            self.nominated[gang.id] = gang
+        elif gang.state == PENDING:
+            insort(self.waiting.setdefault(gang.bucket, []), (gang.order, gang), key=lambda each: each[0])
+        elif gang.state is None:
+            self.gangs.pop(gang.id, None)
+
+    def _hold_gpus(self, gang: Gang, *, take: bool) -> None:
+        for each in gang.placement:
+            for share in each["shares"]:
+                held, there = self.gpus.setdefault(share["node"], {}), self.on_node.setdefault(share["node"], set())
+                (there.add if take else there.discard)(gang.id)
+                for index in share["gpus"]:
+                    if take:
+                        held[index] = gang.id
+                    elif held.get(index) == gang.id:
+                        del held[index]
+
+    @contextmanager
+    def without(self, gangs: list[Gang], layers: tuple[int, ...] = (CHARGED,)) -> Iterator[None]:
+        """A trial: *gangs* are gone, and come back at the end."""
+        assert self.tree is not None  # Built before anything is gone.
+        taken = [(gang, layer) for gang in gangs for layer in gang.layers if layer in layers]
+        loosened = self.loosened
+        for gang, layer in taken:
+            self._charge(gang, layer, -1)
+        try:
+            yield
+        finally:
+            for gang, layer in taken:
+                self._charge(gang, layer, 1)
+            self.loosened = loosened
+
+    # ------------------------------------------------------------ actions
+
+    def apply(self, kind: str, action: Mapping[str, Any]) -> None:
+        """Carries out an action. Unknown gangs are passed over: retention has deleted their beginning."""
+        gang = self.gangs.get(action.get("gang", "")) if kind not in ("Queue",) else None
+        if kind in _OF_GANGS:
+            if gang is not None:
+                _OF_GANGS[kind](self, gang, action)
+        elif kind in _OTHERS:
+            _OTHERS[kind](self, action)
+
+    def _put_node(self, action: Mapping[str, Any]) -> None:
+        self._drop_node(action["node"])
+        node = self.nodes[action["node"]["name"]] = action["node"]
+        self._count(node, 1)
+
+    def _drop_node(self, action: Mapping[str, Any]) -> None:
+        node = self.nodes.pop(action["name"], None)
+        if node is not None:
+            self._count(node, -1)
+        self.loosened += 1
+
+    def _count(self, node: Mapping[str, Any], sign: int) -> None:
+        self.touched.append(node["name"])
+        for resource, amount in node["resources"].items():
+            if node["flavor"] and resource != "pods":
+                key = f"{node['flavor']}/{resource}"
+                self.capacity[key] = self.capacity.get(key, 0) + sign * amount
+
+    def _edit(self, table: dict[str, Any], name: str, value: Any) -> None:
+        table.pop(name, None)
+        if value is not None:
+            table[name] = value
+        self._tree = None
+        self.loosened += 1
+
+    def _put_flavors(self, action: Mapping[str, Any]) -> None:
+        self.flavors = {each["name"]: each for each in action["flavors"]}
+        self.loosened += 1
+        self.touched.extend(self.nodes)
+
+    def _submit(self, action: Mapping[str, Any]) -> None:
+        row = dict(action["workflow"])
+        row["groups"] = {each["name"]: each for each in action["groups"]}
+        row["done"] = set[str]()
+        row["status"] = row.get("status", "PENDING")
+        self.workflows[row["id"]] = row
+
+    def _queue(self, action: Mapping[str, Any]) -> None:
+        old = self.gangs.get(action["gang"]["id"])
+        if old is not None:
+            self.set(old, None)
+        gang = self.gangs[action["gang"]["id"]] = Gang(action["gang"])
+        self._list(gang)
+
+    def _move_group(self, action: Mapping[str, Any]) -> None:
+        row = self.workflows.get(action["workflow"])
+        if row is not None and action["status"] == "COMPLETED" and not action.get("stopping"):
+            row["done"].add(action["group"])
+
+    def _change_workflow(self, **changes: Any) -> Callable[[Mapping[str, Any]], None]:
+        def change(action: Mapping[str, Any]) -> None:
+            if action["workflow"] in self.workflows:
+                self.workflows[action["workflow"]].update(changes)
+
+        return change
+
+    def _aside(self, action: Mapping[str, Any]) -> None:
+        """Laws W8: what waits leaves the queue; what runs keeps its nodes."""
+        self._change_workflow(aside=True)(action)
+        for gang in self.of_workflow(action["workflow"]):
+            if gang.state in (PENDING, NOMINATED):
+                self.set(gang, None)
+
+    def _abandon(self, action: Mapping[str, Any]) -> None:
+        self._change_workflow(aside=False, held_by=None, status="FAILED")(action)
+        for gang in self.of_workflow(action["workflow"]):
+            self.set(gang, None)
+
+    def of_workflow(self, name: str) -> list[Gang]:
+        return [gang for gang in list(self.gangs.values()) if gang.workflow == name]
+
+    def _move_task(self, action: Mapping[str, Any]) -> None:
+        pod = action["key"][0], action["key"][1]
+        (self.ended.discard if action["status"] in ("INITIALIZING", "RUNNING") else self.ended.add)(pod)
+
+    def has_ended(self, gang: Gang, index: int, number: int) -> bool:
+        """Pods that have ended do not tie the group to their domain. A task without a count has one pod with its own name."""
+        name = gang.sets[index]["name"]
+        names = {f"{name}-{number}", name} if gang.counts[index] == 1 else {f"{name}-{number}"}
+        return gang.state == ADMITTED and any((gang.workflow, each) in self.ended for each in names)
+
+    def _refuse(self, gang: Gang, _: Mapping[str, Any]) -> None:
+        self.set(gang, STOPPING)
+
+    def _try_again(self, gang: Gang, _: Mapping[str, Any]) -> None:
+        gang.refused = False
+        self.loosened += 1
+
+
+_OF_GANGS: dict[str, Callable[[World, Gang, Mapping[str, Any]], None]] = {
+    "Unqueue": lambda world, gang, _: world.set(gang, None),
+    "Release": lambda world, gang, _: world.set(gang, None),
+    "Nominate": lambda world, gang, a: world.set(gang, NOMINATED, a["placement"], tuple(a["targets"])),
+    "Withdraw": lambda world, gang, _: world.set(gang, PENDING),
+    "Preempt": lambda world, gang, _: world.set(gang, STOPPING),
+    "Stop": lambda world, gang, _: world.set(gang, STOPPING),
+    "Refuse": World._refuse,
+    "TryAgain": World._try_again,
+    "Admit": lambda world, gang, a: world.set(gang, ADMITTED, a["placement"]),
+    "Replace": lambda world, gang, a: world.set(gang, ADMITTED, a["placement"]),
+}
+_OTHERS: dict[str, Callable[[World, Mapping[str, Any]], None]] = {
+    "SetFlavors": World._put_flavors,
+    "PutNode": World._put_node,
+    "DropNode": World._drop_node,
+    "PutCohort": lambda world, a: world._edit(world.cohorts, a["cohort"]["name"], a["cohort"]),
+    "DropCohort": lambda world, a: world._edit(world.cohorts, a["before"]["name"], None),
+    "PutPool": lambda world, a: world._edit(world.pools, a["pool"]["name"], a["pool"]),
+    "Submit": World._submit,
+    "Queue": World._queue,
+    "MoveTask": World._move_task,
+    "MoveGroup": World._move_group,
+    "MoveWorkflow": lambda world, a: world._change_workflow(status=a["status"])(a),
+    "Hold": lambda world, a: world._change_workflow(held_by=a.get("by", ""))(a),
+    "EndHold": lambda world, a: world._change_workflow(held_by=None, aside=False)(a),
+    "SetAside": World._aside,
+    "Abandon": World._abandon,
+    "Reassign": lambda world, a: world._change_workflow(pool=a["pool"], priority=a["priority"])(a),
+}
+SILENT = ("RetryTask", "RestartTask")
+KINDS = frozenset({*_OF_GANGS, *_OTHERS, *SILENT})

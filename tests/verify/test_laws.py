@@ -1,0 +1,326 @@
+"""Each law, in a log that obeys it and one that breaks it."""
+
+from typing import Any
+
+import pytest
+
+from runrig.verify.table import CODES
+from tests.verify.logs import (
+    Event,
+    admit,
+    broken,
+    cohort,
+    log,
+    node,
+    nominate,
+    of,
+    pool,
+    preempt,
+    queue,
+    recorded,
+    reports,
+    submit,
+    work,
+)
+
+TWO = [node("n0", 4), pool("a", 2), pool("b", 2)]
+RACKS = [
+    *(node(f"n{at}", 1, labels={"rack": f"r{at // 2}"}) for at in range(4)),
+    pool("a", 4, topology_keys=[{"key": "rack", "label": "rack"}]),
+]
+IN_A_RACK = [{"key": "rack", "group": "default", "required": True, "slice_size": None}]
+LENT = [*work("low", "a", "LOW", gpus=4), admit("low", ("n0", 1, [0, 1, 2, 3]))]
+TAKEN = [*work("firm", "b", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm")]
+GONE = [of("Release", "low"), admit("firm", ("n0", 1, [0, 1]))]
+STRICT = [node("n0", 4), pool("a", 4, queueing="STRICT_FIFO"), pool("b", 0)]
+TWO_LOW = [*work("old", "a", "LOW", 1.0, 2), admit("old", ("n0", 1, [0, 1]))]
+LATER = [*work("new", "a", "LOW", 2.0, 2), admit("new", ("n0", 1, [2, 3]))]
+AGAIN = [admit("w", ("n0", 2, [0, 1])), of("Release", "w")]
+SEVERAL: dict[str, Any] = {"count": 4, "min_count": 2}
+
+CASES: dict[str, tuple[list[list[Event]], list[list[Event]], str]] = {
+    "Q3: within the balance of the tree": (
+        [
+            [node("n0", 4), pool("a", 2, limits={"borrowing_limit": 1})],
+            [*work("w", "a", "LOW", gpus=3), admit("w", ("n0", 1, [0, 1, 2]))],
+        ],
+        [
+            [node("n0", 4), pool("a", 2, limits={"borrowing_limit": 0})],
+            [*work("w", "a", "LOW", gpus=3), admit("w", ("n0", 1, [0, 1, 2]))],
+        ],
+        "Q3",
+    ),
+    "P2: firm work draws only what its cohort has": (
+        [
+            [node("n0", 4), cohort("c", 1), pool("a", 2, cohort="c")],
+            [*work("w", "a", gpus=3), admit("w", ("n0", 1, [0, 1, 2]))],
+        ],
+        [
+            [node("n0", 4), cohort("c", 0), pool("a", 2, cohort="c")],
+            [*work("w", "a", gpus=3), admit("w", ("n0", 1, [0, 1, 2]))],
+        ],
+        "P2",
+    ),
+    "Q5: nothing starts below a circle": (
+        [[node("n0", 4), cohort("c", 0, "d"), pool("a", 2, cohort="c")], [*work("w", "a"), admit("w", ("n0", 1, [0]))]],
+        [
+            [node("n0", 4), cohort("c", 0, "d"), cohort("d", 0, "c"), pool("a", 2, cohort="c")],
+            [*work("w", "a"), admit("w", ("n0", 1, [0]))],
+        ],
+        "Q5",
+    ),
+    "P1: only LOW is preempted": (
+        [TWO, LENT, TAKEN, GONE],
+        [TWO, [*work("low", "a", "NORMAL", gpus=2), admit("low", ("n0", 1, [0, 1]))], TAKEN],
+        "P1",
+    ),
+    "P4: who is ahead starts first": (
+        [
+            TWO,
+            [*work("w", "a", at=1.0), *work("v", "b", at=2.0), admit("w", ("n0", 1, [0])), admit("v", ("n0", 1, [1]))],
+        ],
+        [
+            TWO,
+            [*work("w", "a", at=1.0), *work("v", "b", at=2.0), admit("v", ("n0", 1, [1])), admit("w", ("n0", 1, [0]))],
+        ],
+        "P4",
+    ),
+    "P4: LOW within quota is ahead of LOW that borrows": (
+        [
+            TWO,
+            [
+                *work("w", "a", "LOW", 1.0, 3),
+                *work("v", "b", "LOW", 2.0),
+                admit("v", ("n0", 1, [0])),
+                admit("w", ("n0", 1, [1, 2, 3])),
+            ],
+        ],
+        [
+            TWO,
+            [
+                *work("w", "a", "LOW", 1.0, 3),
+                *work("v", "b", "LOW", 2.0),
+                admit("w", ("n0", 1, [1, 2, 3])),
+                admit("v", ("n0", 1, [0])),
+            ],
+        ],
+        "P4",
+    ),
+    "P4: no gang overtakes the head of a strict pool": (
+        [STRICT, [*work("w", "a", gpus=4), admit("w", ("n0", 1, [0, 1, 2, 3])), *work("v", "a", at=2.0)]],
+        [
+            STRICT,
+            [*work("x", "b", "LOW", gpus=2), admit("x", ("n0", 1, [0, 1]))],
+            [*work("w", "a", gpus=4), *work("v", "a", at=2.0), admit("v", ("n0", 1, [2]))],
+        ],
+        "P4",
+    ),
+    "P4: a gang keeps the submit time of its workflow": (
+        [TWO, [submit("w", "a"), queue("w", "a")]],
+        [TWO, [submit("w", "a"), queue("w", "a", at=0.5)]],
+        "P4",
+    ),
+    "P5: a cycle admits all that fits": (
+        [TWO, work("w", "a"), [admit("w", ("n0", 1, [0]))]],
+        [TWO, [*work("w", "a"), *work("v", "b", at=2.0)], [admit("w", ("n0", 1, [0]))]],
+        "P5",
+    ),
+    "R1: by PRIORITY in its own pool": (
+        [
+            TWO,
+            LENT,
+            [*work("firm", "a", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm", "PRIORITY")],
+        ],
+        [
+            TWO,
+            LENT,
+            [*work("firm", "a", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm", "RECLAIM")],
+        ],
+        "R1",
+    ),
+    "R1: no gang waits for LOW work of its own pool": (
+        [
+            TWO,
+            LENT,
+            [*work("firm", "a", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm", "PRIORITY")],
+        ],
+        [TWO, LENT, work("firm", "a", at=3.0, gpus=2), [*work("x", "b", "LOW"), of("Release", "x")]],
+        "R1",
+    ),
+    "R2: LOW within the quota of its pool is safe": (
+        [
+            TWO,
+            [*TWO_LOW, *LATER],
+            [*work("firm", "b", at=3.0, gpus=2), nominate("firm", "n0", "new"), preempt("new", "firm")],
+        ],
+        [
+            [node("n0", 2), pool("a", 2), pool("b", 2)],
+            TWO_LOW,
+            [*work("firm", "b", at=3.0), nominate("firm", "n0", "old"), preempt("old", "firm")],
+        ],
+        "R2",
+    ),
+    "R3: no gang stops without need": (
+        [
+            TWO,
+            [*TWO_LOW, *LATER],
+            [*work("firm", "b", at=3.0, gpus=2), nominate("firm", "n0", "new"), preempt("new", "firm")],
+        ],
+        [
+            TWO,
+            [*TWO_LOW, *LATER],
+            [
+                *work("firm", "b", at=3.0, gpus=2),
+                nominate("firm", "n0", "new", "old"),
+                preempt("new", "firm"),
+                preempt("old", "firm"),
+            ],
+        ],
+        "R3",
+    ),
+    "R4: LOW is not nominated": (
+        [TWO, LENT, TAKEN],
+        [TWO, LENT, [*work("firm", "b", "LOW", at=3.0, gpus=2), nominate("firm", "n0", "low"), preempt("low", "firm")]],
+        "R4",
+    ),
+    "R4: a reservation is not given up": (
+        [TWO, LENT, TAKEN, [node("n0", 1), of("Withdraw", "firm")]],
+        [TWO, LENT, TAKEN, [of("Withdraw", "firm")]],
+        "R4",
+    ),
+    "R4: who is nominated starts when its place is free": (
+        [TWO, LENT, TAKEN, GONE],
+        [TWO, LENT, TAKEN, [of("Release", "low")]],
+        "R4",
+    ),
+    "R7: an edit stops nothing": (
+        [TWO, LENT, [pool("a", 0)]],
+        [TWO, LENT, [pool("a", 0), of("Stop", "low", cause="FAILED_CANCELED")]],
+        "R7",
+    ),
+    "A1: the most pods that fit": (
+        [[node("n0", 3), pool("a", 4)], [*work("w", "a", **SEVERAL), admit("w", ("n0", 3, [0, 1, 2]))]],
+        [[node("n0", 3), pool("a", 4)], [*work("w", "a", **SEVERAL), admit("w", ("n0", 2, [0, 1]))]],
+        "A1",
+    ),
+    "A1: a count that the gang allows": (
+        [TWO, [*work("w", "a", "LOW", **SEVERAL), admit("w", ("n0", 4, [0, 1, 2, 3]))]],
+        [[node("n0", 1), pool("a", 4)], [*work("w", "a", **SEVERAL), admit("w", ("n0", 1, [0]))]],
+        "A1",
+    ),
+    "A3: a requeued gang asks for its full count": (
+        [TWO, [*work("w", "a", count=2), *AGAIN, queue("w", "a", count=2), AGAIN[0]]],
+        [TWO, [*work("w", "a", count=2), *AGAIN, queue("w", "a", count=1)]],
+        "A3",
+    ),
+    "T1: room for every pod": (
+        [TWO, [*work("w", "a", count=2), admit("w", ("n0", 2, [0, 1]))]],
+        [[node("n0", 1), node("n1", 4), pool("a", 2)], [*work("w", "a", count=2), admit("w", ("n0", 2, [0, 1]))]],
+        "T1",
+    ),
+    "T1: on nodes that take new pods (N1)": (
+        [TWO, [*work("w", "a"), admit("w", ("n0", 1, [0]))]],
+        [[node("n0", 4, cordoned=True), node("n1", 4), pool("a", 2)], [*work("w", "a"), admit("w", ("n0", 1, [0]))]],
+        "T1",
+    ),
+    "T1: a required group in one domain": (
+        [RACKS, [*work("w", "a", count=2, topology=IN_A_RACK), admit("w", ("n0", 1, [0]), ("n1", 1, [0]))]],
+        [RACKS, [*work("w", "a", count=2, topology=IN_A_RACK), admit("w", ("n0", 1, [0]), ("n2", 1, [0]))]],
+        "T1",
+    ),
+    "W2: no GPU twice": (
+        [TWO, [*work("w", "a"), *work("v", "b", at=2.0), admit("w", ("n0", 1, [0])), admit("v", ("n0", 1, [1]))]],
+        [TWO, [*work("w", "a"), *work("v", "b", at=2.0), admit("w", ("n0", 1, [0])), admit("v", ("n0", 1, [0]))]],
+        "W2",
+    ),
+    "N2: a drain stops what is on cordoned nodes": (
+        [TWO, LENT, [node("n0", 4, cordoned=True), of("Stop", "low", cause="FAILED_EVICTED")]],
+        [TWO, LENT, [of("Stop", "low", cause="FAILED_EVICTED")]],
+        "N2",
+    ),
+    "W1: a gang starts once": (
+        [TWO, [*work("w", "a"), admit("w", ("n0", 1, [0]))]],
+        [TWO, [*work("w", "a"), admit("w", ("n0", 1, [0])), admit("w", ("n0", 1, [1]))]],
+        "W1",
+    ),
+    "W1: a group waits for its inputs": (
+        [
+            TWO,
+            [
+                submit("w", "a", g=["before"]),
+                ("MoveGroup", {"workflow": "w", "group": "before", "status": "COMPLETED"}),
+                queue("w", "a"),
+            ],
+        ],
+        [TWO, [submit("w", "a", g=["before"]), queue("w", "a")]],
+        "W1",
+    ),
+    "W3: nothing on hold starts": (
+        [
+            TWO,
+            [
+                *work("w", "a"),
+                ("Hold", {"workflow": "w", "by": "ann"}),
+                ("EndHold", {"workflow": "w"}),
+                admit("w", ("n0", 1, [0])),
+            ],
+        ],
+        [TWO, [*work("w", "a"), ("Hold", {"workflow": "w", "by": "ann"}), admit("w", ("n0", 1, [0]))]],
+        "W3",
+    ),
+    "S1: shares add up": (
+        [[pool("a", 3), pool("a--x", 2, parent="a"), pool("a--y", 1, parent="a")]],
+        [[pool("a", 3), pool("a--x", 2, parent="a"), pool("a--y", 2, parent="a")]],
+        "S1",
+    ),
+    "S3: a pool is ARCHIVED when its work has ended": (
+        [TWO, LENT, [of("Release", "low"), pool("a", 2, state="ARCHIVED")]],
+        [TWO, LENT, [pool("a", 2, state="ARCHIVED")]],
+        "S3",
+    ),
+    "S6: a change contains the state before": (
+        [TWO, [("PutPool", pool("a", 3)[1] | {"before": pool("a", 2)[1]["pool"]})]],
+        [TWO, [("PutPool", pool("a", 3)[1] | {"before": pool("a", 1)[1]["pool"]})]],
+        "S6",
+    ),
+    "S7: nothing is submitted to a closed pool": (
+        [[node("n0", 4), pool("a", 2)], [submit("w", "a")]],
+        [[node("n0", 4), pool("a", 2, closed_by="ann")], [submit("w", "a")]],
+        "S7",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_lawful_log_gives_no_report_and_its_unlawful_twin_names_the_law(name: str) -> None:
+    lawful, unlawful, law = CASES[name]
+    assert reports(log(*lawful)) == []
+    assert law in broken(log(*unlawful))
+
+
+def test_a_gang_that_was_preempted_a_hundred_times_is_not_queued_again() -> None:
+    def preempted(times: int) -> list[list[Event]]:
+        once = [*LENT, of("Preempt", "low", by="gone/g", law="RECLAIM"), of("Release", "low")]
+        return [TWO, *[once[1 if at else 0 :] for at in range(times)], [LENT[1]]]
+
+    assert broken(log(*preempted(100))) == set()
+    assert broken(log(*preempted(101))) == {"R6"}
+
+
+def test_every_law_has_a_case() -> None:
+    assert {law for _, _, law in CASES.values()} | {"R6"} == set(CODES)
+
+
+def test_a_report_says_where_which_law_who_and_the_numbers() -> None:
+    _, unlawful, _ = CASES["R2: LOW within the quota of its pool is safe"]
+    assert [str(each) for each in reports(log(*unlawful))] == [
+        "revision 3, R2: firm/g: it takes old/g of a, which is within its quota (holds 2 of 2 default/gpu)"
+    ]
+
+
+def test_recorded_histories_of_the_engine_are_lawful() -> None:
+    found: dict[str, list[str]] = {}
+    for name, commits in recorded():
+        found[name] = [str(each) for each in reports(commits)]
+    assert {name: each for name, each in found.items() if each} == {}
+    assert len(found) > 300

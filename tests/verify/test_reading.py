@@ -1,0 +1,159 @@
+"""The files that the checker reads, and its messages about files that it cannot read."""
+
+import gzip
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import runrig.verify
+from runrig.domain.gangs import Priority
+from runrig.store import schema
+from runrig.verify.reading import NEWEST, Unreadable, commits
+from runrig.verify.verify import Checker, check, known_laws
+from runrig.wiring.backup import write_backup
+from tests.verify.logs import pool
+from tests.worlds.service import desk
+
+FOLDER = Path(runrig.verify.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a server in which LOW work borrowed, and was preempted."""
+    folder = tmp_path_factory.mktemp("server")
+    with desk(folder) as server:
+        server.submit("low", "pool1", Priority.LOW, gpus=4)
+        server.later(5)
+        server.submit("firm", "pool2", Priority.NORMAL, gpus=2)
+        for _ in range(3):
+            server.later(60)
+    return folder
+
+
+def judged(path: Path) -> tuple[int, list[str]]:
+    said: list[str] = []
+    return check(str(path), since=0, laws=(), as_json=False, say=said.append), said
+
+
+def test_the_database_of_a_server_is_lawful_and_counted(server: Path) -> None:
+    code, said = judged(server / "runrig.db")
+    assert code == 0
+    assert said[-1].startswith("8 decisions of 0.0 days, 0 unlawful, 0 not proven; "), said
+
+
+def test_a_backup_gives_the_same_commits_as_its_database(server: Path, tmp_path: Path) -> None:
+    write_backup(server / "runrig.db", server, tmp_path / "a.backup", log_files=False)
+    assert list(commits(str(tmp_path / "a.backup"))) == list(commits(str(server / "runrig.db")))
+
+
+def test_a_wrong_decision_in_a_database_is_named_and_its_file_is_not_written(server: Path, tmp_path: Path) -> None:
+    copy = shutil.copy(server / "runrig.db", tmp_path / "copy.db")
+    with closing(sqlite3.connect(copy)) as database:
+        database.execute("UPDATE events SET action = replace(action, 'RECLAIM', 'PRIORITY') WHERE kind = 'Preempt'")
+        database.commit()
+    before = Path(copy).read_bytes()
+    code, said = judged(Path(copy))
+    assert (code, len(said)) == (1, 2)
+    assert said[0].endswith("R1: low-1/main-group: firm-1/main-group of pool pool2 takes it in pool pool1 by PRIORITY")
+    assert Path(copy).read_bytes() == before
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db"]
+
+
+def test_from_a_revision_on_what_was_before_is_not_proven(server: Path) -> None:
+    said: list[str] = []
+    check(str(server / "runrig.db"), since=10_000, laws=(), as_json=True, say=said.append)
+    assert json.loads(said[-1]) == {"decisions": 8, "unlawful": 0, "not_proven": 8, "rests": 0}
+
+
+def test_what_is_before_a_gap_is_read_and_not_judged(server: Path) -> None:
+    whole = list(commits(str(server / "runrig.db")))
+    assert not any(each.gap for each in whole)
+    at = next(place for place, each in enumerate(whole) if any(kind == "Preempt" for kind, _ in each.events))
+    wrong = whole[at]._replace(events=[each for each in whole[at].events if each[0] != "Nominate"])
+    checker = Checker()
+    assert {each.law for each in checker.read([*whole[:at], wrong, *whole[at + 1 :]])} >= {"R4"}
+    after = whole[at + 1]._replace(gap=True)
+    checker = Checker()
+    assert checker.read([*whole[:at], wrong, after, *whole[at + 2 :]]) == []
+    assert 0 < checker.not_proven < checker.decisions
+
+
+def test_the_newest_tables_are_known() -> None:
+    assert NEWEST == schema.HEAD
+
+
+def test_a_law_that_is_not_judged_is_refused() -> None:
+    assert known_laws("p4, R3") == ["P4", "R3"]
+    with pytest.raises(Unreadable, match=r"^Z9 is not judged. These are: A1, A3, "):
+        known_laws("P4,Z9")
+
+
+def unreadable(path: Path, content: bytes | None) -> str:
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Unreadable) as caught:
+        Checker().read(commits(str(path)))
+    return str(caught.value).replace(str(path), "FILE")
+
+
+HEADER = b'{"runrig_events": 1}\n'
+LINE = json.dumps([1, 0, 1.0, "ann", *pool("a", 2)]).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "FILE is not a file. Name a SQLite database, a backup or an export"),
+        (b"", "FILE is not a SQLite database, backup or export of runrig"),
+        (b"hello", "FILE is not a SQLite database, backup or export of runrig"),
+        (b"{}\n", "FILE is not an export of runrig's event log"),
+        (b'{"runrig_events": 2}\n', "FILE has format 2, and this release reads up to 1"),
+        (HEADER + LINE, "FILE is cut off: it ends after 1 events"),
+        (HEADER + LINE[:40], "FILE is damaged, or of another release: JSONDecodeError "),
+        (
+            HEADER + LINE.replace(b"PutPool", b"PutMoon") + b'{"events": 1}\n',
+            "FILE: revision 1 has an event of unknown kind 'PutMoon'.",
+        ),
+        (
+            HEADER + LINE.replace(b'"pool"', b'"bowl"') + b'{"events": 1}\n',
+            "revision 1 is damaged, or of another release: ",
+        ),
+        (gzip.compress(b'{"runrig_backup": 1, "tables": "9999"}\n'), "FILE has tables 9999, and this release knows up"),
+        (gzip.compress(HEADER), "FILE is not a backup of runrig"),
+        (gzip.compress(HEADER)[:12], "FILE cannot be read: "),
+        (b"SQLite format 3\0" + b"x" * 4096, "FILE cannot be read: file is not a database"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(content: bytes | None, message: str, tmp_path: Path) -> None:
+    found = unreadable(tmp_path / "file", content)
+    assert found.startswith(message)
+    assert "\n" not in found
+
+
+def test_a_database_of_a_newer_release_and_one_of_somebody_else_are_not_read(server: Path, tmp_path: Path) -> None:
+    newer = shutil.copy(server / "runrig.db", tmp_path / "newer.db")
+    with closing(sqlite3.connect(newer)) as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.commit()
+    assert unreadable(Path(newer), None).startswith("FILE has tables 9999, and this release knows up to")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as database:
+        database.execute("CREATE TABLE things (name TEXT)")
+    assert unreadable(tmp_path / "other.db", None) == "FILE is not a database of runrig"
+
+
+@pytest.mark.slow
+def test_a_copy_of_the_folder_runs_where_runrig_is_not_installed(server: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "anywhere", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-I", str(folder / "verify.py"), str(server / "runrig.db")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == judged(server / "runrig.db")[1]
+    missing = subprocess.run([*command[:-1], "nothing"], capture_output=True, text=True, check=False)
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr == "nothing is not a file. Name a SQLite database, a backup or an export\n"
