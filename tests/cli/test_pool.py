@@ -400,21 +400,3 @@ def test_a_broken_cluster_file_is_told_with_its_place(tmp_path: Path) -> None:
     problem = {"message": "pools is a list", "path": "pools", "line": 1, "column": 8}
     done = answered({"POST /api/v1/apply": (422, refused("x", "USAGE", problems=[problem]))}, "apply", "-f", file)
     assert (done.code, done.err) == (2, f"{file}:1:8: pools is a list\n")
-
-
-@pytest.mark.parametrize(
-    ("lacking", "total", "where"),
-    [(1, 1, "the only node"), (1, 2, "1 of 2 nodes"), (2, 3, "2 of 3 nodes"), (2, 2, "all 2 nodes")],
-)
-def test_pool_update_says_on_how_many_nodes_a_label_is_missing(lacking: int, total: int, where: str) -> None:
-    pool = example_of(Pool) | {"topology_keys": []}
-    maps = [{"all": {"nodes": total}, "keys": [KEY], "apart": [{"lacks": ["rack"]}] * lacking}]
-    answers = {
-        "GET /api/v1/pools/vision": pool,
-        "PATCH /api/v1/pools/vision": pool | {"topology_keys": [KEY]},
-        "GET /api/v1/topology": {"maps": maps},
-    }
-    done = answered(answers, "pool", "update", "vision", "--topology-key", "rack=rack")
-    assert done.err.splitlines() == [
-        f"Warning: label rack of topology key rack is missing on {where}. Gangs with topology requirements are not placed there"
-    ]
