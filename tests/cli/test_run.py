@@ -283,6 +283,34 @@ def test_a_program_that_is_no_launcher_gets_one_warning_on_several_nodes() -> No
     assert "Warning" not in submitted(seen, "-N", "2", "--", "torchrun", "t.py").err
 
 
+FULL = {"verdict": "WAITS", "sentence": "", "groups": [{"group": "g", "reasons": [{"code": "QuotaFull"}]}]}
+FREE = {"verdict": "STARTS", "sentence": "", "groups": [{"group": "g", "reasons": []}]}
+
+
+@pytest.mark.parametrize(
+    ("args", "verdicts", "priority"),
+    [
+        ((), [FREE], "NORMAL"),
+        ((), [FULL, FREE], "LOW"),
+        ((), [FULL, FULL], "NORMAL"),
+        ((), [None], "NORMAL"),
+        (("--priority", "HIGH"), [], "HIGH"),
+    ],
+)
+def test_a_shell_that_would_wait_for_quota_is_low(args: tuple[str, ...], verdicts: list[Any], priority: str) -> None:
+    over = workflow("COMPLETED", task(status="COMPLETED", node="n3"), group="COMPLETED", cause=None)
+    answers = SENT | {
+        "POST /api/v1/workflows:check": [(200, {"verdict": verdict}) for verdict in verdicts],
+        "GET /api/v1/workflows/train-1/wait": over,
+        "GET /api/v1/workflows/train-1": over,
+    }
+    with serving(answers) as server:
+        done = at(server, "shell", *args)
+    (body,) = [body for route, _, body in server.asked if route == "POST /api/v1/workflows"]
+    assert (done.code, body["priority"]) == (0, priority)
+    assert f"1 GPU, {priority}, pool vision, at most 8h: starts now on n3" in done.err
+
+
 def test_a_dry_run_says_what_would_happen() -> None:
     verdict = {"verdict": "STARTS", "sentence": "would start now on n3", "groups": []}
     checked = {"id": "t-?", "file": "", "warnings": ["careful"], "verdict": verdict}

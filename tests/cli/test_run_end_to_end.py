@@ -174,6 +174,33 @@ def test_attached_means_that_the_work_ends_with_the_command(server: Up, number: 
     assert server.runrig("wait", f"{name}-1").code == 125
 
 
+def test_a_shell_ends_its_workflow_with_its_own_exit_code(server: Up) -> None:
+    command = process("--data", str(server.data), "shell", "-g", "2")
+    script = "echo gpus $CUDA_VISIBLE_DEVICES $PET_NPROC_PER_NODE; exit 5\n"
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    first, end = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (5, "gpus 0,1 2\n")
+    assert first.startswith("shell-1    2 GPUs, NORMAL, pool default, at most 8h: starts now on ")
+    assert end.startswith("shell-1    FAILED after ")
+    assert server.runrig("wait", "shell-1").code == 5
+
+
+def test_a_shell_whose_connection_is_lost_can_be_returned_to(server: Up) -> None:
+    command = process("--data", str(server.data), "shell", "-g", "0", "--name", "cut")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write("echo here\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "here\n"
+        child.kill()
+    assert status(server, "cut-1") == "RUNNING"
+    back = process("--data", str(server.data), "attach", "cut-1")
+    done = subprocess.run(back, input="echo again\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, "again\n")
+    assert status(server, "cut-1") == "COMPLETED"
+
+
 def test_what_is_printed_can_be_submitted_and_does_the_same(server: Up) -> None:
     words = ("-g", "0", "-e", "WHO=pod {{index}}", *shell('echo "$WHO: {{ x }} $((1 + 1))"'))
     done = server.runrig("run", "--name", "same", *words)

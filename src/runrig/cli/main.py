@@ -52,6 +52,7 @@ class _Root(LazyGroup):
     cls=_Root,
     lazy={
         "run": ("runrig.cli.commands.run:run", "Run a command on GPUs."),
+        "shell": ("runrig.cli.commands.shell:shell", "Work in a shell on GPUs."),
         "submit": ("runrig.cli.commands.submit:submit", "Submit a workflow file."),
         "list": ("runrig.cli.commands.queries:list_workflows", "List workflows, newest first."),
         "status": ("runrig.cli.commands.status:status", "Show your work and your pools on one screen."),

@@ -7,6 +7,8 @@ from runrig.cli.commands import attachment
 from runrig.cli.lazy import examples
 from runrig.cli.transport.latest import or_latest
 from runrig.cli.transport.session import Session, with_session
+from runrig.client.transport import path
+from runrig.spec.shell_task import LABEL
 
 
 @click.command(epilog=examples("runrig attach", "runrig attach train-1", "runrig attach train-1 --attached"))
@@ -17,10 +19,13 @@ def attach(session: Session, id: str | None, attached: bool) -> None:
     """Follow the output of a workflow, as `runrig run` does.
 
     Without ID, that of your latest workflow. All its output is printed, then what is new until it ends. Ctrl-C
-    and the exit code are those of `runrig run`.
+    and the exit code are those of `runrig run`. In a workflow of `runrig shell`, it starts a new shell.
     """
     if session.as_json:
         raise click.UsageError("-t json cannot be used here, because the output of the workflow goes to stdout")
     client, id = session.client, or_latest(session, id)
+    workflow = client.get(path("workflows", id))
+    if LABEL in workflow["labels"] and workflow["status"] == "RUNNING":
+        raise click.exceptions.Exit(attachment.visited(client, id))
     with attachment.interruptible(client, id, attached=attached):
         raise click.exceptions.Exit(attachment.followed(client, id, returning=True))

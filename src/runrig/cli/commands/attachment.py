@@ -11,15 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
+from runrig.cli.commands.exec import connected
 from runrig.cli.commands.follow import NOT_RUN, exit_code_of, finished
 from runrig.cli.commands.logs import describe_end, lines_of, width_of
 from runrig.cli.rendering import sanitize
 from runrig.cli.rendering.output import say, warn
 from runrig.cli.rendering.run_text import last_lines, nodes_of
+from runrig.cli.transport.remote_program import RemoteProgram
+from runrig.client.channel import CONNECT_S
 from runrig.client.failure import NoAnswer
 from runrig.client.transport import ANSWER_S, Transport, Value, path
-from runrig.domain.errors import Conflict, Unavailable
+from runrig.domain.errors import Conflict, ServerFault, Unavailable
 from runrig.domain.laws import cited
+from runrig.spec.one_task import TASK
+from runrig.spec.shell_task import LONGEST_ALONE_S, VISITOR
 
 Answer = Mapping[str, Any]
 T = TypeVar("T")
@@ -57,15 +62,10 @@ def followed(client: Transport, id: str, *, returning: bool = False) -> int:
 
     *returning*: the user comes back to it. If it has ended in the meantime, how it ended is printed first.
     """
-    workflow = _lasting(lambda: client.get(path("workflows", id)))
+    workflow = until_running(client, id)
     was_over = returning and finished(workflow)
     if was_over:
         _tell_end(workflow)
-    elif workflow["status"] == "PENDING":
-        while workflow["status"] == "PENDING":
-            workflow = _lasting(lambda: _wait(client, id, _POLL_S))
-        if where := nodes_of(workflow):
-            warn(f"{datetime.now().astimezone():%H:%M:%S}   running on {where}")
 
     def ended(name: str, number: int) -> str:
         return describe_end(_lasting(lambda: client.get(path("workflows", id))), name, number)
@@ -79,6 +79,43 @@ def followed(client: Transport, id: str, *, returning: bool = False) -> int:
     if not was_over:
         _tell_end(workflow)
     return exit_code_of(workflow)
+
+
+def until_running(client: Transport, id: str) -> Answer:
+    """Returns the workflow once it runs or has ended, and prints when and where."""
+    workflow: Answer = _lasting(lambda: client.get(path("workflows", id)))
+    if workflow["status"] != "PENDING":
+        return workflow
+    while workflow["status"] == "PENDING":
+        workflow = _lasting(lambda: _wait(client, id, _POLL_S))
+    if where := nodes_of(workflow):
+        warn(f"{datetime.now().astimezone():%H:%M:%S}   running on {where}")
+    return workflow
+
+
+def visited(client: Transport, id: str) -> int:
+    """Runs the shell of `runrig shell` in its task, then prints how the workflow ended; returns its exit code.
+
+    Raises ServerFault if the connection is lost.
+    """
+    workflow = _lasting(lambda: client.get(path("workflows", id)))
+    if not finished(workflow):
+        try:
+            connected(RemoteProgram(client, id, TASK, list(VISITOR), CONNECT_S))
+        except ServerFault:
+            warn(f"Return to {id} within {LONGEST_ALONE_S // 60} minutes: runrig attach {id}")
+            raise
+        workflow = _wait_for_end(client, id)
+    warn(next(last_lines(workflow)))
+    return exit_code_of(workflow)
+
+
+def _wait_for_end(client: Transport, id: str) -> Answer:
+    while True:
+        query = {"for": "COMPLETED", "timeout": f"{_POLL_S:.3f}"}
+        found: Answer = client.get(path("workflows", id, "wait"), query, timeout_s=_POLL_S + ANSWER_S)
+        if finished(found):
+            return found
 
 
 def _tell_end(workflow: Answer) -> None:

@@ -84,7 +84,7 @@ def exec_(
         raise click.exceptions.Exit(max(each[1] for each in found))
     if task is None:
         raise click.exceptions.Exit(max(_named(program) for program in programs))
-    raise click.exceptions.Exit(_alone(programs[0], keep_alive=keep_alive))
+    raise click.exceptions.Exit(connected(programs[0], keep_alive=keep_alive))
 
 
 def _words(entry: str) -> list[str]:
@@ -116,7 +116,8 @@ def _running(session: Session, id: str, group: str) -> list[str]:
     return names
 
 
-def _alone(program: RemoteProgram, *, keep_alive: bool) -> int:
+def connected(program: RemoteProgram, *, keep_alive: bool = False) -> int:
+    """Connects the terminal or the files of this process; returns the exit code. Raises as `RemoteProgram.run`."""
     while True:
         try:
             if sys.stdin.isatty() and sys.stdout.isatty():

@@ -1,0 +1,234 @@
+"""Options of `run` and `shell`: one command line as one task, with defaults of ./runrig.toml."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from runrig.cli import options
+from runrig.cli.transport import run_defaults
+from runrig.cli.transport.session import Session
+from runrig.client.transport import Transport, path
+from runrig.domain.errors import InvalidInput
+from runrig.spec.one_task import NO_IMAGE, OneTask, looks_secret, name_of
+from runrig.spec.task import ENVIRONMENT_NAME
+from runrig.spec.values import parse_duration, parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MOST = 1_000_000
+_ENVIRONMENT = "runrig.toml env"
+
+
+class Command(click.Command):
+    """Options end where the command begins. Defaults are those of ./runrig.toml."""
+
+    allow_interspersed_args = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        own = given[: given.index("--")] if "--" in given else given
+        # Neither a half-typed line nor the help is the place to report errors of a file.
+        if not ctx.resilient_parsing and not set(own) & set(ctx.help_option_names):
+            defaults = run_defaults.of_folder(Path.cwd())
+            ctx.meta[_ENVIRONMENT] = defaults.pop("env", {})
+            ctx.default_map = {_parameter(name): value for name, value in defaults.items()}
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(
+                f"No such option {error.option_name!r}. {_SEPARATE} {ctx.command_path} [OPTIONS] -- COMMAND", ctx
+            ) from None
+        except click.BadParameter as error:
+            name = error.param.name if error.param else None
+            if name and ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
+                message = f"{run_defaults.TOML}: {error.message}"
+                raise click.BadParameter(message, ctx, error.param) from None
+            raise
+        _check_separated(ctx, given, ctx.params.get("command") or ())
+        return rest
+
+
+def _parameter(option: str) -> str:
+    return {"in": "required", "near": "preferred"}.get(option, option.replace("-", "_"))
+
+
+_SEPARATE = "If it belongs to the command, write -- before the command:"
+
+
+def _check_separated(ctx: click.Context, given: Sequence[str], command: Sequence[str]) -> None:
+    """Refuses options after a command without ``--``: they could be meant for either."""
+    before = given[: len(given) - len(command)]
+    option = next((word for word in command if word.startswith("-") and word != "-"), None)
+    if command and option is not None and (not before or before[-1] != "--") and not ctx.resilient_parsing:
+        words = shlex.join(word for word in command if word != "--")
+        raise click.UsageError(
+            f"{option} comes after a command without --. Write options first, then -- and the command: "
+            f"{ctx.command_path} [OPTIONS] -- {words}",
+            ctx,
+        )
+
+
+class Gpus(click.ParamType[tuple[str | None, int]]):
+    """``[TYPE:]N`` → (platform, GPUs)."""
+
+    name = "[TYPE:]N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str | None, int]:
+        if isinstance(value, tuple):
+            return value
+        platform, colon, number = str(value).rpartition(":")
+        if not number.isdecimal() or int(number) > _MOST or (colon and not platform):
+            self.fail(f"{value!r} is not a number of GPUs. Use N, or TYPE:N, such as h100:8", param, ctx)
+        return platform or None, int(number)
+
+
+class Checked(click.ParamType[str]):
+    """Text that *parse* can read."""
+
+    def __init__(self, name: str, parse: Any) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            if not self._parse(str(value)):
+                self.fail(f"{value!r} must be more than 0", param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+def task_options(command: F) -> F:
+    """The options of `Chosen` that `run` and `shell` share."""
+    for option in (
+        click.option(
+            "--secret",
+            metavar="NAME",
+            multiple=True,
+            help="Credential to pass as variables named like its keys (repeatable).",
+        ),
+        click.option(
+            "-e",
+            "--env",
+            metavar="K[=V]",
+            multiple=True,
+            help="Environment variable; without =V, your value (repeatable).",
+        ),
+        click.option(
+            "--priority",
+            type=click.Choice(["HIGH", "NORMAL", "LOW"], case_sensitive=False),
+            metavar="HIGH|NORMAL|LOW",
+            help="HIGH and NORMAL are never preempted and never borrow; LOW can borrow and be preempted. Default: NORMAL.",
+        ),
+        options.pool(help="Pool to submit to. Default: your default pool."),
+        click.option(
+            "-i", "--image", metavar="IMAGE", help="Image. Default: run.image in run.yaml of your configuration folder."
+        ),
+        click.option(
+            "--memory", type=Checked("SIZE", parse_size), metavar="SIZE", help="Memory of each node, such as 64Gi."
+        ),
+        click.option("--cpus", type=click.IntRange(1, _MOST), metavar="N", help="CPU cores of each node."),
+        click.option(
+            "-g", "--gpus", type=Gpus(), default="1", show_default=True, help="GPUs of each node; 0 for none."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def time_option(default: str | None, help: str) -> Callable[[F], F]:
+    return click.option("--time", type=Checked("TIME", parse_duration), default=default, metavar="TIME", help=help)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The options, as parsed."""
+
+    command: tuple[str, ...]
+    gpus: tuple[str | None, int]
+    cpus: int | None
+    memory: str | None
+    image: str | None
+    pool: str | None
+    priority: str | None
+    time: str | None
+    env: tuple[str, ...]
+    secret: tuple[str, ...]
+    name: str | None = None
+    nodes: int = 1
+    min_nodes: int | None = None
+    required: str | None = None
+    preferred: str | None = None
+
+
+def task_of(session: Session, chosen: Chosen) -> OneTask:
+    """Raises UsageError, InvalidInput; NotFound for an unknown credential."""
+    if not chosen.command:
+        raise click.UsageError("name a command after --: runrig run [OPTIONS] -- COMMAND [ARG...]")
+    if chosen.min_nodes is not None and chosen.min_nodes > chosen.nodes:
+        raise click.UsageError(f"--min-nodes {chosen.min_nodes} is more than --nodes {chosen.nodes}")
+    _check_text(chosen.command)
+    platform, gpus = chosen.gpus
+    return OneTask(
+        name=chosen.name or name_of(chosen.command),
+        command=chosen.command,
+        image=chosen.image or run_defaults.image_of_user() or NO_IMAGE,
+        gpus=gpus,
+        platform=platform,
+        nodes=chosen.nodes,
+        min_nodes=chosen.min_nodes,
+        cpus=chosen.cpus,
+        memory=chosen.memory,
+        required=[chosen.required] if chosen.required else [],
+        preferred=[chosen.preferred] if chosen.preferred else [],
+        priority=chosen.priority,
+        time=chosen.time,
+        environment=_environment(click.get_current_context().meta[_ENVIRONMENT], chosen.env),
+        credentials=_credentials(session.client, chosen.secret) if chosen.secret else {},
+    )
+
+
+def _check_text(command: Iterable[str]) -> None:
+    for word in command:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput.one(f"argument {word!r:.80} is not UTF-8 text, which a workflow file needs") from None
+
+
+def _environment(of_folder: Mapping[str, str], said: Iterable[str]) -> dict[str, str]:
+    found = dict(of_folder)
+    for each in said:
+        name, sign, value = each.partition("=")
+        if not sign and name not in os.environ:
+            raise InvalidInput.one(f"-e {name}: it is not set here. Use -e {name}=VALUE")
+        found[name] = value if sign else os.environ[name]
+    _check_text(found.values())
+    for name in found:
+        if not ENVIRONMENT_NAME.fullmatch(name):
+            raise InvalidInput.one(f"{name!r:.80} is not a variable name. Use letters, digits and '_'")
+        if looks_secret(name):
+            raise InvalidInput.one(
+                f"{name} looks like a secret, and the workflow file would store its value. Store it once with "
+                f"`runrig credential set NAME`, then use --secret NAME"
+            )
+    return found
+
+
+def _credentials(client: Transport, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Returns for each credential its keys as variables of the same name. Raises NotFound, InvalidInput."""
+    found = {}
+    for name in names:
+        keys = client.get(path("credentials", name))["keys"]
+        wrong = [key for key in keys if not ENVIRONMENT_NAME.fullmatch(key)]
+        if wrong:
+            raise InvalidInput.one(
+                f"credential {name} has the key {wrong[0]!r}, which cannot be the name of a variable. "
+                "Name the variables under credentials: in a workflow file (runrig run --print)"
+            )
+        found[name] = {key: key for key in keys}
+    return found
