@@ -72,6 +72,7 @@ class Day:
             while not running.done():
                 self._desk.service.settle()
                 wait([running], timeout=0.01)
+        self._desk.service.settle()  # What the command changed happens before the clock moves on.
         done = running.result()
         out = done.out.replace(self.ann.url, "http://server").replace(self._date, "2026-01-31")
         self.screen += f"$ runrig {line}\n{done.err}{out}"
