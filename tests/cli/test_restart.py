@@ -5,9 +5,12 @@ from shutil import rmtree
 
 import pytest
 
+from runrig.domain.errors import InvalidInput
 from runrig.domain.workflows import TaskKey
+from runrig.service.commands.restarts import Changes
 from tests.worlds.command_line import up
 from tests.worlds.served import Served, served
+from tests.worlds.service import do
 
 CHAIN = """
 workflow:
@@ -70,6 +73,65 @@ def test_what_has_not_failed_is_not_restarted(tmp_path: Path, state: str) -> Non
         done = there.runrig("restart", id, "--failed")
         now = "RUNNING" if state == "runs" else "COMPLETED"
         assert (done.code, f"{id} is {now}. Only failed workflows can be restarted" in done.err) == (1, True), done
+
+
+def test_code_is_replaced_by_the_folder_as_it_is_now(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text("lr = 1\n")
+    (project / "model.py").write_text("width = 8\n")
+    with served(tmp_path) as there:
+
+        def code_of(id: str) -> str | None:
+            return there.desk.service.workflow_queries.workflow(id).code
+
+        first = there.runrig("restart", stopped(there, after=6), "--code", str(project))
+        assert (first.code, first.err[:12]) == (0, "Sent 2 files"), first
+        assert (code_of("chain-1"), code_of("chain-2") is not None) == (None, True)
+        there.runrig("cancel", "chain-2")
+        (project / "train.py").write_text("lr = 2\n")
+        second = there.runrig("restart", "chain-2", "--failed", "--code", str(project))
+        assert (second.code, second.err[:11]) == (0, "Sent 1 file"), second
+        assert code_of("chain-3") not in (None, code_of("chain-2"))
+        there.runrig("cancel", "chain-3")
+        again = there.runrig("restart", "chain-3", "--code", str(project))
+        assert (again.code, again.err, code_of("chain-4")) == (0, "", code_of("chain-3"))
+        there.runrig("cancel", "chain-4")
+        kept = there.runrig("restart", "chain-4")
+        assert (kept.code, code_of("chain-5")) == (0, code_of("chain-3"))
+
+
+def test_the_file_of_a_restart_names_the_code_that_it_runs(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text("lr = 1\n")
+    with served(tmp_path) as there:
+        assert there.runrig("restart", stopped(there, after=1), "--code", str(project)).code == 0
+        old = there.desk.service.workflow_queries.workflow("chain-2").code
+        id = there.submit(CHAIN.replace("  groups:", f"  code: {old}\n  groups:"), "--pool", "pool1")
+        there.runrig("cancel", id)
+        (project / "train.py").write_text("lr = 2\n")
+        assert there.runrig("restart", id, "--code", str(project)).code == 0
+        new = there.desk.service.workflow_queries.workflow("chain-4").code
+        file = there.runrig("workflow", "spec", "chain-4").out
+        assert (f"code: {new}" in file, str(old) in file) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("folder", "says"), [("missing", "missing: no such folder"), ("empty", "empty has no files to send")]
+)
+def test_a_folder_that_cannot_be_sent_restarts_nothing(tmp_path: Path, folder: str, says: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with served(tmp_path) as there:
+        id = stopped(there, after=1)
+        done = there.runrig("restart", id, "--code", str(tmp_path / folder))
+        assert (done.code, says in done.err) == (2, True), done
+        refused = there.desk.service.submissions.restarting(
+            id, pool="pool1", user="ann", changes=Changes(code="f" * 64)
+        )
+        with pytest.raises(InvalidInput, match="unknown code"):
+            do(there.desk.service, refused)
+        assert [each["name"] for each in there.json("list", "--all")["workflows"]] == [id]
 
 
 _TRAIN = """

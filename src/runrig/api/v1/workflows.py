@@ -23,6 +23,7 @@ from runrig.domain.statuses import status_of
 from runrig.domain.workflow_status import WorkflowStatus
 from runrig.ports.store import WorkflowQuery
 from runrig.service.commands.batches import Outcome
+from runrig.service.commands.restarts import Changes
 from runrig.service.commands.submissions import Submission, filled_in
 from runrig.service.rights import About, Asker
 from runrig.service.runtime.rendering import DEFAULT_NAMESPACE
@@ -147,10 +148,10 @@ def render_workflow(service: Serving, user: User, body: v1.WorkflowRender) -> Re
 async def repeat_workflow(
     service: Serving, user: User, key: IdempotencyKey, id: str, body: v1.WorkflowRepeat
 ) -> Response:
-    if body.failed_only or body.keep_completed:
-        command = service.submissions.restarting(
-            id, pool=body.pool, user=user, uuid=key, keep_completed=body.keep_completed
-        )
+    if body.failed_only or body.keep_completed or body.code is not None:
+        labels = tuple(f"{name}={value}" for name, value in body.labels.items())
+        changes = Changes(body.keep_completed, body.code, labels)
+        command = service.submissions.restarting(id, pool=body.pool, user=user, uuid=key, changes=changes)
     else:
         priority = _priority(body.priority)
         command = service.submissions.submitting_again(id, pool=body.pool, user=user, priority=priority, uuid=key)

@@ -334,7 +334,7 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
 
 
 @click.command(
-    epilog=examples("runrig restart", "runrig restart train-1 --failed", "runrig restart train-1 --pool batch")
+    epilog=examples("runrig restart", "runrig restart train-1 --failed --code .", "runrig restart train-1 --pool batch")
 )
 @click.argument("id", required=False, shell_complete=completing.workflows)
 @click.option(
@@ -343,13 +343,24 @@ def with_files_here(text: str, file: str, settings: Settings) -> str:
     is_flag=True,
     help="Run only groups that are not COMPLETED; they read the outputs of those that are.",
 )
+@click.option(
+    "--code",
+    "folder",
+    metavar="DIR",
+    help="Send this folder as the code of the workflow. Default: the code that it had.",
+)
 @options.pool(help="Pool to submit to. Default: the workflow's pool.")
 @with_session
-def restart(session: Session, id: str | None, keep: bool, pool: str | None) -> None:
+def restart(session: Session, id: str | None, keep: bool, folder: str | None, pool: str | None) -> None:
     """Submit a failed workflow again, as a new one. Without ID, your latest workflow."""
     client, id = session.client, or_latest(session, id)
     old = client.get(path("workflows", id)) if keep or pool is None else {}
-    body = {"pool": pool or old["pool"], "keep_completed" if keep else "failed_only": True}
+    body: dict[str, Any] = {"pool": pool or old["pool"], "keep_completed" if keep else "failed_only": True}
+    if folder is not None:
+        from runrig.cli.transport import code
+
+        chosen = code.choose(Path(folder))
+        body |= {"code": code.send(client, chosen), "labels": dict(chosen.labels)}
     made = client.call("POST", path("workflows", id, "repeat"), body=body, key=str(uuid4()))
     answer = workflows.submitted(made, client.url)
     if session.show(answer):

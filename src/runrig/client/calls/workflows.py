@@ -126,14 +126,16 @@ class WorkflowCalls(Calls):
         priority: PriorityName | None = None,
         failed_only: bool = False,
         keep_completed: bool = False,
+        code: str | None = None,
         key: str | None = None,
     ) -> "models.WorkflowSubmitted":
         """Submits the file of a workflow again and returns the new id. *failed_only*: refuse unless the workflow failed.
 
         *keep_completed*: also run only groups that are not COMPLETED; they read the outputs of those that are. Raises
-        Conflict if these outputs were removed.
+        Conflict if these outputs were removed. *code*: the id of code to run instead of its own, if it failed.
         """
-        body = {"pool": pool, "priority": priority, "failed_only": failed_only, "keep_completed": keep_completed}
+        body = {"pool": pool, "priority": priority, "failed_only": failed_only}
+        body |= {"keep_completed": keep_completed, "code": code}
         return await self._ask(
             models.WorkflowSubmitted,
             Request("POST", path("workflows", id, "repeat"), body=body, key=key or str(uuid4())),

@@ -24,7 +24,7 @@ from runrig.service.access.credentials import Credentials
 from runrig.service.commands.backend_limits import NO_IMAGES, warnings_of, with_images, without_inputs
 from runrig.service.commands.code import Codes
 from runrig.service.commands.credential_checks import check_credentials, check_repeated
-from runrig.service.commands.restarts import check_linked, remaining
+from runrig.service.commands.restarts import AS_IT_WAS, Changes, changed, check_linked
 from runrig.service.queries.pool_deletions import pool_deletions
 from runrig.service.runtime import rendering
 from runrig.service.runtime.reconciler import Reconciler
@@ -248,41 +248,36 @@ class Submissions:
         return (yield from self.submitting(self._repeated(id, pool=pool, user=user, priority=priority, uuid=uuid)))
 
     def _repeated(
-        self, id: str, *, pool: str, user: str, priority: Priority | None, uuid: str | None = None
-    ) -> ParsedSubmission:
-        return self._again(self._store.head(id), pool, user, priority, uuid)
-
-    def _again(
         self,
-        old: Workflow,
+        id: str,
+        *,
         pool: str,
         user: str,
         priority: Priority | None = None,
         uuid: str | None = None,
-        *,
-        keep_completed: bool = False,
+        changes: Changes = AS_IT_WAS,
     ) -> ParsedSubmission:
+        old = self._store.head(id)
         whole = self._store.spec(old.spec_hash)
         check_repeated(old, whole.spec, user)
-        self._codes.adopt(user, old.submitted_by, whole.spec.code)
-        spec = remaining(whole, self._store.workflow(old.id)) if keep_completed else whole
+        if changes.code is None:
+            self._codes.adopt(user, old.submitted_by, whole.spec.code)
+        spec = changed(whole, changes, self._store.workflow(old.id)) if changes is not AS_IT_WAS else whole
         check_linked(spec.spec, old.id, self._backend, whole=not whole.spec.linked)
         return ParsedSubmission(spec, pool, user, priority or old.priority, parent=old.id, uuid=uuid)
 
     def restarting(
-        self, id: str, *, pool: str, user: str, uuid: str | None = None, keep_completed: bool = False
+        self, id: str, *, pool: str, user: str, uuid: str | None = None, changes: Changes = AS_IT_WAS
     ) -> Command[WorkflowSubmitted]:
-        """As `submitting_again`, for a failed workflow. *keep_completed*: without its COMPLETED groups, whose outputs the
-        others read.
-
-        Raises Conflict for a workflow that has not failed, and if outputs that are needed were removed.
+        """As `submitting_again`, for a failed workflow, with *changes*. Raises Conflict for a workflow that has not failed,
+        and if outputs that are needed were removed; InvalidInput if *user* has not sent the code.
         """
         old = self._store.head(id)
         if not old.status.finished or old.status is WorkflowStatus.COMPLETED:
             raise Conflict(
                 f"{old.id} is {old.status.value}. Only failed workflows can be restarted; submit its file to run it again"
             )
-        return (yield from self.submitting(self._again(old, pool, user, uuid=uuid, keep_completed=keep_completed)))
+        return (yield from self.submitting(self._repeated(old.id, pool=pool, user=user, uuid=uuid, changes=changes)))
 
     def cancelling(self, id: str, *, user: str, message: str = "") -> Command[str]:
         """Cancels a workflow; returns its id. Raises NotFound; Conflict if it has ended."""

@@ -44,6 +44,7 @@ class WorkflowSubmit(WorkflowFile):
 class WorkflowRepeat(Request):
     """*pool*: where to submit the file again. *failed_only*: refused unless the workflow failed; it keeps its priority.
     *keep_completed*: like *failed_only*, but COMPLETED groups do not run again; other groups read their outputs.
+    *code*: like *failed_only*, with this code instead of its own; *labels* are then added.
     *priority*: by default that of the original.
     """
 
@@ -53,6 +54,8 @@ class WorkflowRepeat(Request):
     priority: PriorityName | None = None
     failed_only: bool = False
     keep_completed: bool = False
+    code: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class WorkflowRender(WorkflowSubmit):
