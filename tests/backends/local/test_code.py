@@ -1,0 +1,123 @@
+"""Code that was sent, in the working folder of attempts on this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runrig.backends.local.code import CodeFolders
+from runrig.domain.code import sha256
+from runrig.domain.errors import NotFound, Unavailable
+from runrig.domain.observed import Phase, TaskFact
+from runrig.domain.workflows import ExitCode, FileSpec
+from runrig.ports.backend import Desired, Launch
+from runrig.ports.code import StoredCode
+from tests.backends.local.launches import launch, local, running
+from tests.patience import until
+from tests.worlds.code import manifest
+
+FILES = {"run.sh": b"#!/bin/sh\ncat lib/words; pwd\n", "lib/words": b"hello\n", "lib/empty": b""}
+CODE = manifest(FILES, {"now": "lib/words"}, scripts={"run.sh"})
+CONTENTS = {sha256(data): data for data in FILES.values()}
+
+
+def code_of(user: str, id: str) -> StoredCode:
+    if (user, id) != ("tom", CODE.id):
+        raise NotFound(f"unknown code {id}")
+    return StoredCode(CODE, CONTENTS.__getitem__)
+
+
+def seen(folder: Path) -> dict[str, object]:
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else (path.stat().st_mode & 0o777, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+WHOLE = {
+    "run.sh": (0o700, FILES["run.sh"]),
+    "lib/words": (0o600, b"hello\n"),
+    "lib/empty": (0o600, b""),
+    "now": "lib/words",
+}
+
+
+def test_each_attempt_gets_a_copy_of_its_own_that_is_unpacked_once(tmp_path: Path) -> None:
+    asked = []
+
+    def counted(user: str, id: str) -> StoredCode:
+        asked.append(id)
+        return code_of(user, id)
+
+    folders = CodeFolders(tmp_path / "code")
+    folders.code_of = counted
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        folders.copy("tom", CODE.id, tmp_path / name)
+    assert asked == [CODE.id]
+    (tmp_path / "a/lib/words").write_text("changed")
+    assert (seen(tmp_path / "b"), seen(tmp_path / "code" / CODE.id)) == (WHOLE, WHOLE)
+
+
+def test_what_a_killed_server_left_is_removed_and_what_no_launch_wants_goes(tmp_path: Path) -> None:
+    (tmp_path / "code/.half/lib").mkdir(parents=True)
+    folders = CodeFolders(tmp_path / "code")
+    assert list((tmp_path / "code").iterdir()) == []
+    folders.code_of = code_of
+    (tmp_path / "work").mkdir()
+    folders.copy("tom", CODE.id, tmp_path / "work")
+    again = CodeFolders(tmp_path / "code")
+    again.keep({CODE.id})
+    assert (tmp_path / "code" / CODE.id).is_dir()
+    again.keep({None})
+    assert list((tmp_path / "code").iterdir()) == []
+    assert seen(tmp_path / "work") == WHOLE
+
+
+def test_a_failure_leaves_no_half_of_it(tmp_path: Path) -> None:
+    def broken(hash: str) -> bytes:
+        if hash == CODE.files[-1].sha256:
+            raise Unavailable("the database is away")
+        return CONTENTS[hash]
+
+    folders = CodeFolders(tmp_path / "code")
+    folders.code_of = lambda _user, _id: StoredCode(CODE, broken)
+    (tmp_path / "work").mkdir()
+    with pytest.raises(Unavailable):
+        folders.copy("tom", CODE.id, tmp_path / "work")
+    assert list((tmp_path / "code").iterdir()) == []
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def _ended(tmp_path: Path, each: Launch) -> TaskFact:
+    with local(tmp_path) as backend:
+        backend.use_code(code_of)
+        backend.sync(running(each))
+        until(lambda: backend.observe().tasks[each.key].phase is Phase.ENDED)
+        fact = backend.observe().tasks[each.key]
+        backend.sync(Desired())
+        assert list((tmp_path / "data/code").iterdir()) == []
+        return fact
+
+
+@pytest.mark.slow
+def test_a_command_starts_in_its_code(tmp_path: Path) -> None:
+    assert _ended(tmp_path, launch("./run.sh", code=CODE.id, user="tom")).exit_code == 0
+    folder = tmp_path / "data/tasks/wf-1/train/0"
+    assert (folder / "stdout.log").read_text() == f"hello\n{folder}/work\n"
+
+
+@pytest.mark.slow
+def test_a_file_of_the_task_does_not_replace_one_of_its_code(tmp_path: Path) -> None:
+    fact = _ended(tmp_path, launch("true", code=CODE.id, user="tom", files=(FileSpec("/lib/words", "x"),)))
+    assert fact.exit_code == ExitCode.START_ERROR
+    assert "another file of the task, or of its code, has the same path" in fact.message
+
+
+@pytest.mark.slow
+def test_code_that_is_gone_ends_the_attempt_with_a_message(tmp_path: Path) -> None:
+    fact = _ended(tmp_path, launch("true", code="0" * 64, user="tom"))
+    assert (fact.exit_code, fact.message) == (ExitCode.START_ERROR, f"unknown code {'0' * 64}")
