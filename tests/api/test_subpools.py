@@ -214,7 +214,7 @@ NAMES: list[tuple[Any, str]] = [
     ("ａ", "must be lower-case letters"),  # full width
     ("a\u200b", "must be lower-case letters"),
     ("x" * 300, "subpool name of 300 characters is too long: at most 63"),
-    ("x" * 58, "so NAME may have 57"),
+    ("x" * 58, "so NAME can have up to 57"),
     ("", "must be lower-case letters"),
     ("-a", "must be lower-case letters"),
     ("a-", "must be lower-case letters"),

@@ -110,7 +110,7 @@ def test_what_waits_is_explained(client: Client) -> None:
     assert (found.status, found.held_by is None, found.held_since is None) == ("PENDING", False, False)
     client.workflows.release(waits.id)
     assert client.workflows.get(waits.id).held_by is None
-    with pytest.raises(Conflict, match="is not held"):
+    with pytest.raises(Conflict, match="is not on hold"):
         client.workflows.release(waits.id)
     for id in (held.id, waits.id):
         client.workflows.cancel(id)

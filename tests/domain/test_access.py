@@ -156,7 +156,7 @@ def test_role_names_contain_the_kind_and_the_pool(grant: Grant) -> None:
         ),
         (
             "team--a-user",
-            "'team--a' is a subpool, and a role on a pool is one on all of its subpools: grant it on 'team'",
+            "'team--a' is a subpool, but roles are granted on top-level pools and cover their subpools. Grant it on 'team'",
         ),
         (
             "Team-user",

@@ -153,7 +153,7 @@ BAD = [
     (["create", "team", "_x", "--quota", "1"], 2, "is reserved"),
     (["create", "team", "а", "--quota", "1"], 2, "must be lower-case letters"),
     (["create", "team", "x" * 300, "--quota", "1"], 2, "too long: at most 63"),
-    (["create", "team", "x" * 60, "--quota", "1"], 2, "so NAME may have 57"),
+    (["create", "team", "x" * 60, "--quota", "1"], 2, "so NAME can have up to 57"),
     (["create", "team", "'; DROP TABLE pools", "--quota", "1"], 2, "must be lower-case letters"),
     (["create", "team", "a", "--quota", "1"], 1, "the name is taken"),
     (["create", "team--a", "x", "--quota", "1"], 1, "a subpool cannot have subpools"),

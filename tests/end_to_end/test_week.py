@@ -87,7 +87,7 @@ def test_a_week_of_three_teams(week: Week) -> None:
     week.does("workflow", "move", "sweep-6", "--pool", "vision--eval", then={"sweep-6": "vision--eval LOW PENDING"})
     then = {"sweep-5": "nlp NORMAL RUNNING", "sweep-3": "nlp LOW PENDING"}
     week.does("workflow", "reprioritise", "sweep-5", "--priority", "NORMAL", then=then)
-    assert "all of sweep-5 has started" in week.refused("workflow", "hold", "sweep-5")
+    assert "all groups of sweep-5 have started" in week.refused("workflow", "hold", "sweep-5")
 
     # Friday: the node is back.  Its room goes to the subpool, which has quota left, and not to older work that would borrow.
     then = {"n5": None, "sweep-6": "vision--eval LOW RUNNING", "vision--eval": 8, "vision": 24}

@@ -80,8 +80,8 @@ def test_what_cannot_be_held_or_released_is_said_to_be_so(tmp_path: Path) -> Non
     with waiting(tmp_path) as it:
         visitor = it.visitor()
         for path, said in (
-            ("/workflow/a-1/hold", "all of a-1 has started"),
-            ("/workflow/b-1/release", "b-1 is not held"),
+            ("/workflow/a-1/hold", "all groups of a-1 have started"),
+            ("/workflow/b-1/release", "b-1 is not on hold"),
             ("/workflow/a-1/reassign", "a-1 has started"),
         ):
             typed = {"priority": "LOW"} if path.endswith("reassign") else {}

@@ -63,7 +63,7 @@ ISSUER_HINT = "write it as the provider does, such as https://login.example.org/
         ("{issuer: 7, client_id: ''}", ["issuer: expected text, got 7. Put it in quotes.", "client_id: '' must be 1 to 1000 printable characters"]),
         (f"{{{ISSUER}, client_id: x, client_secret: y}}", ["oidc has no field 'client_secret'. Did you mean 'client_id'?"]),
         (f"{{{ISSUER}, client_id: x, role_map: {{a: boss}}}}", ["a: 'boss' is not a role: use admin, viewer, or POOL-admin, POOL-user, POOL-viewer such as vision-user"]),
-        (f"{{{ISSUER}, client_id: x, role_map: {{a: [admin, team--a-user]}}}}", ["a[1]: 'team--a' is a subpool, and a role on a pool is one on all of its subpools: grant it on 'team'"]),
+        (f"{{{ISSUER}, client_id: x, role_map: {{a: [admin, team--a-user]}}}}", ["a[1]: 'team--a' is a subpool, but roles are granted on top-level pools and cover their subpools. Grant it on 'team'"]),
         (f"{{{ISSUER}, client_id: x, role_map: [a]}}", ["role_map: expected a mapping, got a list"]),
     ],
 )  # fmt: skip

@@ -348,7 +348,8 @@ def role_on(kind: RoleKind, pool: str | None) -> Grant:
     parent, delimiter, _ = pool.partition(SUBPOOL_DELIMITER)
     if delimiter:
         raise InvalidInput.one(
-            f"{pool!r} is a subpool, and a role on a pool is one on all of its subpools: grant it on {parent!r}", "role"
+            f"{pool!r} is a subpool, but roles are granted on top-level pools and cover their subpools. Grant it on {parent!r}",
+            "role",
         )
     problem = name_problem("pool", pool)
     if problem is not None:

@@ -89,14 +89,14 @@ def check_values(kind: CredentialKind, values: Mapping[str, str]) -> None:
     problems = [*_key_problems(kind, values)]
     for key, value in values.items():
         if not value or "\0" in value:
-            problems.append(Problem(f"value of {key!r:.80}: it is empty, or has a NUL character", f"values.{key:.80}"))
+            problems.append(Problem(f"value of {key!r:.80} is empty or has a NUL character", f"values.{key:.80}"))
     size = sum(len(value.encode("utf-8", "surrogatepass")) for value in values.values())
     if size > LARGEST:
         problems.append(Problem(f"the values have {size} bytes: at most {LARGEST}", "values"))
     profile = values.get(_PROFILES.get(kind, ""), "")
     if "@" in profile or not profile.isprintable() or len(profile) > 1000:
         problems.append(
-            Problem(f"{_PROFILES[kind]} is shown in lists: write an address without user and password in it", "values")
+            Problem(f"{_PROFILES[kind]} is shown in lists, so it must not contain a user or password", "values")
         )
     if problems:
         raise InvalidInput(tuple(problems))
@@ -104,7 +104,7 @@ def check_values(kind: CredentialKind, values: Mapping[str, str]) -> None:
 
 def _key_problems(kind: CredentialKind, values: Mapping[str, str]) -> list[Problem]:
     if not values or len(values) > MOST_KEYS:
-        return [Problem(f"a credential has 1 to {MOST_KEYS} values, and this one {len(values)}", "values")]
+        return [Problem(f"a credential must have 1 to {MOST_KEYS} values, but this one has {len(values)}", "values")]
     problems = [
         Problem(f"key {key!r:.80} must be letters, digits, '-', '_' and '.', at most {LONGEST_KEY}", "values")
         for key in values

@@ -262,7 +262,7 @@ def subpool_name_problem(parent: str, short: str) -> str | None:
     most = LONGEST_NAME - len(parent) - len(SUBPOOL_DELIMITER)
     if problem is None and len(short) > most:
         return (
-            f"subpool name {short!r} is too long: a pool's whole name, {parent}--NAME, becomes a name and a label of "
-            f"Kubernetes, at most {LONGEST_NAME} characters, so NAME may have {max(0, most)}"
+            f"subpool name {short!r} is too long. The full name {parent}--NAME is used as a name and a label in "
+            f"Kubernetes, with at most {LONGEST_NAME} characters, so NAME can have up to {max(0, most)}"
         )
     return problem

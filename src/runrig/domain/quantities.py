@@ -60,7 +60,7 @@ def parse_quantity(resource: str, value: str | int) -> int:
     except InvalidOperation:
         raise ValueError(f"{value!r} is not a finite quantity") from None
     if number < 0:
-        raise ValueError(f"{value!r} is negative: amounts of {resource} start at 0")
+        raise ValueError(f"{value!r} is negative: amounts of {resource} must be at least 0")
     scaled = number * 1000 if resource == CPU else number
     if scaled > LARGEST:
         raise ValueError(f"{value!r} is more than 64 bits can hold")

@@ -38,7 +38,7 @@ def etag_of(record: Declared) -> str:
 def check_unchanged(expected: Expected, record: Declared, what: str) -> None:
     """Raises Changed if the tag of *record* is not in *expected*. *what*: the record in words, such as `pool vision`."""
     if expected is not None and tag_of(record) not in expected:
-        raise Changed(f"{what} has changed since you read it: read it again, and send the ETag that comes with it")
+        raise Changed(f"{what} has changed since you read it. Read it again and send its new ETag")
 
 
 def _ordered(value: object) -> object:

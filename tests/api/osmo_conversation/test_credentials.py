@@ -68,7 +68,7 @@ def test_a_password_is_the_auth_of_a_registry(world: TwoTeams) -> None:
     [
         ("x", {}, "send one of"),
         ("x", {**GENERIC, **REGISTRY}, "send one of"),
-        ("x", {"generic_credential": {"credential": {}}}, "a credential has 1 to 64 values"),
+        ("x", {"generic_credential": {"credential": {}}}, "a credential must have 1 to 64 values"),
         ("x", {"generic_credential": {"credential": {"a b": CANARY}}}, "key 'a b' must be"),
         ("x", {"generic_credential": {"credential": {"..": CANARY}}}, "key '..' must be"),
         ("x", {"generic_credential": {"credential": {"a/b": CANARY}}}, "key 'a/b' must be"),

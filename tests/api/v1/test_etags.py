@@ -100,7 +100,7 @@ def test_the_tag_of_now_passes_and_an_older_one_changes_nothing(tmp_path: Path, 
         for stale in seen[:-1]:
             for method, path, body in edits + end:
                 said = problem(it.http.request(method, path, json=body, headers=stale), 412, "CONFLICT")
-                assert "has changed since you read it: read it again" in said["detail"]
+                assert "has changed since you read it. Read it again" in said["detail"]
         assert _portrait(it) == before
         for method, path, _ in end:
             assert it.http.request(method, path, headers=seen[-1]).status_code in (200, 204)

@@ -86,12 +86,14 @@ def test_a_pool_that_is_deleted_and_created_again_is_open() -> None:
 
 def test_pools_that_cannot_be_closed_or_opened_give_different_errors() -> None:
     world = lab()
-    with pytest.raises(Conflict, match="pool lab is closed already, by ann"):
+    with pytest.raises(Conflict, match="pool lab was already closed by ann"):
         closing.close(world.state, "lab", user="bob", now=AT)
-    with pytest.raises(Conflict, match="pool lab--a is closed with lab: `runrig pool open lab` opens both"):
+    with pytest.raises(
+        Conflict, match=r"pool lab--a is closed through its parent lab. Reopen both with `runrig pool open lab`"
+    ):
         closing.open_again(world.state, "lab--a")
     assert not closing.open_again(world.state, "free").actions
     with pytest.raises(NotFound, match="no pool 'fre'"):
         closing.close(world.state, "fre", user="bob", now=AT)
-    with pytest.raises(InvalidInput, match="a reason is one line"):
+    with pytest.raises(InvalidInput, match="the reason must be one line"):
         closing.close(world.state, "free", user="bob", now=AT, reason="two\nlines")

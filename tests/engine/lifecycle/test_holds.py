@@ -115,14 +115,14 @@ def test_time_on_hold_does_not_count_as_queue_time() -> None:
 def test_impossible_holds_are_rejected_and_change_nothing() -> None:
     world = World({"a": 1}, {"n0": 1})
     world.submit("w", "a")
-    with pytest.raises(Conflict, match="w-1 is not held: there is nothing to release"):
+    with pytest.raises(Conflict, match="w-1 is not on hold"):
         holds.end_hold(world.state, "w-1")
     hold(world, "w-1")
-    with pytest.raises(Conflict, match="w-1 is held already, by alice"):
+    with pytest.raises(Conflict, match="w-1 was already put on hold by alice"):
         holds.put_on_hold(world.state, "w-1", user="bob")
     release(world, "w-1")
     world.cycle()
-    with pytest.raises(Conflict, match="all of w-1 has started"):
+    with pytest.raises(Conflict, match="all groups of w-1 have started"):
         holds.put_on_hold(world.state, "w-1", user="alice")
     with pytest.raises(NotFound, match="no live workflow 'x-1'"):
         holds.put_on_hold(world.state, "x-1", user="alice")

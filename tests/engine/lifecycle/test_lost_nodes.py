@@ -19,7 +19,7 @@ from tests.properties.losses import come_back, ends, running, standing, submit, 
 from tests.worlds.engine import HIGH, LOW, NORMAL
 from tests.worlds.placement import PLENTY, change, city, hold, one_by_one, pods, stand
 
-NOWHERE = "lost: {} is gone; there is no other place for it"
+NOWHERE = "lost: {} is gone; no other node has room for it"
 RELABELLED = {"zone": "a", "rack": "r9"}
 
 
@@ -277,7 +277,7 @@ def test_the_second_time_it_ends(restarted: bool) -> None:
         world.state = State.load(world.state.rows())
     assert one_by_one(world, "w") == {"t": ["n1", "n1"]}
     turn(world, "n1")
-    message = f"{NOWHERE.format('n1')}, and its group was queued again once before"
+    message = f"{NOWHERE.format('n1')}, and its group had already been requeued once"
     assert ends(world)["t-0"] == ("FAILED_BACKEND_ERROR", 3001, message)
     assert world.state.workflows["w-1"].status.value == "FAILED"
     assert world.state.workflows["w-1"].failure_message == message
@@ -320,7 +320,9 @@ def test_moves_count_as_retries() -> None:
     assert standing(world)["t-0"][0] == MOST_RETRIES
     (node,) = one_by_one(world, "w")["t"]
     turn(world, node)
-    limit = f"lost: {node} is gone exit code 3001: not started again, the limit of {MOST_RETRIES} retries is reached"
+    limit = (
+        f"lost: {node} is gone exit code 3001: not restarted, because the limit of {MOST_RETRIES} retries is reached"
+    )
     assert ends(world) == {"t-0": ("FAILED_BACKEND_ERROR", 3001, limit)}
 
 

@@ -269,7 +269,7 @@ def test_topology_keys_need_a_backend_with_topology() -> None:
     world = team()
     world.state.topology = False
     keyed = Pool("a", topology_keys=(TopologyKey("rack", "r"),))
-    assert "has no topology" in refused(world, InvalidInput, pools.put_pool, keyed, create=True)
+    assert "does not support topology" in refused(world, InvalidInput, pools.put_pool, keyed, create=True)
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1_000_001])

@@ -63,7 +63,7 @@ def test_the_gate_checks_it_again_and_names_the_excess() -> None:
         reassign(world.state, "w-1", pool="c")
     with pytest.raises(Conflict, match="w-1 is in pool a with priority NORMAL already"):
         reassign(world.state, "w-1", pool="a")
-    with pytest.raises(Conflict, match="busy-1 has started: t-group holds nodes in pool a"):
+    with pytest.raises(Conflict, match="busy-1 has started: t-group uses nodes in pool a"):
         reassign(world.state, "busy-1", priority=LOW)
     assert world.state.rows() == before
 

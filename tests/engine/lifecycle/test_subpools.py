@@ -164,7 +164,7 @@ def test_a_full_name_fits_into_a_name_and_a_label_of_kubernetes() -> None:
     world = team()
     make(world, slice_of("team", "a" * 57, 1))
     error = refusal(world, slice_of("team", "a" * 58, 1))
-    assert str(error).endswith("at most 63 characters, so NAME may have 57")
+    assert str(error).endswith("at most 63 characters, so NAME can have up to 57")
 
 
 def test_a_subpool_may_start_without_gpus_and_lose_them_all_later() -> None:
@@ -179,7 +179,7 @@ def test_a_subpool_may_start_without_gpus_and_lose_them_all_later() -> None:
 
 @pytest.mark.parametrize("gpus", [-1, 2**63])
 def test_a_quota_out_of_range_is_rejected(gpus: int) -> None:
-    assert "is out of range: amounts go from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
+    assert "is out of range. Use an amount from 0 to" in str(refusal(team(), slice_of("team", "a", gpus)))
 
 
 def test_a_share_that_does_not_fit_is_rejected_with_all_numbers() -> None:

@@ -134,7 +134,7 @@ def test_a_task_is_rescheduled_up_to_a_limit_and_then_fails() -> None:
     last = world.state.attempts("w-1", "t")[-1]
     assert (last.retry_id, last.failure_message) == (
         MOST_RETRIES,
-        f"exit code 7: not started again, the limit of {MOST_RETRIES} retries is reached",
+        f"exit code 7: not restarted, because the limit of {MOST_RETRIES} retries is reached",
     )
 
 
@@ -358,7 +358,7 @@ def test_a_waiting_workflow_is_cancelled_immediately() -> None:
     world.cancel("w-1")
     assert set(statuses(world).values()) == {"FAILED_CANCELED"}
     assert world.state.ledger.entries == {}
-    with pytest.raises(Conflict, match="w-1 has finished already: it is FAILED_CANCELED"):
+    with pytest.raises(Conflict, match="w-1 is already FAILED_CANCELED"):
         world.cancel("w-1")
     with pytest.raises(NotFound, match="no live workflow 'x-1'"):
         world.cancel("x-1")

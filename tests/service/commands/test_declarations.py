@@ -265,7 +265,7 @@ def test_quota_and_limits_are_set_and_taken_away_per_flavor_and_resource(tmp_pat
             edited(lending_limit="a100=2")
         with pytest.raises(InvalidInput, match="'disk' is neither a resource nor a flavor"):
             edited(quota="h100/disk=2")
-        with pytest.raises(InvalidInput, match="'-1' is negative: amounts of cpu start at 0"):
+        with pytest.raises(InvalidInput, match="'-1' is negative: amounts of cpu must be at least 0"):
             edited(quota="b200/cpu=-1")
 
 

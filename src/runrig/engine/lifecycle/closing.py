@@ -17,11 +17,9 @@ def close(state: State, name: str, *, user: str, now: float, reason: str = "") -
     """
     pool = _active(state, name)
     if pool.closed_by is not None:
-        raise Conflict(f"pool {name} is closed already, by {pool.closed_by}: `runrig pool open {name}` opens it")
+        raise Conflict(f"pool {name} was already closed by {pool.closed_by}. Reopen it with `runrig pool open {name}`")
     if len(reason) > LONGEST_TEXT or not reason.isprintable():
-        raise InvalidInput.one(
-            f"a reason is one line of at most {LONGEST_TEXT} printable characters: shorten it", "reason"
-        )
+        raise InvalidInput.one(f"the reason must be one line of at most {LONGEST_TEXT} printable characters", "reason")
     return Plan((PutPool(replace(pool, closed_by=user, closed_since=now, closed_reason=reason), pool),))
 
 
@@ -34,7 +32,9 @@ def open_again(state: State, name: str) -> Plan:
     if pool.closed_by is None:
         parent = state.pools.get(pool.parent or "")
         if parent is not None and parent.closed_by is not None:
-            raise Conflict(f"pool {name} is closed with {parent.name}: `runrig pool open {parent.name}` opens both")
+            raise Conflict(
+                f"pool {name} is closed through its parent {parent.name}. Reopen both with `runrig pool open {parent.name}`"
+            )
         return Plan()
     return Plan((PutPool(closed_as(pool, None), pool),))
 
@@ -44,5 +44,7 @@ def _active(state: State, name: str) -> Pool:
     if pool is None:
         raise NotFound(f"no pool {name!r}: `runrig pool list` shows all pools")
     if pool.state is not PoolState.ACTIVE:
-        raise Conflict(f"pool {name} is {pool.state.value}: it takes no submissions, and cannot be closed or opened")
+        raise Conflict(
+            f"pool {name} is {pool.state.value}: it accepts no submissions, so it cannot be closed or opened"
+        )
     return pool

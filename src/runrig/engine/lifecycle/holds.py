@@ -19,11 +19,13 @@ def put_on_hold(state: State, workflow_id: str, *, user: str) -> Plan:
     """
     workflow = living(state, workflow_id)
     if workflow.held_by is not None:
-        raise Conflict(f"{workflow_id} is held already, by {workflow.held_by}: `runrig workflow release` ends that")
+        raise Conflict(
+            f"{workflow_id} was already put on hold by {workflow.held_by}. Release it with `runrig workflow release`"
+        )
     groups = state.groups_of(workflow_id)
     if not any(group.status in (Status.WAITING, Status.SCHEDULING) for group in groups):
         raise Conflict(
-            f"all of {workflow_id} has started: only what has not can be held, and `runrig workflow cancel` stops the rest"
+            f"all groups of {workflow_id} have started, so it cannot be put on hold. Stop it with `runrig workflow cancel`"
         )
     queued = [group.gang_id for group in groups if group.status is Status.SCHEDULING]
     return Plan((Hold(workflow_id, user), *map(Unqueue, queued)))
@@ -36,7 +38,7 @@ def end_hold(state: State, workflow_id: str) -> Plan:
     """
     workflow = living(state, workflow_id)
     if workflow.held_by is None:
-        raise Conflict(f"{workflow_id} is not held: there is nothing to release")
+        raise Conflict(f"{workflow_id} is not on hold")
     actions: list[Action] = [EndHold(workflow_id)]
     for group in state.groups_of(workflow_id):
         if group.status is Status.WAITING and not groups_before(state, group):

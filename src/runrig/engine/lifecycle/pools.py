@@ -93,7 +93,7 @@ def _next_state(state: State, pool: Pool, event: PoolEvent) -> PoolState:
         command = (
             f"pool subpool update {pool.parent} {pool.subpool_name}" if pool.parent else f"pool update {pool.name}"
         )
-        raise Conflict(f"{start}: the name is taken; `runrig {command}` changes it", details)
+        raise Conflict(f"{start}: the name is taken. Change it with `runrig {command}`", details)
     if pool.state is PoolState.ARCHIVED:
         again = "create it again to use it" if event is PoolEvent.RESIZE else "it has already been deleted"
         raise Conflict(f"{start}: {again}", details)
@@ -161,7 +161,7 @@ def put_cohort(state: State, cohort: Cohort, *, create: bool) -> Plan:
     """
     before = state.cohorts.get(cohort.name)
     if create and before is not None:
-        raise Conflict(f"cohort {cohort.name} already exists: `runrig cohort update` changes it")
+        raise Conflict(f"cohort {cohort.name} already exists. Change it with `runrig cohort update`")
     if not create and before is None:
         raise NotFound(f"cohort {cohort.name!r} not found. List cohorts with `runrig cohort list`")
     problem = name_problem("cohort", cohort.name) or (name_problem("cohort", cohort.parent) if cohort.parent else None)
@@ -235,7 +235,7 @@ def _check_settings(flavors: Mapping[str, Flavor], pool: Pool, *, topology: bool
     if wrong := run_time_problem(pool.default_run_time_s, pool.max_run_time_s):
         problems.append(Problem(wrong, "default_run_time"))
     if pool.topology_keys and not topology:
-        problems.append(Problem("this backend has no topology: leave the topology keys out", "topology_keys"))
+        problems.append(Problem("this backend does not support topology. Remove the topology keys", "topology_keys"))
     if problems:
         raise InvalidInput(tuple(problems))
     _check_quotas(flavors, pool.quotas)
@@ -259,7 +259,7 @@ def _check_quotas(flavors: Mapping[str, Flavor], quotas: Quotas) -> None:
         for name in ("nominal", "borrowing_limit", "lending_limit"):
             amount = getattr(quota, name)
             if amount is not None and not 0 <= amount <= LARGEST:
-                text = f"{name} {amount} of {key} is out of range: amounts go from 0 to {LARGEST}"
+                text = f"{name} {amount} of {key} is out of range. Use an amount from 0 to {LARGEST}"
                 problems.append(Problem(text, f"quota.{key}.{name}"))
     if problems:
         raise InvalidInput(tuple(problems))

@@ -26,7 +26,7 @@ def reassign(state: State, workflow_id: str, *, pool: str | None = None, priorit
     on_nodes = [group.name for group in groups if group.status in (Status.INITIALIZING, Status.RUNNING)]
     if on_nodes:
         raise Conflict(
-            f"{workflow_id} has started: {on_nodes[0]} holds nodes in pool {before.pool}; cancel it, and submit its file again"
+            f"{workflow_id} has started: {on_nodes[0]} uses nodes in pool {before.pool}. Cancel it and submit its file again"
         )
     check_again(state, after)
     queued = [group for group in groups if group.status is Status.SCHEDULING]

@@ -174,15 +174,15 @@ def _ended(state: State, task: Task, fact: TaskFact, lost: Lost) -> Iterator[Act
         yield from _leave(state, task, fact.message)
     else:
         code = ExitCode.BACKEND_ERROR if task.restarting else code
-        yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group was queued again once before")
+        yield from _end(state, task, code, f"{_no_place(fact.message)}, and its group had already been requeued once")
     if not state.on_nodes(key):
         yield from _finish_group(state, key)
 
 
 def _start_again(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     if task.restarting:
-        message = "started again with its group"
-    yield MoveTask(task.key, Status.RESCHEDULED, code, message or f"exit code {code}: started again")
+        message = "restarted with its group"
+    yield MoveTask(task.key, Status.RESCHEDULED, code, message or f"exit code {code}: restarted")
     yield RetryTask(task.key)
     if not task.restarting and concerns_all(state, task):
         yield from (RestartTask(each.key) for each in _live_siblings(state, task))
@@ -203,7 +203,7 @@ def _end(state: State, task: Task, code: int, message: str) -> Iterator[Action]:
     action = exit_action(state, task, code)
     if action is ExitAction.RESCHEDULE and retries_used_up(state, task):
         message = (
-            f"{message} exit code {code}: not started again, the limit of {MOST_RETRIES} retries is reached".strip()
+            f"{message} exit code {code}: not restarted, because the limit of {MOST_RETRIES} retries is reached".strip()
         )
     if action is ExitAction.COMPLETE:
         yield MoveTask(task.key, Status.COMPLETED, code, message)
@@ -240,7 +240,7 @@ def _leave(state: State, task: Task, cause: str) -> Iterator[Action]:
 
 
 def _no_place(cause: str) -> str:
-    return f"{cause or 'lost with its node'}; there is no other place for it"
+    return f"{cause or 'lost with its node'}; no other node has room for it"
 
 
 # ---------------------------------------------------------------- groups and workflows from their parts
